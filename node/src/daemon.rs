@@ -14,6 +14,7 @@ pub mod api;
 pub mod config;
 mod contribution;
 mod counters;
+
 pub mod event_log;
 mod glance;
 pub mod ledger;
@@ -22,6 +23,7 @@ mod offers;
 mod peers;
 pub mod policy;
 pub mod refusal;
+pub mod rounds_desk;
 pub mod running;
 mod runs;
 pub mod service;

@@ -18,6 +18,8 @@
 
 pub mod commands;
 pub mod daemon;
+#[cfg(test)]
+mod forking;
 pub mod measuring;
 pub mod network;
 pub mod party;

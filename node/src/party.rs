@@ -1,12 +1,14 @@
 //! Taking part in a run: identity, input, the driver of the machine, receipt.
 
 pub mod clipping;
+pub mod contributor;
 pub mod driver;
 pub mod events;
 pub mod identity;
 pub mod input;
 pub mod model_file;
 pub mod part;
+pub mod program;
 pub mod randomness;
 pub mod reaching;
 pub mod receipt;

@@ -2,4 +2,5 @@
 
 pub mod machine;
 pub mod mean;
+mod released;
 pub mod training;

@@ -3,9 +3,11 @@
 
 pub mod composition;
 pub mod daemon;
+pub mod digits;
 pub mod house;
 pub mod http;
 pub mod inputs;
+pub mod network;
 pub mod openapi;
 mod parties;
 mod process;

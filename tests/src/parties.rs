@@ -24,8 +24,8 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     let start = (std::process::id() % 79) as u16 * 100;
     let fresh = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
     let tries = (0..COUNT).map(|_| fresh());
-    // Not by listening there: a process that another test starts meanwhile would hold the port for a
-    // moment longer.
+    // Not by listening there: a process that another test starts meanwhile would hold the port for
+    // a moment longer.
     let ports: Vec<u16> = tries
         .filter(|&port| TcpStream::connect(("127.0.0.1", port)).is_err())
         .take(count)

@@ -96,7 +96,7 @@ fn without_the_token_there_is_nothing_but_health() {
     let near = format!("{}{last}", &right[..right.len() - 1]);
     let wrong = [None, Some("x"), Some(near.as_str())].map(|token| examined.daemon.http.with_token(token));
     for (path, method) in &operations {
-        let path = path.replace("{digest}", &nobody());
+        let path = path.replace("{digest}", &nobody()).replace("{round}", "1");
         for stranger in &wrong {
             let reply = examined.keep(stranger.ask(&method.to_uppercase(), &path, &[], &[]));
             if ["/healthz", "/readyz"].contains(&path.as_str()) {
@@ -164,7 +164,7 @@ fn wrong_paths(examined: &mut Examined, digest: &str, vector: Part) {
             examined
                 .ask(
                     &method.to_uppercase(),
-                    &path.replace("{digest}", &nobody()),
+                    &path.replace("{digest}", &nobody()).replace("{round}", "1"),
                     &[],
                     &[],
                 )

@@ -1,13 +1,12 @@
 //! Trainings between processes: one model everywhere, from tables of several parties.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::{
-    Parties, Signal, alone, assert_close, follow_in, read_json, read_npy, run_in, signal_if_alive, start_in,
+    Parties, Signal, alone, assert_close, digits, follow_in, read_json, read_npy, run_in, signal_if_alive,
+    start_in,
 };
 
 const ITERATIONS: usize = 50;
@@ -17,37 +16,9 @@ const RUN: &str = "version = 1\ntask = \"regression\"\nname = \"digits\"\n[data]
                    clip = { kind = \"box\", low = 0.0, high = 16.0 }\n[model]\nloss = \"softmax\"\nclasses = 10\n\
                    [privacy]\nepsilon = 3.0\ndelta = 1e-5\n";
 
-/// The digits, a row a line.
-fn digits() -> Vec<String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/digits.csv.gz");
-    let unpacked = Command::new("gzip").arg("-dc").arg(file).output().expect("gzip");
-    let text = String::from_utf8(unpacked.stdout).expect("text");
-    let rows: Vec<String> = text.lines().map(String::from).collect();
-    assert_eq!(rows.len(), 1797);
-    rows
-}
-
 /// Writes `tables/` of so many parties, `test.csv` and `run.toml`.
 fn prepare(folder: &Path, parties: usize) {
-    let rows = digits();
-    let is_held_out = |at: &usize| at % 5 == 4;
-    let fitted: Vec<&String> = (0..rows.len())
-        .filter(|at| !is_held_out(at))
-        .map(|at| &rows[at])
-        .collect();
-    std::fs::create_dir(folder.join("tables")).expect("writable");
-    for party in 0..parties {
-        let table = folder.join(format!("tables/party-{party}.csv"));
-        let mut table = std::fs::File::create(table).expect("writable");
-        for row in fitted.iter().skip(party).step_by(parties) {
-            writeln!(table, "{row}").expect("writable");
-        }
-    }
-    let test: Vec<String> = (0..rows.len())
-        .filter(is_held_out)
-        .map(|at| rows[at].clone())
-        .collect();
-    std::fs::write(folder.join("test.csv"), test.join("\n") + "\n").expect("writable");
+    digits::share_out(folder, parties);
     std::fs::write(folder.join("run.toml"), RUN).expect("writable");
 }
 
@@ -141,7 +112,7 @@ fn a_kill_costs_the_others_little() {
 /// Four parties with a part of the digits each, and a plan of a few iterations.
 fn four_with_a_plan() -> (Parties, String) {
     let parties = Parties::new(4);
-    let rows = digits();
+    let rows = digits::all();
     let mut list = String::from("version = 1\n");
     for (party, (name, lines)) in parties.names().iter().zip(parties.lines()).enumerate() {
         let own: Vec<&str> = rows.iter().skip(party).step_by(12).map(String::as_str).collect();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use libp2p::identity::Keypair;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::TaskKind;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::join::result::{Delivery, Owners};
@@ -16,6 +17,8 @@ use crate::party::driver::{self, Finish, Part};
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::model_file::{self, ModelFile};
+use crate::party::part::Private;
+use crate::party::program::Program;
 use crate::party::receipt::Account;
 use crate::party::room::{self, Room};
 use crate::party::spent::{KeyLock, Spent, User};
@@ -45,10 +48,21 @@ pub struct JoinArgs {
     /// The extension says which. A .csv may have a first row of names, which stay; of one row or
     /// one column it is a plain list, else a matrix. A model's tensors (F16, BF16, F32, F64) are
     /// averaged as one vector in the order of their names, and data.shape is their number of
-    /// coordinates.
-    #[arg(long, value_name = "X")]
-    input: PathBuf,
-    /// Where to write the mean, in the input's format, shape and dtype
+    /// coordinates. With --program: whatever that program reads.
+    #[arg(long, value_name = "X", required_unless_present = "program")]
+    input: Option<PathBuf>,
+    /// task = "rounds": what hands over this party's part of every round
+    ///
+    /// Its only argument is the path of --input, if that is given; UNDERTONE_PARTY in its
+    /// environment is this party's name. Frames go over its standard streams, both ways: a round's
+    /// number (4 bytes, little-endian), a length (8 bytes), so many bytes of .npy. It is sent round
+    /// k with the mean of round k - 1 (of length 0 before the first), and answers with the same
+    /// number and its contribution within 0.4 of run.iteration_ms; what is late, not finite or of
+    /// another shape counts as zero. At the end comes the number 0 with the last mean.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last
+    /// mean, a .npy of f64)
     #[arg(long, value_name = "MEAN")]
     output: PathBuf,
     /// Where to write the receipt; its signature goes to FILE.sig
@@ -134,6 +148,52 @@ impl ResultFiles<'_> {
     }
 }
 
+/// What a party takes part with.
+enum Brought {
+    /// Its vector or rows, and where they were read.
+    File(VectorFile, PathBuf),
+    /// A program that hands over its part of every round.
+    Program(PathBuf),
+}
+
+impl Brought {
+    /// What the flags name, held against the plan.
+    fn of(arguments: &JoinArgs, plan: &Plan, me: Party) -> Result<Self, Failure> {
+        let rounds = plan.draft().task == TaskKind::Rounds;
+        match (&arguments.program, &arguments.input) {
+            (Some(program), _) if rounds => Ok(Brought::Program(program.clone())),
+            (None, Some(path)) if !rounds => {
+                let vector = part::vector(plan, me, path)?;
+                Ok(Brought::File(vector, path.clone()))
+            }
+            (Some(_), _) => Err(
+                Failure::usage("this plan has no rounds that a program could hand over")
+                    .field("--program")
+                    .hint("leave it out, or ask for a plan with task = \"rounds\""),
+            ),
+            (None, _) => Err(
+                Failure::usage("this plan has many rounds, and nothing hands over their parts")
+                    .field("--program")
+                    .hint(
+                        "name a program: --program ./step (undertone join --help says how it is talked to)",
+                    ),
+            ),
+        }
+    }
+}
+
+impl Brought {
+    /// What leaves of it, with its own noise; a program is started, with `input` for its argument.
+    fn privatise(self, plan: &Arc<Plan>, me: Party, input: Option<&Path>) -> Result<Private, Failure> {
+        match self {
+            Brought::File(vector, path) => part::privatise(plan, me, vector, &path),
+            Brought::Program(path) => {
+                part::privatise_handed_over(plan, me, Program::start(&path, input, plan, me)?)
+            }
+        }
+    }
+}
+
 /// Everything that is checked before a byte is sent.
 struct Prepared {
     plan: Arc<Plan>,
@@ -142,7 +202,9 @@ struct Prepared {
     spent: Spent,
     /// No daemon takes part with this key meanwhile.
     lock: KeyLock,
-    vector: VectorFile,
+    brought: Brought,
+    /// What the result looks like.
+    layout: Layout,
     /// The state folder.
     state: PathBuf,
     /// For the mean and the receipt.
@@ -162,13 +224,13 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         identity,
         spent,
         lock: _lock,
-        vector,
+        brought,
+        layout,
         state,
         room,
         events,
     } = prepared;
-    let layout = input::layout_of_mean(&plan, &vector.layout);
-    let private = part::privatise(&plan, me, vector, &arguments.input)?;
+    let private = brought.privatise(&plan, me, arguments.input.as_deref())?;
     let clipped = private.clipped;
     let part = Part {
         plan: plan.clone(),
@@ -179,7 +241,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         costs: Box::new(spent),
         events: events.clone(),
         shelf: shelf::in_folder(&state),
-        trainee: private.trainee,
+        contributor: private.contributor,
     };
     let destination = ResultFiles {
         plan: &plan,
@@ -251,7 +313,11 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     }
     model_file::check_output(&plan, &arguments.output)?;
     let me = part::member(&plan, peer_id)?;
-    let vector = part::vector(&plan, me, &arguments.input)?;
+    let brought = Brought::of(arguments, &plan, me)?;
+    let layout = match &brought {
+        Brought::File(vector, _) => input::layout_of_mean(&plan, &vector.layout),
+        Brought::Program(_) => input::layout_of_rounds(&plan),
+    };
     let files = [
         Some((&arguments.output, "--output")),
         arguments.receipt.as_ref().map(|path| (path, "--receipt")),
@@ -260,7 +326,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         .into_iter()
         .flatten()
         .try_for_each(|(path, flag)| writable(path, flag))?;
-    let needed = room::needed(&plan, &input::layout_of_mean(&plan, &vector.layout));
+    let needed = room::needed(&plan, &layout);
     let room = take_room(&arguments.output, needed)?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
     Ok(Prepared {
@@ -269,7 +335,8 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         identity,
         spent,
         lock,
-        vector,
+        brought,
+        layout,
         state,
         room,
         events,

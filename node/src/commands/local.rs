@@ -42,6 +42,10 @@ pub struct LocalArgs {
     /// and --inputs: a demonstration with hospitals
     #[arg(long, value_name = "D", value_parser = whole)]
     dimension: Option<usize>,
+    /// task = "rounds": what hands over each party's part of every round; its only argument is the
+    /// party's file (see undertone join --help)
+    #[arg(long, value_name = "FILE", requires = "inputs")]
+    program: Option<PathBuf>,
     /// Rows to hold a trained model against, in the parties' format; public
     #[arg(long, value_name = "FILE", requires = "inputs")]
     test: Option<PathBuf>,
@@ -90,7 +94,7 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     let events = Events::open(arguments.events.as_deref(), begun)?;
     let seed = arguments.seed.unwrap_or_else(rand::random);
     let (run, parties) = gather_parties(&arguments, raw, &folders, seed)?;
-    let cluster = cluster::prepare(&parties, &folders)?;
+    let cluster = cluster::prepare(&parties, &folders, arguments.program.as_deref())?;
     let mut progress = Progress::start();
     progress.milestone(&format!("Calibrating noise for {} parties …", parties.len()));
     let in_file = |failure: Failure| match &arguments.run {
@@ -155,6 +159,19 @@ fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
     Ok(raw)
 }
 
+/// A program goes with rounds, and with nothing else.
+fn check_program(rounds: bool, program: Option<&Path>) -> Result<(), Failure> {
+    match (rounds, program) {
+        (true, None) => Err(Failure::usage("nothing hands over what the rounds are of")
+            .field("--program")
+            .hint("name a program, and a folder with a file for each party: --program ./step --inputs DIR")),
+        (false, Some(_)) => Err(Failure::usage("--program is for task = \"rounds\"")
+            .field("--program")
+            .hint("leave it out, or write task = \"rounds\" into the run file (--run)")),
+        _ => Ok(()),
+    }
+}
+
 /// No range is right for whatever vectors there are.
 fn no_clip(place: &Path) -> Failure {
     Failure::usage(format!(
@@ -169,6 +186,31 @@ fn no_clip(place: &Path) -> Failure {
     )
 }
 
+/// The whole run file, for so many parties; `place` is what messages call it.
+fn resolve(mut raw: RawRunFile, parties: usize, place: &Path) -> Result<RunFile, Failure> {
+    let shape = raw.data.shape.iter().flatten();
+    let dimension = shape.fold(1usize, |all, extent| all.saturating_mul(*extent));
+    let stretched = |run: &mut RawRunSettings| {
+        time_outs::stretch(run, parties, dimension, time_outs::cores());
+    };
+    if raw.task.is_some_and(TaskKind::is_training) {
+        // Its stages take half of an iteration each.
+        let mut stages = raw.run.clone();
+        stretched(&mut stages);
+        let iteration_ms = stages.settle_ms.map(|settle_ms| settle_ms.saturating_mul(2));
+        raw.run.iteration_ms = raw.run.iteration_ms.or(iteration_ms);
+        raw.run.join_ms = stages.join_ms;
+    } else {
+        stretched(&mut raw.run);
+    }
+    let run = raw
+        .resolve(parties, Defaults::Local)
+        .map_err(|e| make::run_failure(place, &e))?;
+    run.supported().map_err(|e| make::run_failure(place, &e))?;
+    make::among_machines(&run).map_err(|failure| failure.in_file(place))?;
+    Ok(run)
+}
+
 fn gather_parties(
     arguments: &LocalArgs,
     mut raw: RawRunFile,
@@ -176,30 +218,18 @@ fn gather_parties(
     seed: u64,
 ) -> Result<(RunFile, Vec<LocalParty>), Failure> {
     let place = arguments.run.clone().unwrap_or_else(|| PathBuf::from("local"));
-    let resolve = |mut raw: RawRunFile, parties: usize| {
-        let shape = raw.data.shape.iter().flatten();
-        let dimension = shape.fold(1usize, |all, extent| all.saturating_mul(*extent));
-        let stretched = |run: &mut RawRunSettings| {
-            time_outs::stretch(run, parties, dimension, time_outs::cores());
-        };
-        if raw.task == Some(TaskKind::Regression) {
-            // Its stages take half of an iteration each.
-            let mut stages = raw.run.clone();
-            stretched(&mut stages);
-            let iteration_ms = stages.settle_ms.map(|settle_ms| settle_ms.saturating_mul(2));
-            raw.run.iteration_ms = raw.run.iteration_ms.or(iteration_ms);
-            raw.run.join_ms = stages.join_ms;
-        } else {
-            stretched(&mut raw.run);
-        }
-        let run = raw
-            .resolve(parties, Defaults::Local)
-            .map_err(|e| make::run_failure(&place, &e))?;
-        run.supported().map_err(|e| make::run_failure(&place, &e))?;
-        make::among_machines(&run).map_err(|failure| failure.in_file(&place))?;
-        Ok(run)
-    };
+    let resolve = |raw: RawRunFile, parties: usize| resolve(raw, parties, &place);
     // Everybody's own files.
+    let rounds = raw.task == Some(TaskKind::Rounds);
+    check_program(rounds, arguments.program.as_deref())?;
+    if let (Some(inputs), true) = (&arguments.inputs, rounds) {
+        if raw.data.clip.is_none() {
+            return Err(no_clip(&place));
+        }
+        let unit = raw.data.unit.unwrap_or(Unit::Party);
+        let parties = parties::for_programs(inputs, arguments.nodes, unit)?;
+        return Ok((resolve(raw, parties.len())?, parties));
+    }
     if let Some(inputs) = &arguments.inputs {
         let mut parties = parties::read(inputs, arguments.nodes)?;
         parties::shape(&mut raw, &mut parties)?;

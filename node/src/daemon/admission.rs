@@ -67,6 +67,8 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         state: RunState::Waiting,
         phase: None,
         round: None,
+        iteration: None,
+        iterations: draft.releases(),
         waiting_for: vec![],
         rounds: plan.mixing_rounds(),
         parties: plan.parties(),

@@ -25,6 +25,7 @@ mod negotiation;
 mod offers;
 mod parts;
 pub mod problem;
+mod rounds;
 mod routes;
 mod runs;
 pub(crate) mod server;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::ledger::{Ledger, now_ms};
 use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::rounds_desk::RoundsDesk;
 use crate::daemon::state::{read_record, write_record, write_whole};
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::events::Events;
@@ -66,6 +67,8 @@ pub(super) struct Run {
     stop: watch::Sender<Option<Stop>>,
     /// What happened in the run.
     pub(super) events: EventLog,
+    /// Where its rounds are handed over, if it has any.
+    pub(super) desk: OnceLock<Arc<RoundsDesk>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -89,6 +92,7 @@ impl Run {
             stage: Mutex::new(stage),
             stop: watch::channel(None).0,
             events,
+            desk: OnceLock::new(),
         }
     }
 
@@ -131,6 +135,7 @@ impl Run {
                     let names = names.split(", ").filter(|name| !name.is_empty());
                     status.waiting_for = names.map(String::from).collect();
                 }
+                Some("iteration") => status.iteration = event["k"].as_u64(),
                 Some("round") => {
                     status.round = event["round"]
                         .as_u64()

@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use undertone_protocol::messages::notice::Network;
+use undertone_protocol::plan::run_file::settings::TaskKind;
 
 use crate::daemon::admission::{Admitted, admit, offer_status};
 use crate::daemon::config::Config;
@@ -21,6 +22,7 @@ use crate::daemon::offers::Offers;
 use crate::daemon::peers::Peers;
 use crate::daemon::policy;
 use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::rounds_desk::RoundsDesk;
 use crate::daemon::runs::{Run, Runs, Stop, twice};
 use crate::daemon::shared::Shared;
 use crate::daemon::state::{State, checksum};
@@ -299,6 +301,21 @@ impl Service {
         String::from_utf8(bytes).map_err(|_| Refusal::new(Kind::Internal, "the plan is not what was written"))
     }
 
+    /// Where the means of a run's rounds are read, and its owner's parts are handed over.
+    ///
+    /// # Errors
+    /// There is no such run, or it has no rounds.
+    pub fn desk(&self, digest: &str) -> Result<Arc<RoundsDesk>, Refusal> {
+        self.known(digest)?.desk.get().cloned().ok_or_else(|| {
+            Refusal::new(
+                Kind::Conflict,
+                "this run has no rounds, or an earlier daemon had it",
+            )
+            .field("digest")
+            .hint("rounds are of plans with task = \"rounds\"")
+        })
+    }
+
     /// A run's events with ids above `after`: those that are kept, then new ones as they come,
     /// until the run is over.
     pub fn events(&self, digest: &str, after: u64) -> Result<EventStream, Refusal> {
@@ -477,6 +494,10 @@ impl Service {
         self.shared.counters.submitted();
         while tasks.try_join_next().is_some() {}
         let taken = run.status();
+        if job.plan.draft().task == TaskKind::Rounds {
+            run.desk
+                .get_or_init(|| Arc::new(RoundsDesk::of(&job.plan, job.me)));
+        }
         tasks.spawn(carry(self.shared.clone(), run, job));
         Ok(taken)
     }

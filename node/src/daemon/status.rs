@@ -21,6 +21,10 @@ pub enum RunState {
     Interrupted,
 }
 
+fn once() -> u64 {
+    1
+}
+
 impl RunState {
     /// Whether nothing more will happen.
     pub fn is_over(self) -> bool {
@@ -44,6 +48,12 @@ pub struct RunStatus {
     pub phase: Option<String>,
     /// The round that runs, from 1; None outside of mixing.
     pub round: Option<u32>,
+    /// A training's iterations, or means in sequence, of which the sum is known.
+    #[serde(default)]
+    pub iteration: Option<u64>,
+    /// How many sums are released, each of which costs: 1, but in a training.
+    #[serde(default = "once")]
+    pub iterations: u64,
     /// Before the start: names of those who are waited for.
     #[serde(default)]
     pub waiting_for: Vec<String>,

@@ -17,6 +17,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::state::write_whole;
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::driver::{self, Finish, Part};
+use crate::party::part::Private;
 use crate::party::receipt::Account;
 use crate::party::room::{self, Room};
 use crate::party::spent::{Costs, Spent};
@@ -25,6 +26,7 @@ use crate::telling::failure::{Exit, Failure};
 use crate::telling::table::bytes;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
+use crate::vector_file::vector::VectorFile;
 
 /// How long a run that was taken back may take to tell the others. Our choice, above what the
 /// network takes to write what is queued.
@@ -121,7 +123,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let (file, digest) = (part::vector(&plan, me, &vector)?, plan.digest_hex());
     drop(upload);
     let layout = input::layout_of_mean(&plan, &file.layout);
-    let private = part::privatise(&plan, me, file, &vector)?;
+    let private = privatise(run, (&plan, me), file, &vector)?;
     // Room for what the run leaves; then the part, which is charged through the ledger before
     // anything private leaves.
     let rooms = Rooms::take(shared, run, &plan, &layout)?;
@@ -135,7 +137,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         costs: Box::new(costs),
         events: run.listener(),
         shelf: shelf::in_folder(&shared.config.state),
-        trainee: private.trainee,
+        contributor: private.contributor,
     };
     // What comes of it is written while the run still serves the others.
     let destination = Destination {
@@ -187,6 +189,20 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         end(run, until_written(&destination, delivered).await);
     }
     left
+}
+
+/// What leaves of what the party brings: of rounds the first part, and then what is handed over.
+fn privatise(
+    run: &Run,
+    (plan, me): (&Arc<Plan>, Party),
+    file: VectorFile,
+    path: &Path,
+) -> Result<Private, Failure> {
+    let Some(desk) = run.desk.get() else {
+        return part::privatise(plan, me, file, path);
+    };
+    let taken = || Failure::new(Exit::Internal, "the run's rounds are taken already");
+    part::privatise_handed_over(plan, me, desk.source(file).ok_or_else(taken)?)
 }
 
 /// How often a result that could not be written is tried again.

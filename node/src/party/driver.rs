@@ -12,6 +12,7 @@ use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Verdict;
 use undertone_protocol::agreement::shelf::Shelf;
@@ -37,10 +38,10 @@ use crate::network::handle::Handle;
 use crate::network::hub::Hub;
 use crate::network::queue::Frame;
 use crate::network::run_network::RunNetwork;
+use crate::party::contributor::Contributor;
 use crate::party::events::Events;
 use crate::party::reaching::run_configuration;
 use crate::party::spent::Costs;
-use crate::party::trainee::Trainee;
 use crate::telling::failure::Failure;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
@@ -68,7 +69,7 @@ pub struct Part {
     /// Where it keeps everybody's finals.
     pub shelf: Shelf,
     /// In a training: what contributes to its later iterations.
-    pub trainee: Option<Trainee>,
+    pub contributor: Option<Box<dyn Contributor>>,
 }
 
 /// How the run ended, with what the gate computed.
@@ -100,8 +101,8 @@ struct Driver {
     costs: Box<dyn Costs>,
     events: Events,
     audits: mpsc::Sender<Verdict>,
-    /// Computes away from the network's thread.
-    trainee: Option<Arc<Mutex<Trainee>>>,
+    /// Works away from the network's thread.
+    contributor: Option<Arc<Mutex<Box<dyn Contributor>>>>,
     contributions: mpsc::Sender<(u32, LatticeVector)>,
     gate: Option<Verdict>,
     finish: Option<(Outcome, Time)>,
@@ -161,12 +162,14 @@ async fn drive_with(
     let mut linger: Option<Time> = None;
     let mut finish: Option<Finish> = None;
     let mut undelivered: Option<Failure> = None;
+    let mut concluding = None;
     let (mut leave, mut leaving) = (std::pin::pin!(leave), false);
     loop {
         let until = driver.carry_out().await;
         // The result is there: it is written at once. Others may still need our answers, unless
         // nothing private has left.
         if let Some(result) = driver.result() {
+            concluding = driver.conclude(&result.outcome);
             undelivered = finished(&result).err();
             let alone = matches!(
                 result.outcome.ending,
@@ -202,6 +205,10 @@ async fn drive_with(
             }
             () = tokio::time::sleep_until(wake.into()) => driver.feed(Input::Tick),
         }
+    }
+    if let Some(concluding) = concluding {
+        // It has a time limit of its own; a panic in it is told by the runtime.
+        let _ = concluding.await;
     }
     let mut finish = finish.ok_or_else(|| {
         Failure::new(
@@ -248,7 +255,7 @@ impl Driver {
             costs,
             events,
             shelf,
-            trainee,
+            contributor,
         } = part;
         let members = plan.draft().members.iter().enumerate();
         let peers = members.map(|(party, member)| (member.id, party)).collect();
@@ -273,7 +280,7 @@ impl Driver {
             costs,
             events,
             audits,
-            trainee: trainee.map(|trainee| Arc::new(Mutex::new(trainee))),
+            contributor: contributor.map(|contributor| Arc::new(Mutex::new(contributor))),
             contributions,
             gate: None,
             finish: None,
@@ -324,7 +331,7 @@ impl Driver {
                     };
                     self.feed(Input::Spent(result));
                 }
-                Output::Contribute { iteration, model } => self.contribute(iteration, model),
+                Output::Contribute { iteration, released } => self.contribute(iteration, released),
                 Output::Audit(logs) => self.audit(logs),
                 Output::Event(event) => self.tell(event),
                 Output::Finished(outcome) => self.finish = Some((*outcome, self.now())),
@@ -368,16 +375,27 @@ impl Driver {
         });
     }
 
-    fn contribute(&self, iteration: u32, model: Arc<[f64]>) {
-        let Some(trainee) = self.trainee.clone() else {
-            return tracing::error!(iteration, "a contribution is wanted, and there are no rows");
+    fn contribute(&self, iteration: u32, released: Arc<[f64]>) {
+        let Some(contributor) = self.contributor.clone() else {
+            return tracing::error!(iteration, "a contribution is wanted, and there is none");
         };
         let contributions = self.contributions.clone();
         tokio::task::spawn_blocking(move || {
-            let mut trainee = trainee.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut contributor = contributor.lock().unwrap_or_else(PoisonError::into_inner);
             // The receiver lives as long as the driver; without it nobody wants the value.
-            let _ = contributions.blocking_send((iteration, trainee.contribution(&model)));
+            let _ = contributions.blocking_send((iteration, contributor.contribution(iteration, &released)));
         });
+    }
+
+    /// Tells who contributed what the training came to.
+    fn conclude(&mut self, outcome: &Outcome) -> Option<JoinHandle<()>> {
+        let contributor = self.contributor.take()?;
+        let training = outcome.training.as_ref();
+        let result = training.and_then(|training| training.result.clone());
+        Some(tokio::task::spawn_blocking(move || {
+            let mut contributor = contributor.lock().unwrap_or_else(PoisonError::into_inner);
+            contributor.conclude(result.as_deref());
+        }))
     }
 
     fn audited(&mut self, gate: Verdict) {

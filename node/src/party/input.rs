@@ -26,6 +26,33 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
     }
 }
 
+/// Refuses what a program hands over in another shape than the plan's, or with another number of
+/// rows.
+///
+/// # Errors
+/// What is different, for the program's owner.
+pub fn check_handed_over(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
+    let expected = shape_handed_over(plan, me);
+    if layout.shape == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "what was handed over has shape {:?}, the plan wants {expected:?}",
+        layout.shape
+    ))
+}
+
+/// The shape of what a party hands over in a round: a vector, or as many rows as planned.
+pub fn shape_handed_over(plan: &Plan, me: Party) -> Vec<usize> {
+    let draft = plan.draft();
+    let mut shape = draft.data.shape.clone();
+    if draft.data.unit == Unit::Record {
+        let rows = draft.members[me].records.unwrap_or(0);
+        shape.insert(0, usize::try_from(rows).unwrap_or(usize::MAX));
+    }
+    shape
+}
+
 /// Refuses a table whose names are not these, in this order. Files without a name for each column
 /// say nothing.
 pub fn check_columns(columns: &[String], layout: &Layout, path: &Path) -> Result<(), Failure> {
@@ -119,6 +146,11 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
         Unit::Party => input.clone(),
         Unit::Record => input.of_one_record(&plan.draft().data.shape),
     }
+}
+
+/// What the last mean of many looks like, whatever a program read.
+pub fn layout_of_rounds(plan: &Plan) -> Layout {
+    Layout::npy(plan.draft().data.shape.clone(), Dtype::F64)
 }
 
 /// What a model's numbers look like in a file of numbers alone.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::TaskKind;
 use undertone_protocol::plan::run_file::training::ModelSettings;
 
 use crate::party::input;
@@ -39,18 +40,28 @@ pub struct ModelFile {
     pub weights: Vec<Vec<f64>>,
 }
 
-/// Refuses what no model is written to (exit 2).
+/// Refuses what a training's result is not written to (exit 2).
 pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
+    let (known, what, hint): (&[&str], _, _) = match plan.draft().task {
+        TaskKind::Mean => return Ok(()),
+        TaskKind::Regression => (
+            &EXTENSIONS,
+            "a model is written as .npy, .json or .safetensors",
+            "write --output model.json, or another of these",
+        ),
+        TaskKind::Rounds => (
+            &["npy"],
+            "the last mean is written as .npy",
+            "write --output mean.npy",
+        ),
+    };
     let extension = path.extension().and_then(|extension| extension.to_str());
-    if plan.draft().model.is_none() || extension.is_some_and(|it| EXTENSIONS.contains(&it)) {
+    if extension.is_some_and(|extension| known.contains(&extension)) {
         return Ok(());
     }
-    Err(Failure::usage(format!(
-        "{}: a model is written as .npy, .json or .safetensors",
-        path.display()
-    ))
-    .field("--output")
-    .hint("write --output model.json, or another of these"))
+    Err(Failure::usage(format!("{}: {what}", path.display()))
+        .field("--output")
+        .hint(hint))
 }
 
 impl ModelFile {

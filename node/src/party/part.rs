@@ -11,6 +11,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::clipping::{self, Clipped};
+use crate::party::contributor::{Contributor, HandedOver, Source};
 use crate::party::trainee::Trainee;
 use crate::party::{input, randomness};
 use crate::telling::failure::{Exit, Failure};
@@ -49,7 +50,7 @@ pub struct Private {
     /// What clipping did, for the party's owner.
     pub clipped: Clipped,
     /// In a training: what contributes to its later iterations.
-    pub trainee: Option<Trainee>,
+    pub contributor: Option<Box<dyn Contributor>>,
 }
 
 /// The correlated noise of one party, from the system's randomness.
@@ -66,13 +67,9 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
         plan.draft().dimension(),
         calibration.correlated_std,
     );
-    if let Some(mut trainee) = Trainee::of(plan, &vector.values, path)? {
-        return Ok(Private {
-            value: trainee.first(),
-            noise,
-            clipped: Clipped::none(),
-            trainee: Some(trainee),
-        });
+    if let Some(trainee) = Trainee::of(plan, &vector.values, path)? {
+        let start = vec![0.0; plan.draft().dimension()];
+        return Ok(of_contributor(Box::new(trainee), &start, noise));
     }
     let mut values = vector.values;
     let clipped = clipping::clip_all(&plan.draft().data, &mut values);
@@ -82,6 +79,35 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
         value,
         noise,
         clipped,
-        trainee: None,
+        contributor: None,
     })
+}
+
+/// What is handed over round by round, of which the first contribution is waited for here.
+///
+/// # Errors
+/// A system without randomness. Whatever the source does is no error.
+pub fn privatise_handed_over(
+    plan: &Arc<Plan>,
+    me: Party,
+    source: impl Source + 'static,
+) -> Result<Private, Failure> {
+    let noise = LatticeNoise::new(
+        randomness::for_noise()?,
+        *plan.lattice(),
+        plan.draft().dimension(),
+        plan.calibration().correlated_std,
+    );
+    let contributor = HandedOver::of(plan, me, source)?;
+    Ok(of_contributor(Box::new(contributor), &[], noise))
+}
+
+/// A training's part, with its first contribution.
+fn of_contributor(mut contributor: Box<dyn Contributor>, start: &[f64], noise: SystemNoise) -> Private {
+    Private {
+        value: contributor.contribution(1, start),
+        noise,
+        clipped: Clipped::none(),
+        contributor: Some(contributor),
+    }
 }

@@ -346,7 +346,7 @@ impl Account {
     /// The mean, per coordinate and in the data's unit; of a training its model.
     pub fn mean(&self, plan: &Plan, outcome: &Outcome) -> Option<Vec<f64>> {
         if let Some(training) = &outcome.training {
-            return training.model.clone().filter(|_| self.finished());
+            return training.result.clone().filter(|_| self.finished());
         }
         let sum = outcome.sum.as_ref().filter(|_| self.finished())?;
         Some(Mean::of_sum(plan, sum))

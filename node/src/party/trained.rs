@@ -26,7 +26,7 @@ impl Trained {
         let mu_iteration = audit.as_ref().map(|audit| audit.mu);
         *audit = audit.take().map(|audit| together(plan, training, audit));
         Trained {
-            has_model: training.model.is_some(),
+            has_model: training.result.is_some(),
             reason: reason(plan, training),
             iterations: iterations(plan, training),
             mu_iteration,
@@ -74,24 +74,28 @@ fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
 
 fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
     let (run, planned) = (training.iterations, plan.draft().releases());
+    let (what, each) = match plan.draft().model {
+        Some(_) => ("model", "iteration"),
+        None => ("last mean", "round"),
+    };
     if let Some(stopped) = &training.stopped {
         return Some(match run {
             0 => stopped.clone(),
-            _ => format!("the training ended after {run} of {planned} iterations: {stopped}"),
+            _ => format!("the training ended after {run} of {planned} {each}s: {stopped}"),
         });
     }
     if !training.departed.is_empty() {
         let members = &plan.draft().members;
         let departed = training.departed.iter();
-        let each = departed.map(|(&party, since)| format!("{} since iteration {since}", members[party].name));
-        let each: Vec<String> = each.collect();
-        return Some(format!("the model is without {}", each.join(", without ")));
+        let names = departed.map(|(&party, since)| format!("{} since {each} {since}", members[party].name));
+        let names: Vec<String> = names.collect();
+        return Some(format!("the {what} is without {}", names.join(", without ")));
     }
     let rejected = training.rejected.len();
     (rejected > 0).then(|| {
         format!(
-            "{rejected} of {planned} sums were further out than gradients and noise can be: \
-             somebody lied, or a value overflowed, and the model stayed as it was"
+            "{rejected} of {planned} sums were further out than contributions and noise can be: \
+             somebody lied, or a value overflowed, and the {what} stayed as it was"
         )
     })
 }

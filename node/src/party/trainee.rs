@@ -11,6 +11,7 @@ use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::model::loss::clip_gradient;
 use undertone_protocol::plan::checked::Plan;
 
+use crate::party::contributor::Contributor;
 use crate::party::rows::Rows;
 use crate::party::{clipping, randomness};
 use crate::telling::failure::Failure;
@@ -41,9 +42,9 @@ impl Trainee {
         }))
     }
 
-    /// x̃ at a model: each row's gradient clipped, rounded towards zero and its integer length
-    /// checked, their sum, and fresh independent noise. Whatever the rows are, there is one.
-    pub fn contribution(&mut self, model: &[f64]) -> LatticeVector {
+    /// Each row's gradient at a model clipped, rounded towards zero and its integer length checked,
+    /// and their sum.
+    fn clipped_gradients(&self, model: &[f64]) -> LatticeVector {
         let lattice = self.plan.lattice();
         let radius = self.plan.draft().model.as_ref().map_or(0.0, |model| model.clip);
         let mut sum = lattice.zeros(model.len());
@@ -53,13 +54,17 @@ impl Trainee {
             clip_gradient(radius, &mut gradient);
             sum.add(&clipping::ball_onto_lattice(lattice, radius, 1.0, &gradient));
         }
+        sum
+    }
+}
+
+impl Contributor for Trainee {
+    fn contribution(&mut self, _: u32, model: &[f64]) -> LatticeVector {
+        let mut sum = self.clipped_gradients(model);
         self.noise
             .add_independent(self.plan.calibration().independent_std, &mut sum);
         sum
     }
 
-    /// x̃ at the first model, which is zero.
-    pub fn first(&mut self) -> LatticeVector {
-        self.contribution(&vec![0.0; self.plan.draft().dimension()])
-    }
+    fn conclude(&mut self, _: Option<&[f64]>) {}
 }

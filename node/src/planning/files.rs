@@ -9,16 +9,16 @@ use crate::telling::failure::{Exit, Failure};
 /// Refuses a training where only a mean is understood.
 ///
 /// # Errors
-/// The plan fits a model (exit 2).
+/// The plan releases many sums (exit 2).
 pub fn not_a_training(plan: &Plan) -> Result<(), Failure> {
-    match plan.draft().model {
-        None => Ok(()),
-        Some(_) => Err(
-            Failure::usage("a training is neither simulated nor audited by this version")
-                .field("task")
-                .hint("run it with real nodes: undertone local --inputs DIR --run RUN.toml --test FILE"),
-        ),
+    if !plan.draft().task.is_training() {
+        return Ok(());
     }
+    Err(
+        Failure::usage("a training is neither simulated nor audited by this version")
+            .field("task")
+            .hint("run it with real nodes: undertone local --inputs DIR --run RUN.toml"),
+    )
 }
 
 /// Reads a plan file (exit 3 if it is not one).

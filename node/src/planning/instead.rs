@@ -39,7 +39,7 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     let drafted = plan.draft();
     let uniform = drafted.mechanism.correlated == CorrelatedNoise::Uniform;
     let mut ways = Vec::new();
-    if drafted.model.is_some() {
+    if drafted.task.is_training() {
         return vec![local(plan), server(plan)];
     }
     for kind in [MechanismKind::Inca, MechanismKind::Ppsc, MechanismKind::Pairwise] {

@@ -5,7 +5,7 @@ use undertone_accountant::calibration::outlook;
 use undertone_accountant::calibration::remedy::Remedy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
-use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Unit};
+use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, TaskKind, Unit};
 use undertone_protocol::plan::run_file::training::LossChoice;
 
 use crate::planning::instead::{self, Instead};
@@ -75,6 +75,9 @@ pub fn protected(plan: &Plan) -> String {
             model.iterations
         );
     }
+    if draft.task == TaskKind::Rounds {
+        return format!("{}, {change}", of_each_round(plan, &range));
+    }
     match draft.data.unit {
         Unit::Party => format!("each party's whole vector ({range}), {change}"),
         Unit::Record => format!(
@@ -84,8 +87,26 @@ pub fn protected(plan: &Plan) -> String {
     }
 }
 
+/// Whose change is hidden in all rounds together, and what has to be true of programs for that.
+fn of_each_round(plan: &Plan, range: &str) -> String {
+    let draft = plan.draft();
+    let rounds = draft.releases();
+    match draft.data.unit {
+        Unit::Party => format!("all that a party hands over in {rounds} rounds ({range} in each)"),
+        Unit::Record => format!(
+            "each single one of {} rows in {rounds} rounds ({range} in each), if each row that a program \
+             hands over depends on one record, on released means and on nothing else, and no record \
+             makes it fail",
+            draft.total_weight()
+        ),
+    }
+}
+
 /// What is computed, in a word or two.
 fn what(plan: &Plan) -> &'static str {
+    if plan.draft().task == TaskKind::Rounds {
+        return "means in sequence";
+    }
     match plan.draft().model.as_ref().map(|model| model.loss) {
         None => "mean",
         Some(LossChoice::Squared) => "least squares",

@@ -114,12 +114,20 @@ impl<'a> Worth<'a> {
         if let Some(sentence) = trained::sentence(self.plan, self.norm()) {
             return format!("{sentence}: {}", verdict(ratio));
         }
+        let sentence = self.sentence_of_mean(ratio, verdict(ratio));
+        match trained::of_rounds(self.plan) {
+            Some(rounds) => format!("{rounds}; {}", lower_first(&sentence)),
+            None => sentence,
+        }
+    }
+
+    fn sentence_of_mean(&self, ratio: f64, verdict: String) -> String {
         match &self.plan.draft().data.clip {
             Clip::L2 { radius } => format!(
                 "A mean here has norm at most {}, the noise has norm {}: {}",
                 number(*radius),
                 number(self.norm()),
-                verdict(ratio)
+                verdict
             ),
             Clip::Box { .. } => {
                 let of = |column: ColumnNoise| {

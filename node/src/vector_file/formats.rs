@@ -65,6 +65,15 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
     reader(file, metadata.len()).map_err(refused)
 }
 
+/// Reads the bytes of a `.npy`, as [`read`] does a file.
+///
+/// # Errors
+/// Why they are none that can be used; no value is told.
+pub fn of_npy(bytes: Vec<u8>) -> Result<VectorFile, String> {
+    let length = bytes.len() as u64;
+    npy::read(std::io::Cursor::new(bytes), length).map_err(|problem| problem.what)
+}
+
 fn extension_of(path: &Path) -> Option<String> {
     let extension = path.extension().and_then(|e| e.to_str());
     extension.map(str::to_ascii_lowercase)

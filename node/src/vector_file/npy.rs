@@ -1,6 +1,5 @@
 //! `.npy` of f32 or f64, any shape, either order.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};
 
 use npyz::{DType, NpyFile, Order, TypeChar, WriterBuilder};
@@ -16,7 +15,7 @@ const LONGEST_HEADER: u32 = 1 << 16;
 const AS_NUMPY_SAVES: &str = "it must be a .npy file as numpy.save writes it";
 const AGAIN: &str = "write or copy it again";
 
-pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, UnusableFile> {
+pub(super) fn read(mut file: impl Read + Seek, bytes: u64) -> Result<VectorFile, UnusableFile> {
     check_header(&mut file).map_err(|e| UnusableFile::new(e.to_string(), AS_NUMPY_SAVES))?;
     let npy = NpyFile::new(BufReader::with_capacity(1 << 20, file))
         .map_err(|e| UnusableFile::new(format!("not a .npy file: {e}"), AS_NUMPY_SAVES))?;
@@ -100,7 +99,7 @@ enum HeaderError {
 struct OtherDtype(String);
 
 /// The magic and the header's length, before anything is allocated for it.
-fn check_header(file: &mut File) -> Result<(), HeaderError> {
+fn check_header(file: &mut (impl Read + Seek)) -> Result<(), HeaderError> {
     let mut start = [0u8; 12];
     let cut = |_| HeaderError::Truncated;
     file.read_exact(&mut start[..10]).map_err(cut)?;

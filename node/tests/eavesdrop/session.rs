@@ -92,7 +92,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         costs: Box::new(spent.expect("a state folder")),
         events: Events::open(Some(&events), begun).expect("a file"),
         shelf: shelf::in_folder(folder),
-        trainee: None,
+        contributor: None,
     };
     let mut configuration = reaching::hub_configuration(&part.plan, part.me, &part.key);
     (configuration.private.listen, configuration.public.listen) = (address(own[0]), address(own[1]));

@@ -83,7 +83,7 @@ impl Setting {
 #[rustfmt::skip] // a table: one line a row
 pub const SETTINGS: &[Setting] = &[
     setting("", "version", "1", "1", "version of this format"),
-    setting("", "task", r#""mean""#, r#""mean", "regression""#, "what is computed: the (weighted) mean of the parties' vectors, or a model that they fit together"),
+    setting("", "task", r#""mean""#, r#""mean", "regression", "rounds""#, "what is computed: the (weighted) mean of the parties' vectors; a model that they fit together; means in sequence of what programs hand over"),
     setting("", "name", "", "[a-z0-9-], 1 to 64", "name of the run, shown everywhere; part of the plan").without_default().or_local(r#""local""#),
     setting("data", "shape", "", "list of extents", "shape of one party's vector, or of one record (local: from the input files)").without_default(),
     setting("data", "unit", r#""party""#, r#""party", "record""#, "whose change is hidden: a party's whole vector, or one row of its matrix"),
@@ -91,6 +91,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("data", "clip", r#"{ kind = "l2", radius = 1.0 }"#, "the data's unit", "range that inputs are clipped to, public and never taken from the data; noise is proportional to it (a box's bounds may be lists, one per coordinate); no default for unit = \"record\", and for local --inputs"),
     setting("data", "weights", "", "{ name = number }", "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
     setting("data", "columns", "", "list of names", "names of the coordinates along the last axis; a .csv whose first row says otherwise is refused (local: from the input files)").without_default(),
+    setting("data", "releases", "", "means", "task = \"rounds\" only: how many means there are, one after the other; all of them share epsilon").without_default(),
     setting("data", "noise_ok", "false", "true, false", "a result is meant whose noise is larger than any mean can be; without it such a plan is refused by join, submit and local --inputs"),
     setting("model", "loss", "", r#""squared", "logistic", "softmax""#, "task = \"regression\": how a model is held against a row's target").without_default(),
     setting("model", "classes", "", "classes", "softmax only: targets are 0 to classes − 1").without_default(),
@@ -132,7 +133,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),
     setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\" only: largest difference between nodes"),
     setting("run", "pace_ms", "0", "ms", "a round lasts at least this long (demonstrations, tests); at most round_ms"),
-    setting("run", "iteration_ms", "8000", "ms", "task = \"regression\": gradient, flood and vote of one iteration").or_local("4000"),
+    setting("run", "iteration_ms", "8000", "ms", "regression, rounds: contribution, flood and vote of one iteration").or_local("4000"),
 ];
 
 /// The default of `run.grace_ms`, which plans of earlier versions do not say. Our guess: a process

@@ -173,6 +173,7 @@ impl Draft {
     /// What the run file asked for.
     pub(super) fn asked(&self) -> Asked<'_> {
         Asked {
+            task: self.task,
             name: &self.name,
             data: &self.data,
             model: self.model.as_ref(),
@@ -189,7 +190,7 @@ impl Draft {
 
     /// How many sums are released, each of which costs: the iterations of a training, or 1.
     pub fn releases(&self) -> u64 {
-        self.model.as_ref().map_or(1, |model| model.iterations)
+        self.data.releases
     }
 
     /// The number of coordinates of a state, d.

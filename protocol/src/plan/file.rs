@@ -121,6 +121,7 @@ impl PlanFile {
         let peers = self.peers()?;
         // Settings first: members' sensitivities are derived from them.
         let asked = Asked {
+            task: self.task,
             name: &self.name,
             data: &self.data,
             model: self.model.as_ref(),

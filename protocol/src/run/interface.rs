@@ -65,8 +65,8 @@ pub enum Input {
     Spent(Result<(), String>),
     /// The answer to [`Output::Audit`].
     Verdict(GateVerdict),
-    /// The answer to [`Output::Contribute`]: this node's clipped gradients at the model, summed,
-    /// with its own noise.
+    /// The answer to [`Output::Contribute`]: what this node contributes, clipped, with its own
+    /// noise.
     Contribution {
         /// Which iteration it is of.
         iteration: u32,
@@ -106,13 +106,13 @@ pub enum Output {
     Recall(Vec<ShareId>),
     /// Mark the plan as spent, durably, and answer with [`Input::Spent`]. No share leaves before.
     Spend,
-    /// Give this node's contribution at this model, with [`Input::Contribution`], by half of the
-    /// iteration. Whatever the rows are, there is one.
+    /// Give this node's next contribution, with [`Input::Contribution`], by half of the iteration.
+    /// Whatever the data are, there is one.
     Contribute {
         /// Which iteration it is for, from 2.
         iteration: u32,
-        /// The model that gradients are to be taken at.
-        model: Arc<[f64]>,
+        /// What it is computed from: the model, or the latest mean (empty where there is none).
+        released: Arc<[f64]>,
     },
     /// Run the gate on these logs, with the plan that [`Run::plan`](crate::run::machine::Run::plan)
     /// gives, and answer with [`Input::Verdict`].

@@ -105,20 +105,22 @@ pub struct Outcome {
 /// What a training came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingOutcome {
-    /// Iterations that are in the model, those whose sum was rejected included.
+    /// Sums that were opened, those that were rejected included.
     pub iterations: u64,
-    /// Iterations that have cost this node's rows: its sealed contribution may have been opened.
+    /// Iterations that have cost this node's data: its sealed contribution may have been opened.
     pub spent: u64,
     /// Iterations that somebody departed in, whose masks were taken out.
     pub corrected: Vec<u64>,
-    /// Iterations whose sum was further out than gradients and noise can be: the model stayed.
+    /// Iterations whose sum was further out than contributions and noise can be: the model, or the
+    /// latest mean, stayed.
     pub rejected: Vec<u64>,
     /// Who departed, each with the first iteration that is without it.
     pub departed: BTreeMap<Party, u64>,
     /// Why it ended before its last iteration.
     pub stopped: Option<String>,
-    /// The mean of the last iterates; none if no sum was opened. Public.
-    pub model: Option<Vec<f64>>,
+    /// A model: the mean of the last iterates; of means in sequence the last one. None if no sum
+    /// was opened. Public.
+    pub result: Option<Vec<f64>>,
 }
 
 impl Outcome {

@@ -487,7 +487,7 @@ impl<'a> Simulation<'a> {
                         },
                     );
                 }
-                Output::Contribute { iteration, model } => self.contribute(party, iteration, &model),
+                Output::Contribute { iteration, released } => self.contribute(party, iteration, &released),
                 Output::Event(event) => self.events.push((self.now, party, event)),
                 Output::Finished(outcome) => self.nodes[party].outcome = Some((self.now, *outcome)),
                 Output::Wait { until } => {

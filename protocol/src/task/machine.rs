@@ -34,7 +34,7 @@ impl Task {
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
         match plan.draft().task {
             TaskKind::Mean => Task::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
-            TaskKind::Regression => {
+            TaskKind::Regression | TaskKind::Rounds => {
                 Task::Training(Box::new(Training::new(plan, identity, value, noise, now)))
             }
         }

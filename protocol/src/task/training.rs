@@ -1,15 +1,14 @@
-//! A model that the parties fit together: a sequence of sums, each of gradients at the model that
-//! the earlier ones made.
+//! A training: a sequence of sums, each of what the parties contribute once they have seen the
+//! earlier ones. Sums of gradients make a model; of what programs hand over each is a mean.
 //!
 //! Iteration k is one [`Run`], the first one with gathering and START, each later one the
 //! [successor](Run::successor) of the one before, of those whose gradients are in that one's sum.
-//! Everybody who opens a sum comes to the same next model, to the bit. What is said in a later
-//! iteration is signed for a digest that has that model in it: who came to another one is not
-//! understood.
+//! Everybody who opens a sum comes to the same model or mean, to the bit. What is said in a later
+//! iteration is signed for a digest that has it in it: who came to another one is not understood.
 //!
 //! Nothing of iteration k + 1 leaves a node before k is open there. There is no second attempt at
-//! an iteration, and none is passed over: where one is not opened the training ends, with the model
-//! so far.
+//! an iteration, and none is passed over: where one is not opened the training ends, with what there
+//! is so far.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,14 +18,14 @@ use sha2::{Digest as _, Sha256};
 use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::signature::Digest;
+use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::portion::Noise;
-use crate::model::descent::Descent;
 use crate::plan::checked::Plan;
-use crate::publishing::result::Sum;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::{Ending, Event, Outcome, SealedFinal, TrainingOutcome};
+use crate::task::released::Released;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -38,7 +37,7 @@ const EARLY_FRAMES: usize = 4096;
 /// One node's part in a training.
 pub struct Training {
     plan: Arc<Plan>,
-    descent: Descent,
+    released: Released,
     /// The iteration that is under way, from 1.
     iteration: u32,
     run: Run,
@@ -68,13 +67,13 @@ struct TrainingRecord {
     finished: bool,
 }
 
-/// What everything of a later iteration is signed for: the plan, the iteration's number, and the
-/// model that its gradients are taken at.
-fn digest_of(plan: &Plan, iteration: u32, model: &[f64]) -> Digest {
+/// What everything of a later iteration is signed for: the plan, the iteration's number, and what
+/// its contributions are computed from.
+fn digest_of(plan: &Plan, iteration: u32, released: &[f64]) -> Digest {
     let mut coordinates = Sha256::new();
-    model
+    released
         .iter()
-        .for_each(|theta| coordinates.update(theta.to_le_bytes()));
+        .for_each(|coordinate| coordinates.update(coordinate.to_le_bytes()));
     let mut hash = Sha256::new();
     hash.update(b"undertone/iteration/1\0");
     hash.update(plan.digest());
@@ -84,11 +83,7 @@ fn digest_of(plan: &Plan, iteration: u32, model: &[f64]) -> Digest {
 }
 
 impl Training {
-    /// This node's part; `value` is its contribution at the first model, which is zero, with its
-    /// own noise.
-    ///
-    /// # Panics
-    /// If the plan has no model, or one whose set is none: no checked plan of a training has.
+    /// This node's part; `value` is its first contribution, with its own noise.
     pub(super) fn new(
         plan: Arc<Plan>,
         identity: Identity,
@@ -96,17 +91,10 @@ impl Training {
         noise: Noise,
         now: Time,
     ) -> Self {
-        let model = plan
-            .draft()
-            .model
-            .as_ref()
-            .expect("a training's plan has a model");
-        let course = model.course().expect("the plan is checked");
-        let descent = Descent::new(course, vec![0.0; model.parameters()]);
         let mut training = Training {
             run: Run::new(plan.clone(), identity, value, noise, now),
+            released: Released::before(&plan),
             plan,
-            descent,
             iteration: 1,
             before: None,
             shelf: None,
@@ -232,8 +220,9 @@ impl Training {
                 to,
                 frame: wire::iteration_frame(iteration, &frame),
             },
-            // A training has its phases once: of later iterations their numbers are told.
-            Output::Event(Event::Phase(_)) if iteration > 1 => return,
+            // A training has its phases once, of later iterations their numbers are told; and it is
+            // done once.
+            Output::Event(Event::Phase(phase)) if iteration > 1 || phase == Phase::Done => return,
             // Nobody needs this iteration any more; the training may go on.
             Output::Event(Event::Complete) if !self.record.finished => {
                 self.complete = Some(iteration);
@@ -271,10 +260,10 @@ impl Training {
             self.record.departed.insert(party, iteration);
         });
         match &outcome.sum {
-            Some(sum) => self.step(sum),
+            Some(sum) => self.released.take(&self.plan, sum),
             None => {
                 self.record.rejected.push(iteration);
-                self.descent.stay();
+                self.released.stay();
             }
         }
         self.outbox.push_back(Output::Event(Event::Iteration(iteration)));
@@ -285,18 +274,9 @@ impl Training {
         self.go_on(now, outcome);
     }
 
-    /// The next model, from a sum over the rows of those who are in it.
-    fn step(&mut self, sum: &Sum) {
-        let lattice = self.plan.lattice();
-        let step = lattice.step();
-        let rows = lattice.weight_to_f64(sum.weight.0);
-        self.descent
-            .step(sum.value.steps().map(|word| word as f64 * step), rows);
-    }
-
     fn go_on(&mut self, now: Time, outcome: Box<Outcome>) {
         let next = self.iteration + 1;
-        let digest = digest_of(&self.plan, next, self.descent.model());
+        let digest = digest_of(&self.plan, next, self.released.latest());
         let Some(mut run) = self.run.successor(digest) else {
             return self.finish(outcome);
         };
@@ -305,10 +285,10 @@ impl Training {
         }
         self.before = Some(std::mem::replace(&mut self.run, run));
         self.iteration = next;
-        let model: Arc<[f64]> = self.descent.model().into();
+        let released: Arc<[f64]> = self.released.latest().into();
         self.outbox.push_back(Output::Contribute {
             iteration: next,
-            model,
+            released,
         });
         for (from, frames) in std::mem::take(&mut self.early) {
             for frame in frames {
@@ -333,7 +313,7 @@ impl Training {
             ..
         } = std::mem::take(&mut self.record);
         self.record.finished = true;
-        let iterations = self.descent.iterations();
+        let iterations = self.released.sums();
         let stopped = match &outcome.ending {
             Ending::Done | Ending::Degraded if iterations == self.plan.draft().releases() => None,
             Ending::Done | Ending::Degraded => Some("an iteration was not opened".to_owned()),
@@ -356,8 +336,9 @@ impl Training {
             rejected,
             departed,
             stopped,
-            model: (iterations > 0).then(|| self.descent.result()),
+            result: self.released.result(),
         });
+        self.outbox.push_back(Output::Event(Event::Phase(Phase::Done)));
         self.outbox.push_back(Output::Finished(Box::new(ended)));
         if self.complete == Some(self.iteration) {
             self.outbox.push_back(Output::Event(Event::Complete));
@@ -369,9 +350,9 @@ impl Training {
         &self.run
     }
 
-    /// The model that the present iteration's gradients are taken at.
-    pub fn model(&self) -> &[f64] {
-        self.descent.model()
+    /// What the present iteration's contributions are computed from.
+    pub fn released_before(&self) -> &[f64] {
+        self.released.latest()
     }
 
     /// The number of the present iteration, from 1.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::TcpListener;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
@@ -37,6 +37,8 @@ pub(super) struct Cluster {
 struct NodeFiles {
     identity: PathBuf,
     input: PathBuf,
+    /// What hands over its part of every round.
+    program: Option<PathBuf>,
     state: PathBuf,
     output: PathBuf,
 }
@@ -51,7 +53,11 @@ pub(super) struct NodeEnd {
 }
 
 /// Makes keys, picks ports and a folder for each party.
-pub(super) fn prepare(parties: &[LocalParty], folders: &Folders) -> Result<Cluster, Failure> {
+pub(super) fn prepare(
+    parties: &[LocalParty],
+    folders: &Folders,
+    program: Option<&Path>,
+) -> Result<Cluster, Failure> {
     let unwritable =
         |e: std::io::Error| Failure::usage(format!("{}: {e}", folders.output.display())).field("--output");
     let mut ports = free_ports(2 * parties.len())?.into_iter();
@@ -76,6 +82,7 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders) -> Result<Clust
         nodes.push(NodeFiles {
             identity,
             input: party.input.clone(),
+            program: program.map(Path::to_path_buf),
             state,
             output,
         });
@@ -242,6 +249,9 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         .arg(&files.input)
         .arg("--state")
         .arg(&files.state);
+    if let Some(program) = &files.program {
+        command.arg("--program").arg(program);
+    }
     command
         .arg("--output")
         .arg(files.output.join(result_name(plan, &files.input)));

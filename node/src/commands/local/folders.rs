@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::TaskKind;
 
 use crate::telling::failure::Failure;
 
@@ -40,8 +41,9 @@ pub(super) fn party_folder(output: &Path, name: &str) -> PathBuf {
 /// The file of a party's result in its folder: the mean in the format of its input, or the model.
 pub(super) fn result_name(plan: &Plan, input: &Path) -> String {
     let extension = input.extension().and_then(|extension| extension.to_str());
-    match plan.draft().model {
-        Some(_) => "model.npy".into(),
-        None => format!("mean.{}", extension.unwrap_or("npy")),
+    match plan.draft().task {
+        TaskKind::Regression => "model.npy".into(),
+        TaskKind::Rounds => "mean.npy".into(),
+        TaskKind::Mean => format!("mean.{}", extension.unwrap_or("npy")),
     }
 }

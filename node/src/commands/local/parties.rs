@@ -35,6 +35,56 @@ impl fmt::Debug for LocalParty {
 
 /// One file per party, ordered by name.
 pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty>, Failure> {
+    let named = named_files(folder, nodes, is_vector)?;
+    let read = |(name, input): (String, PathBuf)| {
+        Ok(LocalParty {
+            name,
+            vector: formats::read(&input)?,
+            input,
+            records: None,
+        })
+    };
+    named.into_iter().map(read).collect()
+}
+
+/// One file per party for a program to read, whatever is in it; where rows are protected a table,
+/// which says how many the party has.
+pub(super) fn for_programs(
+    folder: &Path,
+    nodes: Option<usize>,
+    unit: Unit,
+) -> Result<Vec<LocalParty>, Failure> {
+    let named = named_files(folder, nodes, |_| Ok(()))?;
+    let party = |(name, input): (String, PathBuf)| {
+        let rows = match unit {
+            Unit::Party => None,
+            Unit::Record => Some(rows_of(&input, &formats::read(&input)?.layout)?.0),
+        };
+        Ok(LocalParty {
+            name,
+            vector: VectorFile {
+                layout: Layout::npy(vec![0], Dtype::F64),
+                values: vec![],
+            },
+            input,
+            records: rows,
+        })
+    };
+    named.into_iter().map(party).collect()
+}
+
+/// How many rows a table has, and the shape of one.
+fn rows_of(path: &Path, layout: &Layout) -> Result<(u64, Vec<usize>), Failure> {
+    layout.records().ok_or_else(|| {
+        Failure::input(format!("{}: {}", path.display(), input::no_records(layout))).field(path.display())
+    })
+}
+
+fn named_files(
+    folder: &Path,
+    nodes: Option<usize>,
+    check: impl Fn(&Path) -> Result<(), Failure>,
+) -> Result<Vec<(String, PathBuf)>, Failure> {
     let refused = |e: std::io::Error| {
         Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("--inputs")
     };
@@ -49,7 +99,7 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
         }
     }
     files.sort();
-    files.iter().try_for_each(|path| is_vector(path))?;
+    files.iter().try_for_each(|path| check(path))?;
     let mut named: Vec<(String, PathBuf)> = files.into_iter().map(name_of).collect::<Result<_, _>>()?;
     named.sort();
     if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -73,15 +123,7 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
         ))
         .field("--nodes"));
     }
-    let read = |(name, input): (String, PathBuf)| {
-        Ok(LocalParty {
-            name,
-            vector: formats::read(&input)?,
-            input,
-            records: None,
-        })
-    };
-    named.into_iter().map(read).collect()
+    Ok(named)
 }
 
 /// Refuses a file that cannot be a party's by its name, before anything else is said of the folder.
@@ -117,14 +159,7 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
     for party in parties.iter_mut() {
         let layout = &party.vector.layout;
         let (records, shape) = if raw.data.unit == Some(Unit::Record) {
-            let (count, shape) = layout.records().ok_or_else(|| {
-                Failure::input(format!(
-                    "{}: {}",
-                    party.input.display(),
-                    input::no_records(layout)
-                ))
-                .field(party.input.display())
-            })?;
+            let (count, shape) = rows_of(&party.input, layout)?;
             (Some(count), shape)
         } else {
             (None, layout.vector_shape())

@@ -48,7 +48,8 @@ impl<'a> Summary<'a> {
         begun: Instant,
     ) -> Result<Self, Failure> {
         let ends = Ends::of(ends);
-        let truths = plan.draft().model.is_none().then(|| Truths::of(plan, parties));
+        let training = plan.draft().task.is_training();
+        let truths = (!training).then(|| Truths::of(plan, parties));
         let means = ends.means(plan, parties, output)?;
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
         let mut object = of_nodes(plan, &ends);
@@ -175,8 +176,12 @@ impl<'a> Summary<'a> {
             .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
         if let Some(iterations) = self.object.get("iterations") {
             let test = self.object.get("test").map_or(String::new(), tested);
+            let (what, unit, each) = match self.plan.draft().model {
+                Some(_) => ("model", "parameters", "iterations"),
+                None => ("last mean", "coordinates", "rounds"),
+            };
             return format!(
-                "\nThe model of {included} of {parties} parties{records}, {} parameters, after {} iterations; \
+                "\nThe {what} of {included} of {parties} parties{records}, {} {unit}, after {} {each}; \
                  {finished} nodes have it, {bits}.\n{test}{}\n",
                 self.plan.draft().dimension(),
                 iterations["run"],
@@ -247,7 +252,7 @@ impl<'a> Summary<'a> {
     }
 
     fn errors(&self) -> String {
-        if self.plan.draft().model.is_some() {
+        if self.plan.draft().task.is_training() {
             return String::new();
         }
         let scale = if self.plan.scales().differ() {

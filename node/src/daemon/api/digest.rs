@@ -16,6 +16,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Digest {
         let given = Path::<String>::from_request_parts(parts, state)
             .await
             .map_or(String::new(), |Path(digest)| digest);
+        Digest::of(given)
+    }
+}
+
+impl Digest {
+    /// What stands in a path for one: it is part of file names, so that nothing else may get
+    /// further.
+    pub(super) fn of(given: String) -> Result<Self, Problem> {
         if given.len() == 64 && given.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             return Ok(Digest(given));
         }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
 
+use crate::forking;
 use crate::network::address;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress, RunConfig, RunGraph};
 use crate::network::event::NetworkEvent;
@@ -152,6 +153,7 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) async fn start(config: NodeConfig) -> Node {
+        forking::until_over();
         let (network, events) = RunNetwork::start(config.hub, config.run).await.unwrap();
         Node {
             handle: network.handle(),

@@ -10,6 +10,9 @@ use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::*;
 use crate::plan::run_file::training::ModelSettings;
 
+/// The tasks that release sums in sequence, as messages call them.
+pub(super) const TRAININGS: &str = "task = \"regression\" or \"rounds\"";
+
 pub(super) fn count_parties(parties: usize) -> Checked {
     count("the number of parties", parties as u64, 3, MOST_PARTIES as u64)
 }
@@ -22,6 +25,8 @@ pub(super) fn majority(parties: usize, colluding: usize, dropouts: usize) -> boo
 
 /// What a run file and a plan both say of a run; members and graphs are beside it.
 pub(crate) struct Asked<'a> {
+    /// What the parties compute.
+    pub(crate) task: TaskKind,
     /// The run's name, for people.
     pub(crate) name: &'a str,
     /// What each party brings.
@@ -74,17 +79,28 @@ impl Asked<'_> {
 
     /// A training's sums are of clipped gradients, sealed each by itself, by masks of pairs.
     fn check_training(&self) -> Checked {
-        let Some(model) = self.model else {
+        if !self.task.is_training() {
+            let once = self.data.releases == 1;
+            require(once, "data.releases", || Problem::OnlyFor {
+                only: "task = \"rounds\"",
+            })?;
             let none = self.run.iteration_ms.is_none();
-            return require(none, "run.iteration_ms", || Problem::OnlyFor {
-                only: "task = \"regression\"",
-            });
-        };
-        model.check()?;
+            return require(none, "run.iteration_ms", || Problem::OnlyFor { only: TRAININGS });
+        }
         let not_yet = |found, instead| Problem::NotYet { found, instead };
-        require(self.data.unit == Unit::Record, "data.unit", || {
-            not_yet("\"party\" in a training", "unit = \"record\"")
-        })?;
+        if let Some(model) = self.model {
+            model.check()?;
+            require(self.data.unit == Unit::Record, "data.unit", || {
+                not_yet("\"party\" in a regression", "unit = \"record\"")
+            })?;
+        }
+        count("data.releases", self.data.releases, 1, MOST_ITERATIONS)?;
+        if self.task == TaskKind::Rounds {
+            let without = self.data.clip.without_zero(self.data.dimension());
+            if let Some(coordinate) = without {
+                return refuse("data.clip", Problem::WithoutZero { coordinate });
+            }
+        }
         let pairwise = self.mechanism.kind == MechanismKind::Pairwise;
         require(pairwise, "mechanism.kind", || {
             not_yet(
@@ -159,6 +175,7 @@ impl RunFile {
 
     fn asked(&self) -> Asked<'_> {
         Asked {
+            task: self.task,
             name: &self.name,
             data: &self.data,
             model: self.model.as_ref(),
@@ -231,6 +248,18 @@ fn sizeable(number: f64) -> bool {
 }
 
 impl Clip {
+    /// The first of so many coordinates whose bounds do not hold 0.
+    fn without_zero(&self, coordinates: usize) -> Option<usize> {
+        match self {
+            Clip::L2 { .. } => None,
+            Clip::Box {
+                low: Bound::All(low),
+                high: Bound::All(high),
+            } => (*low > 0.0 || *high < 0.0).then_some(0),
+            Clip::Box { low, high } => (0..coordinates).find(|&at| low.at(at) > 0.0 || high.at(at) < 0.0),
+        }
+    }
+
     pub(super) fn check(&self, coordinates: usize) -> Checked {
         match self {
             Clip::L2 { radius } => require((1e-100..=1e100).contains(radius), "data.clip.radius", || {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::defaults::Defaults;
-use crate::plan::run_file::check::{count_parties, majority};
+use crate::plan::run_file::check::{TRAININGS, count_parties, majority};
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::{Checked, Problem, require};
@@ -48,32 +48,16 @@ impl RawRunFile {
         if self.data.unit == Some(Unit::Record) && self.task != Some(TaskKind::Regression) {
             given(self.data.clip.as_ref(), "data.clip", CLIP_OF_RECORDS)?;
         }
-        let training = self.task == Some(TaskKind::Regression);
-        let said = std::mem::take(&mut self.model);
-        if !training {
-            let only = Problem::OnlyFor {
-                only: "task = \"regression\"",
-            };
-            // The documented defaults may stand in any file.
-            let unsaid = said == RawModel::default() || said == table.model;
-            require(unsaid, "model", || only.clone())?;
-            let documented =
-                [Defaults::File, Defaults::Local].map(|defaults| RawRunFile::defaults(defaults).run);
-            let said = self.run.iteration_ms;
-            let unsaid = said.is_none() || documented.iter().any(|run| run.iteration_ms == said);
-            require(unsaid, "run.iteration_ms", || only)?;
-        }
-        let clipped = said.clip.is_some();
-        self.model = said;
-        let bounds = if training { self.data.clip.take() } else { None };
+        let regression = self.task == Some(TaskKind::Regression);
+        let training = self.task.is_some_and(TaskKind::is_training);
+        self.check_task_keys(&table)?;
+        let clipped = self.model.clip.is_some();
+        let bounds = if regression { self.data.clip.take() } else { None };
         if training {
-            let unsaid = self.run.settle_ms.is_none();
-            require(unsaid, "run.settle_ms", || Problem::OnlyFor {
-                only: "another task than \"regression\", whose stages take half of run.iteration_ms each",
-            })?;
-            let iteration_ms = self.run.iteration_ms.or(table.run.iteration_ms);
-            self.run.settle_ms = iteration_ms.map(|iteration_ms| iteration_ms / 2);
+            self.time_iterations(&table)?;
             self.mechanism.kind = self.mechanism.kind.or(Some(MechanismKind::Pairwise));
+        }
+        if regression {
             self.data.unit = self.data.unit.or(Some(Unit::Record));
         }
         self.fill(table);
@@ -84,7 +68,7 @@ impl RawRunFile {
         let sealed = self.run.sealed.unwrap_or(correlated == CorrelatedNoise::Uniform);
         let mut data = self.data.complete()?;
         let mut model = None;
-        if training {
+        if regression {
             let rows = RowsOf {
                 shape: std::mem::take(&mut data.shape),
                 names: data.columns.take(),
@@ -93,7 +77,8 @@ impl RawRunFile {
             let fitted = self.model.complete(rows, clipped)?;
             data = fitted.contributions(data);
             model = Some(fitted);
-        } else {
+        }
+        if !training {
             self.run.iteration_ms = None;
         }
         Ok(RunFile {
@@ -106,6 +91,55 @@ impl RawRunFile {
             topology: self.topology.complete()?,
             run: self.run.complete(parties.saturating_sub(dropouts), sealed)?,
         })
+    }
+
+    /// Refuses keys that only other tasks have; the documented defaults may stand in any file.
+    fn check_task_keys(&self, table: &RawRunFile) -> Checked {
+        if self.task != Some(TaskKind::Regression) {
+            let unsaid = self.model == RawModel::default() || self.model == table.model;
+            require(unsaid, "model", || Problem::OnlyFor {
+                only: "task = \"regression\"",
+            })?;
+        }
+        if !self.task.is_some_and(TaskKind::is_training) {
+            let documented =
+                [Defaults::File, Defaults::Local].map(|defaults| RawRunFile::defaults(defaults).run);
+            let said = self.run.iteration_ms;
+            let unsaid = said.is_none() || documented.iter().any(|run| run.iteration_ms == said);
+            require(unsaid, "run.iteration_ms", || Problem::OnlyFor {
+                only: TRAININGS,
+            })?;
+        }
+        self.check_releases()
+    }
+
+    /// A training's stages take half of an iteration each.
+    fn time_iterations(&mut self, table: &RawRunFile) -> Checked {
+        let unsaid = self.run.settle_ms.is_none();
+        require(unsaid, "run.settle_ms", || Problem::OnlyFor {
+            only: "task = \"mean\": a training's stages take half of run.iteration_ms each",
+        })?;
+        let iteration_ms = self.run.iteration_ms.or(table.run.iteration_ms);
+        self.run.settle_ms = iteration_ms.map(|iteration_ms| iteration_ms / 2);
+        Ok(())
+    }
+
+    /// How many means there are is said where there may be more than one, and nowhere else.
+    fn check_releases(&self) -> Checked {
+        let said = self.data.releases;
+        match self.task {
+            Some(TaskKind::Rounds) => given(
+                said,
+                "data.releases",
+                "releases = 20 under [data], the number of rounds",
+            )
+            .map(drop),
+            _ => require(said.is_none_or(|said| said == 1), "data.releases", || {
+                Problem::OnlyFor {
+                    only: "task = \"rounds\"",
+                }
+            }),
+        }
     }
 
     /// The noise that cancels, where the run file leaves it open: even residues, unless it asks for
@@ -136,6 +170,7 @@ impl RawData {
             clip: given(self.clip, "data.clip", "clip = { kind = \"l2\", radius = 1.0 }")?,
             weights: self.weights.map(on_weight_grid),
             columns: self.columns,
+            releases: self.releases.unwrap_or(1),
             noise_ok: given(self.noise_ok, "data.noise_ok", "noise_ok = false")?,
         })
     }

@@ -39,6 +39,7 @@ pub struct RawData {
     pub clip: Option<Clip>,
     pub weights: Option<BTreeMap<String, f64>>,
     pub columns: Option<Vec<String>>,
+    pub releases: Option<u64>,
     pub noise_ok: Option<bool>,
 }
 
@@ -136,7 +137,7 @@ impl RawRunFile {
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
         fill!(
-            self.data, from.data, shape, unit, adjacency, clip, weights, columns, noise_ok
+            self.data, from.data, shape, unit, adjacency, clip, weights, columns, releases, noise_ok
         );
         fill!(
             self.model, from.model, target, intercept, rows, clip, iterations, step, momentum, ridge, set,

@@ -19,6 +19,15 @@ pub enum TaskKind {
     Mean,
     /// A model that they fit together, each row of whom is protected.
     Regression,
+    /// Means in sequence of whatever programs hand over, each of which has seen the means before.
+    Rounds,
+}
+
+impl TaskKind {
+    /// Whether it is a training: sums in sequence, each of which depends on the ones before.
+    pub fn is_training(self) -> bool {
+        self != TaskKind::Mean
+    }
 }
 
 /// Whose change is hidden.
@@ -132,10 +141,21 @@ pub struct Data {
     /// names, or in another order, is unusable input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
+    /// How many sums are released, each of which costs: 1, but in a training.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub releases: u64,
     /// Whether a result is meant whose noise is larger than any mean can be. Nothing else depends
     /// on it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub noise_ok: bool,
+}
+
+fn once() -> u64 {
+    1
+}
+
+fn is_once(releases: &u64) -> bool {
+    *releases == 1
 }
 
 fn is_false(said: &bool) -> bool {

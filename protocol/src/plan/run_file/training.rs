@@ -237,6 +237,7 @@ impl ModelSettings {
             shape: vec![self.parameters()],
             clip: Clip::L2 { radius: self.clip },
             columns: None,
+            releases: self.iterations,
             ..data
         }
     }

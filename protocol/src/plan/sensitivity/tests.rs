@@ -10,6 +10,7 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         clip,
         weights: None,
         columns: None,
+        releases: 1,
         noise_ok: false,
     }
 }

@@ -71,7 +71,7 @@ impl<'a> Simulation<'a> {
             .filter_map(|(_, outcome)| outcome.training.as_ref())
             .collect();
         let differ =
-            |a: &TrainingOutcome, b: &TrainingOutcome| a.iterations == b.iterations && a.model != b.model;
+            |a: &TrainingOutcome, b: &TrainingOutcome| a.iterations == b.iterations && a.result != b.result;
         let two = trainings.iter().any(|a| trainings.iter().any(|b| differ(a, b)));
         two.then(|| Violation::new("model", "two nodes end after the same iteration with two models"))
     }
@@ -80,9 +80,12 @@ impl<'a> Simulation<'a> {
         let Some(training) = &outcome.training else {
             return false;
         };
-        let settings = self.plan.draft().model.as_ref().expect("a training");
-        let course = settings.course().expect("a checked plan");
-        let mut descent = Descent::new(course, vec![0.0; settings.parameters()]);
+        let draft = self.plan.draft();
+        let mut descent = draft.model.as_ref().map(|settings| {
+            let terms = settings.course().expect("a checked plan");
+            Descent::new(terms, vec![0.0; settings.parameters()])
+        });
+        let mut mean = None;
         for iteration in 1..=training.iterations {
             let is_in = |party: &Party| {
                 training
@@ -92,11 +95,11 @@ impl<'a> Simulation<'a> {
             };
             let included: Vec<Party> = (0..self.plan.parties()).filter(is_in).collect();
             if training.rejected.contains(&iteration) {
-                descent.stay();
+                descent.iter_mut().for_each(Descent::stay);
                 continue;
             }
-            let mut sum = self.plan.lattice().zeros(settings.parameters());
-            let mut rows = 0;
+            let mut sum = self.plan.lattice().zeros(draft.dimension());
+            let mut weight = 0.0;
             for &party in &included {
                 let value = match iteration {
                     1 => Some(&self.noised[party]),
@@ -106,12 +109,15 @@ impl<'a> Simulation<'a> {
                     return false;
                 };
                 sum.add(value);
-                rows += self.plan.draft().members[party].records.unwrap_or(0);
+                weight += draft.weight(party);
             }
             let step = self.plan.lattice().step();
-            descent.step(sum.steps().map(|word| word as f64 * step), rows as f64);
+            match &mut descent {
+                Some(descent) => descent.step(sum.steps().map(|word| word as f64 * step), weight),
+                None => mean = Some(sum.to_f64(step / weight)),
+            }
         }
-        let model = (training.iterations > 0).then(|| descent.result());
-        model == training.model
+        let model = descent.filter(|_| training.iterations > 0);
+        model.map(|descent| descent.result()).or(mean) == training.result
     }
 }

@@ -15,6 +15,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::daemon::state::State;
+use crate::forking;
 use crate::party::spent::Spent;
 
 /// The state directory, in the environment of the process that is killed.
@@ -74,7 +75,7 @@ fn begin(folder: &Path, first: usize) -> Child {
         .env(FIRST, first.to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    command.spawn().expect("it starts")
+    forking::spawn(&mut command).expect("it starts")
 }
 
 #[test]

@@ -78,10 +78,10 @@ fn everybody_comes_to_one_model() {
             assert_eq!(outcome.ending, Ending::Done);
             assert_eq!((training.iterations, training.spent), (ITERATIONS, ITERATIONS));
             assert!(training.corrected.is_empty() && training.departed.is_empty());
-            assert_eq!(training.model, ended[0].2.model);
+            assert_eq!(training.result, ended[0].2.result);
             assert!(
                 training
-                    .model
+                    .result
                     .as_ref()
                     .is_some_and(|model| model.iter().any(|theta| *theta != 0.0))
             );
@@ -130,7 +130,7 @@ fn a_kill_in_the_middle_leaves_one_model_of_the_others() {
                 "seed {seed}, {who}: {:?}",
                 training.stopped
             );
-            assert_eq!(training.model, survivors[0].2.model);
+            assert_eq!(training.result, survivors[0].2.result);
             assert_eq!(training.departed, survivors[0].2.departed);
             assert!(training.departed.keys().all(|gone| *gone == party));
             assert_eq!(outcome.ending == Ending::Done, training.departed.is_empty());
@@ -171,7 +171,7 @@ fn more_departures_than_planned_end_it_with_the_model_so_far() {
             let whole = training.iterations == ITERATIONS;
             assert_eq!(whole, training.stopped.is_none(), "seed {seed}, {who}");
             assert_ne!(outcome.ending, Ending::Done, "seed {seed}, {who}");
-            assert_eq!(training.model.is_some(), training.iterations > 0);
+            assert_eq!(training.result.is_some(), training.iterations > 0);
             stopped += usize::from(!whole);
         }
     }
@@ -242,7 +242,7 @@ fn one_row_changes_nothing_that_can_be_seen_but_sums() {
             .iter()
             .map(|(who, _, it)| (*who, it.departed.clone(), it.iterations))
             .collect();
-        let models: Vec<_> = ended.iter().map(|(.., it)| it.model.clone()).collect();
+        let models: Vec<_> = ended.iter().map(|(.., it)| it.result.clone()).collect();
         ((report.bytes, report.finished_at, sets), models)
     };
     let (with, without) = (seen(false), seen(true));

@@ -34,6 +34,30 @@ fn a_model_goes_with_a_training_only() {
     ] {
         assert_eq!(refused(&format!("{training}{line}\n")), field);
     }
+    // Means in sequence are as many as are asked for, and are no regression.
+    let rounds = "task = \"rounds\"\nname = \"x\"\n[data]\nshape = [3]\nreleases = 20\n";
+    let file = parse(rounds, 8);
+    assert_eq!((file.data.releases, file.data.unit), (20, Unit::Party));
+    assert_eq!(file.mechanism.kind, MechanismKind::Pairwise);
+    assert_eq!((file.run.iteration_ms, file.run.settle_ms), (Some(8000), 4000));
+    for (text, field) in [
+        (rounds.replace("releases = 20\n", ""), "data.releases"),
+        (rounds.replace("20", "0"), "data.releases"),
+        (rounds.replace("20", "10001"), "data.releases"),
+        (format!("{mean}releases = 2\n"), "data.releases"),
+        (format!("{rounds}[model]\nloss = \"squared\"\n"), "model"),
+        // Zero stands for what is not handed over: outside of the range it would tell.
+        (
+            format!("{rounds}clip = {{ kind = \"box\", low = 1, high = 2 }}\n"),
+            "data.clip",
+        ),
+        (
+            format!("{rounds}[mechanism]\nkind = \"inca\"\n"),
+            "mechanism.kind",
+        ),
+    ] {
+        assert_eq!(refused(&text), field, "{text}");
+    }
     // Ten thousand models of a million numbers are more than a node is to keep.
     let long = training.replace("[3]", "[1000000]") + "iterations = 10000\n";
     assert_eq!(refused(&long), "model.iterations");

@@ -1,0 +1,280 @@
+//! Where a run's owner gets the means of its rounds, and hands over what follows from them.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
+
+use crate::daemon::refusal::{Kind, Refusal};
+use crate::party::contributor::Source;
+use crate::party::input;
+use crate::vector_file::layout::{Dtype, Layout};
+use crate::vector_file::vector::VectorFile;
+
+/// How long a request waits for a mean. Our choice: below the half minute that clients and proxies
+/// commonly wait.
+const POLL: Duration = Duration::from_secs(20);
+
+/// Where the rounds are.
+#[derive(Clone, Default)]
+struct Stand {
+    /// The round whose contribution is asked for; 0 before the first.
+    asked: u32,
+    /// The mean of the round before; empty where there is none.
+    mean: Arc<[f64]>,
+    /// What became of this party's part of the round that is asked for.
+    part: RoundPart,
+    /// Nothing is asked for any more.
+    over: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum RoundPart {
+    #[default]
+    Awaited,
+    HandedOver,
+    /// It counts as zero.
+    Late,
+}
+
+/// The desk of a run: one side hands over and waits for means, the other is the run's
+/// [`RoundsSource`].
+pub struct RoundsDesk {
+    plan: Arc<Plan>,
+    me: Party,
+    stand: Arc<watch::Sender<Stand>>,
+    handed: SyncSender<(u32, VectorFile)>,
+    to_source: Mutex<Option<Receiver<(u32, VectorFile)>>>,
+}
+
+impl RoundsDesk {
+    /// The desk of a run that has not begun.
+    pub(super) fn of(plan: &Arc<Plan>, me: Party) -> Self {
+        let (handed, to_source) = sync_channel(1);
+        RoundsDesk {
+            plan: plan.clone(),
+            me,
+            stand: Arc::new(watch::channel(Stand::default()).0),
+            handed,
+            to_source: Mutex::new(Some(to_source)),
+        }
+    }
+
+    /// The run's side, with what is contributed first. There is one: none the second time.
+    pub(super) fn source(&self, first: VectorFile) -> Option<RoundsSource> {
+        let mut to_source = self.to_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let shape = input::shape_handed_over(&self.plan, self.me);
+        Some(RoundsSource {
+            first: Some(VectorFile {
+                layout: Layout::npy(shape, Dtype::F64),
+                values: first.values,
+            }),
+            stand: self.stand.clone(),
+            handed: to_source.take()?,
+        })
+    }
+
+    /// Takes this party's part of a round.
+    ///
+    /// # Errors
+    /// Another shape or number of rows than the plan's; a round that is over, or not asked for yet.
+    pub fn hand_over(&self, round: u32, part: VectorFile) -> Result<(), Refusal> {
+        input::check_handed_over(&self.plan, self.me, &part.layout)
+            .map_err(|reason| Refusal::new(Kind::Input, reason).field("body"))?;
+        let mut taken = Ok(());
+        self.stand.send_if_modified(|stand| {
+            taken = stand.takes(round);
+            if taken.is_ok() {
+                stand.part = RoundPart::HandedOver;
+                // There is room for one, and this is the first of its round.
+                let _ = self.handed.try_send((round, part));
+            }
+            false
+        });
+        taken
+    }
+
+    /// The mean of a round, in the plan's shape; waits for it a while. None if it is not there by
+    /// then.
+    ///
+    /// # Errors
+    /// A mean that is not kept any more; rounds that ended before this one.
+    pub async fn mean(&self, round: u32) -> Result<Option<VectorFile>, Refusal> {
+        let mut stand = self.stand.subscribe();
+        let there = stand.wait_for(|stand| stand.asked > round || stand.over);
+        let Ok(Ok(stand)) = tokio::time::timeout(POLL, there)
+            .await
+            .map(|it| it.map(|it| it.clone()))
+        else {
+            return Ok(None);
+        };
+        if stand.asked == round.saturating_add(1) && !stand.mean.is_empty() {
+            return Ok(Some(VectorFile {
+                layout: Layout::npy(self.plan.draft().data.shape.clone(), Dtype::F64),
+                values: stand.mean.to_vec(),
+            }));
+        }
+        let (why, hint) = if stand.asked > round {
+            (
+                format!("the mean of round {round} is not kept: only the latest one is"),
+                format!("ask for round {}", stand.asked - 1),
+            )
+        } else {
+            (
+                format!("the rounds ended before round {round} had a mean"),
+                "GET /v1/runs/DIGEST says how".to_owned(),
+            )
+        };
+        Err(Refusal::new(Kind::Unknown, why).field("round").hint(hint))
+    }
+}
+
+impl Stand {
+    /// Whether a part of this round is taken now.
+    fn takes(&self, round: u32) -> Result<(), Refusal> {
+        let asked = self.asked;
+        let why = match self.part {
+            _ if self.over => "the rounds are over".to_owned(),
+            _ if round > asked => format!("round {round} is not asked for yet, round {asked} is"),
+            _ if round < asked => format!("round {round} is over, round {asked} is asked for"),
+            RoundPart::HandedOver => format!("this party's part of round {round} was handed over before"),
+            RoundPart::Late => format!("it is too late for round {round}, which counts this party as zero"),
+            RoundPart::Awaited => return Ok(()),
+        };
+        Err(Refusal::new(Kind::Conflict, why)
+            .field("round")
+            .hint("GET …/rounds/K waits for the mean of round K; then part K + 1 is asked for"))
+    }
+}
+
+/// The run's side of a [`RoundsDesk`].
+pub(super) struct RoundsSource {
+    first: Option<VectorFile>,
+    stand: Arc<watch::Sender<Stand>>,
+    handed: Receiver<(u32, VectorFile)>,
+}
+
+impl Source for RoundsSource {
+    fn ask(&mut self, round: u32, mean: &[f64], until: Instant) -> Result<VectorFile, String> {
+        let first = self.first.take();
+        // What came as the last round's time ran out; no more of it comes.
+        while self.handed.try_recv().is_ok() {}
+        self.stand.send_modify(|stand| {
+            stand.asked = round;
+            stand.mean = mean.into();
+            stand.part = match first {
+                Some(_) => RoundPart::HandedOver,
+                None => RoundPart::Awaited,
+            };
+        });
+        if let Some(first) = first {
+            return Ok(first);
+        }
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.handed.recv_timeout(left) {
+                Ok((of, part)) if of == round => return Ok(part),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Err("the run's record is gone".into()),
+            }
+        }
+        self.stand.send_modify(|stand| stand.part = RoundPart::Late);
+        Err(format!("nothing was handed over for round {round} in time"))
+    }
+
+    fn conclude(&mut self, mean: Option<&[f64]>) {
+        self.stand.send_modify(|stand| {
+            stand.over = true;
+            if let Some(mean) = mean {
+                (stand.asked, stand.mean) = (stand.asked.saturating_add(1), mean.into());
+            }
+        });
+    }
+}
+
+impl Drop for RoundsSource {
+    fn drop(&mut self) {
+        self.stand.send_modify(|stand| stand.over = true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn desk() -> RoundsDesk {
+        let text = "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [2]\nreleases = 3\n";
+        let run = RunFile::parse(text, 4).expect("a run file");
+        let plan = make::make(run, &Peers::simulated(4, None).expect("peers"), 0).expect("a plan");
+        RoundsDesk::of(&Arc::new(plan), 1)
+    }
+
+    fn part(values: [f64; 2]) -> VectorFile {
+        VectorFile {
+            layout: Layout::npy(vec![2], Dtype::F64),
+            values: values.to_vec(),
+        }
+    }
+
+    fn refused(desk: &RoundsDesk, round: u32) -> String {
+        desk.hand_over(round, part([0.0, 0.0]))
+            .expect_err("refused")
+            .message
+    }
+
+    /// Each part is taken once, in its round, and in time; whoever is refused is told why.
+    #[tokio::test]
+    async fn parts_are_taken_in_their_round_only() {
+        let desk = desk();
+        assert!(refused(&desk, 1).contains("not asked for yet"));
+        let mut source = desk.source(part([0.1, 0.2])).expect("the first");
+        assert!(desk.source(part([0.0, 0.0])).is_none());
+        let far = Instant::now() + Duration::from_secs(60);
+        assert_eq!(source.ask(1, &[], far).expect("the first").values, [0.1, 0.2]);
+        assert!(refused(&desk, 1).contains("handed over before"));
+        assert!(refused(&desk, 2).contains("not asked for yet"));
+        // Nobody hands over part 2 in time.
+        let late = source.ask(2, &[0.5, 0.5], Instant::now());
+        assert!(late.is_err_and(|why| why.contains("in time")));
+        assert!(refused(&desk, 2).contains("counts this party as zero"));
+        let mean = desk.mean(1).await.expect("kept").expect("there");
+        assert_eq!((mean.values, mean.layout.shape), (vec![0.5, 0.5], vec![2]));
+        let third = std::thread::spawn(move || (source.ask(3, &[0.6, 0.7], far), source));
+        let mean = desk.mean(2).await.expect("kept").expect("there");
+        assert_eq!(mean.values, [0.6, 0.7]);
+        assert!(refused(&desk, 2).contains("round 3 is asked for"));
+        let other = VectorFile {
+            layout: Layout::npy(vec![3], Dtype::F64),
+            values: vec![0.0; 3],
+        };
+        assert_eq!(desk.hand_over(3, other).expect_err("its shape").kind, Kind::Input);
+        desk.hand_over(3, part([0.3, 0.4])).expect("in time");
+        let (third, mut source) = third.join().expect("no panic");
+        assert_eq!(third.expect("handed over").values, [0.3, 0.4]);
+        let gone = desk.mean(1).await.expect_err("not kept");
+        assert!(gone.message.contains("not kept"), "{}", gone.message);
+        source.conclude(Some(&[0.8, 0.9]));
+        assert_eq!(
+            desk.mean(3).await.expect("kept").expect("the last").values,
+            [0.8, 0.9]
+        );
+        assert!(refused(&desk, 4).contains("over"));
+        assert!(desk.mean(4).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_that_the_run_ended() {
+        let desk = desk();
+        drop(desk.source(part([0.0, 0.0])));
+        let ended = desk.mean(1).await.expect_err("ended");
+        assert!(ended.message.contains("ended before"), "{}", ended.message);
+    }
+}

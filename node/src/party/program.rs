@@ -1,0 +1,245 @@
+//! A program that hands over a party's part of every round, as a child of its own: its memory and
+//! its crash are not the node's.
+//!
+//! Frames go both ways over its standard streams: a round's number (4 bytes, little-endian), a
+//! length (8 bytes), and so many bytes of `.npy`. The node sends round k with the mean of round
+//! k − 1, empty before the first; the program answers with the same number and what it hands over.
+//! After the last round comes the number 0 with the last mean, and its standard input ends. What it
+//! writes to its standard error is shown as it is.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
+
+use crate::party::contributor::Source;
+use crate::telling::failure::Failure;
+use crate::vector_file::formats;
+use crate::vector_file::layout::{Dtype, Layout};
+use crate::vector_file::vector::VectorFile;
+
+/// Bytes of a `.npy` that are no numbers, at most; our choice, far above what numpy writes.
+const MOST_HEADER: u64 = 1 << 16;
+
+/// How long a program that answered in the last round may go on once it was told the last mean. Our
+/// choice.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How long after its last byte a program that ends is waited for. Our choice.
+const REAPING: Duration = Duration::from_millis(200);
+
+struct ProgramFrame {
+    round: u32,
+    npy: Vec<u8>,
+}
+
+/// Why nothing more is read of a program.
+enum Silent {
+    Ended,
+    TooLong(u64),
+    Unreadable(io::Error),
+}
+
+/// A program that runs.
+pub struct Program {
+    child: Child,
+    means: Option<SyncSender<ProgramFrame>>,
+    answers: Receiver<Result<ProgramFrame, Silent>>,
+    shape: Vec<usize>,
+    /// Whether it answered in the latest round.
+    answered: bool,
+    /// Why it is of no use any more.
+    over: Option<String>,
+}
+
+impl Program {
+    /// Starts it; `input`, where there is one, is its only argument.
+    ///
+    /// # Errors
+    /// It cannot be started (exit 2).
+    pub fn start(program: &Path, input: Option<&Path>, plan: &Plan, me: Party) -> Result<Self, Failure> {
+        let draft = plan.draft();
+        let mut child = Command::new(program)
+            .args(input)
+            .env("UNDERTONE_PARTY", &draft.members[me].name)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| {
+                Failure::usage(format!("{}: cannot be started: {e}", program.display()))
+                    .field("--program")
+                    .hint("name a file that can be executed: for a script chmod +x, and #! in its first line")
+            })?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Failure::usage("a program without standard streams").field("--program"));
+        };
+        let rows = draft.members[me].records.unwrap_or(1);
+        let longest = rows
+            .saturating_mul(draft.dimension() as u64)
+            .saturating_mul(8)
+            .saturating_add(MOST_HEADER);
+        let (means, to_write) = sync_channel(1);
+        let (to_ask, answers) = sync_channel(1);
+        thread::spawn(move || write_frames(stdin, to_write));
+        thread::spawn(move || read_frames(stdout, to_ask, longest));
+        Ok(Program {
+            child,
+            means: Some(means),
+            answers,
+            shape: draft.data.shape.clone(),
+            answered: false,
+            over: None,
+        })
+    }
+
+    fn tell(&self, round: u32, mean: &[f64]) -> Result<(), String> {
+        let mut npy = Vec::new();
+        if !mean.is_empty() {
+            let layout = Layout::npy(self.shape.clone(), Dtype::F64);
+            formats::write_to(&mut npy, &layout, mean).map_err(|e| format!("a mean is not written: {e}"))?;
+        }
+        let means = self.means.as_ref().ok_or("the rounds are over")?;
+        means.try_send(ProgramFrame { round, npy }).map_err(|e| match e {
+            TrySendError::Full(_) => "the program does not read what it is sent".to_owned(),
+            TrySendError::Disconnected(_) => "the program takes nothing any more".to_owned(),
+        })
+    }
+
+    fn answer(&mut self, round: u32, until: Instant) -> Result<VectorFile, String> {
+        let mut another = None;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let frame = match self.answers.recv_timeout(left) {
+                Ok(Ok(frame)) => frame,
+                Ok(Err(silent)) => {
+                    let why = self.why(silent);
+                    return Err(self.over.insert(why).clone());
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(match another {
+                        Some(another) => format!("the program answered for round {another}"),
+                        None => "the program did not answer in time".to_owned(),
+                    });
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err("the program has ended".to_owned()),
+            };
+            if frame.round == round {
+                return formats::of_npy(frame.npy).map_err(|e| format!("the program's answer: {e}"));
+            }
+            // A late one of an earlier round, or nonsense: the right one may follow.
+            another = Some(frame.round);
+        }
+    }
+
+    /// How it ended, if it does within this time.
+    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < until => {}
+                _ => return None,
+            }
+            // What it still says is of no use, and must not keep it from ending.
+            let _ = self.answers.try_recv();
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn why(&mut self, silent: Silent) -> String {
+        match silent {
+            Silent::TooLong(bytes) => {
+                format!("the program announced {bytes} bytes, more than a contribution has")
+            }
+            Silent::Unreadable(error) => format!("the program's answers cannot be read: {error}"),
+            Silent::Ended => match self.ended_within(REAPING) {
+                Some(status) => format!("the program has ended ({status})"),
+                None => "the program has closed its standard output".to_owned(),
+            },
+        }
+    }
+}
+
+impl Source for Program {
+    fn ask(&mut self, round: u32, mean: &[f64], until: Instant) -> Result<VectorFile, String> {
+        if let Some(over) = &self.over {
+            return Err(over.clone());
+        }
+        // Where it takes no mean it may still answer for an earlier one: of another round.
+        self.answered = false;
+        self.tell(round, mean)?;
+        let answer = self.answer(round, until);
+        self.answered = answer.is_ok();
+        answer
+    }
+
+    fn conclude(&mut self, mean: Option<&[f64]>) {
+        if self.tell(0, mean.unwrap_or_default()).is_err() {
+            tracing::warn!("the program was not told the last mean");
+        }
+        // Its standard input ends.
+        self.means = None;
+        if self.answered {
+            self.ended_within(FAREWELL);
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write_frames(mut stdin: ChildStdin, frames: Receiver<ProgramFrame>) {
+    for ProgramFrame { round, npy } in frames {
+        let mut head = [0; 12];
+        head[..4].copy_from_slice(&round.to_le_bytes());
+        head[4..].copy_from_slice(&(npy.len() as u64).to_le_bytes());
+        let written = stdin.write_all(&head).and_then(|()| stdin.write_all(&npy));
+        if written.and_then(|()| stdin.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_frames(mut stdout: ChildStdout, frames: SyncSender<Result<ProgramFrame, Silent>>, longest: u64) {
+    loop {
+        let frame = read_frame(&mut stdout, longest);
+        let last = frame.is_err();
+        if frames.send(frame).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn read_frame(stdout: &mut impl Read, longest: u64) -> Result<ProgramFrame, Silent> {
+    let cut = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Silent::Ended,
+        _ => Silent::Unreadable(error),
+    };
+    let (mut round, mut length) = ([0; 4], [0; 8]);
+    stdout.read_exact(&mut round).map_err(cut)?;
+    stdout.read_exact(&mut length).map_err(cut)?;
+    let length = u64::from_le_bytes(length);
+    if length > longest {
+        return Err(Silent::TooLong(length));
+    }
+    // Grows with what is really there.
+    let mut npy = Vec::new();
+    stdout.take(length).read_to_end(&mut npy).map_err(cut)?;
+    if (npy.len() as u64) < length {
+        return Err(Silent::Ended);
+    }
+    Ok(ProgramFrame {
+        round: u32::from_le_bytes(round),
+        npy,
+    })
+}

@@ -1,0 +1,123 @@
+//! Means in sequence of what programs hand over: the same means everywhere, whatever a program
+//! does.
+
+use super::*;
+use crate::run::outcome::TrainingOutcome;
+
+const PARTIES: usize = 6;
+const ROUNDS: u64 = 5;
+const DIMENSION: usize = 4;
+
+fn plan_of(data: &str) -> Arc<Plan> {
+    let text = format!(
+        "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [{DIMENSION}]\nreleases = {ROUNDS}\n{data}\n\
+         [run]\niteration_ms = 4000"
+    );
+    let raw = RawRunFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    plan_from(raw, PARTIES, None, 3)
+}
+
+/// Half of the way from the last mean to a place of the party's own.
+fn contribution(plan: &Plan, party: Party, latest: &[f64]) -> LatticeVector {
+    let own = |at: usize| if at == party % DIMENSION { 0.4 } else { 0.1 };
+    let last = |at: usize| latest.get(at).copied().unwrap_or(0.0).clamp(-10.0, 10.0);
+    let values = (0..DIMENSION).map(|at| (own(at) + last(at)) / 2.0 * plan.draft().weight(party));
+    plan.lattice().encode(values)
+}
+
+fn gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
+    let enough = logs.len() >= plan.draft().run.min_parties;
+    GateVerdict {
+        publish: permissive_gate(plan, logs).publish.filter(|_| enough),
+        reason: "too few are left".into(),
+    }
+}
+
+fn run(
+    plan: &Arc<Plan>,
+    conditions: Conditions,
+    contribution: impl Fn(Party, u32, &[f64]) -> LatticeVector,
+) -> Report {
+    let first = (0..PARTIES).map(|party| contribution(party, 1, &[])).collect();
+    let simulation = Simulation::new(plan.clone(), first, &gate, conditions);
+    simulation.contributing(contribution).run()
+}
+
+fn ended(report: &Report) -> Vec<(Party, &TrainingOutcome)> {
+    let outcomes = report.outcomes.iter().enumerate();
+    let ended = outcomes.filter_map(|(party, outcome)| Some((party, outcome.as_ref()?.training.as_ref()?)));
+    ended.collect()
+}
+
+#[test]
+fn everybody_holds_the_same_last_mean_also_with_weights() {
+    for data in ["", "weights = { party-0 = 3.0, party-3 = 0.5 }"] {
+        let plan = plan_of(data);
+        for seed in 0..4 {
+            let honest = |party: Party, _: u32, latest: &[f64]| contribution(&plan, party, latest);
+            let report = run(&plan, Conditions::new(seed), honest);
+            assert_eq!(report.violations, [], "seed {seed}");
+            let ended = ended(&report);
+            assert_eq!(ended.len(), PARTIES);
+            for (_, training) in &ended {
+                assert_eq!((training.iterations, training.spent), (ROUNDS, ROUNDS));
+                assert_eq!(training.result, ended[0].1.result);
+                assert_eq!(training.result.as_ref().map(Vec::len), Some(DIMENSION));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_departure_leaves_the_others_their_means() {
+    let plan = plan_of("");
+    for seed in 0..20 {
+        let (party, at) = (seed as usize % PARTIES, Time::from_millis(20 + 15 * seed));
+        let fault = match seed % 2 {
+            0 => Fault::Crash { party, at },
+            _ => Fault::Silence { party, at },
+        };
+        let honest = |party: Party, _: u32, latest: &[f64]| contribution(&plan, party, latest);
+        let report = run(&plan, Conditions::new(seed).with_faults(vec![fault]), honest);
+        assert_eq!(report.violations, [], "seed {seed}");
+        let survivors: Vec<_> = ended(&report)
+            .into_iter()
+            .filter(|(who, _)| *who != party)
+            .collect();
+        assert_eq!(survivors.len(), PARTIES - 1, "seed {seed}");
+        for (who, training) in &survivors {
+            let iterations = training.iterations;
+            assert_eq!(iterations, ROUNDS, "seed {seed}, {who}: {:?}", training.stopped);
+            assert_eq!(training.result, survivors[0].1.result);
+        }
+    }
+}
+
+/// A program that fails contributes zero: from outside nobody can tell, not from lengths, not from
+/// moments, not from sets.
+#[test]
+fn a_program_that_fails_is_not_seen() {
+    let plan = plan_of("");
+    let seen = |fails_at: Option<u32>| {
+        let contributed =
+            |party: Party, round: u32, latest: &[f64]| match party == 3 && Some(round) == fails_at {
+                true => plan.lattice().zeros(DIMENSION),
+                false => contribution(&plan, party, latest),
+            };
+        let report = run(&plan, Conditions::new(7), contributed);
+        assert_eq!(report.violations, []);
+        let ended = ended(&report);
+        let sets: Vec<_> = ended
+            .iter()
+            .map(|(who, it)| (*who, it.departed.clone(), it.iterations))
+            .collect();
+        let means: Vec<_> = ended.iter().map(|(_, it)| it.result.clone()).collect();
+        ((report.bytes, report.finished_at, sets), means)
+    };
+    let whole = seen(None);
+    for round in 1..=ROUNDS as u32 {
+        let failed = seen(Some(round));
+        assert_eq!(whole.0, failed.0, "round {round}");
+        assert_ne!(whole.1, failed.1, "its contribution is missed in the mean");
+    }
+}
