@@ -149,22 +149,22 @@ impl ResultFiles<'_> {
 }
 
 /// What a party takes part with.
-enum Brought {
+enum OwnInput {
     /// Its vector or rows, and where they were read.
     File(VectorFile, PathBuf),
     /// A program that hands over its part of every round.
     Program(PathBuf),
 }
 
-impl Brought {
+impl OwnInput {
     /// What the flags name, held against the plan.
     fn of(arguments: &JoinArgs, plan: &Plan, me: Party) -> Result<Self, Failure> {
         let rounds = plan.draft().task == TaskKind::Rounds;
         match (&arguments.program, &arguments.input) {
-            (Some(program), _) if rounds => Ok(Brought::Program(program.clone())),
+            (Some(program), _) if rounds => Ok(OwnInput::Program(program.clone())),
             (None, Some(path)) if !rounds => {
                 let vector = part::vector(plan, me, path)?;
-                Ok(Brought::File(vector, path.clone()))
+                Ok(OwnInput::File(vector, path.clone()))
             }
             (Some(_), _) => Err(
                 Failure::usage("this plan has no rounds that a program could hand over")
@@ -182,12 +182,12 @@ impl Brought {
     }
 }
 
-impl Brought {
+impl OwnInput {
     /// What leaves of it, with its own noise; a program is started, with `input` for its argument.
     fn privatise(self, plan: &Arc<Plan>, me: Party, input: Option<&Path>) -> Result<Private, Failure> {
         match self {
-            Brought::File(vector, path) => part::privatise(plan, me, vector, &path),
-            Brought::Program(path) => {
+            OwnInput::File(vector, path) => part::privatise(plan, me, vector, &path),
+            OwnInput::Program(path) => {
                 part::privatise_handed_over(plan, me, Program::start(&path, input, plan, me)?)
             }
         }
@@ -202,7 +202,7 @@ struct Prepared {
     spent: Spent,
     /// No daemon takes part with this key meanwhile.
     lock: KeyLock,
-    brought: Brought,
+    brought: OwnInput,
     /// What the result looks like.
     layout: Layout,
     /// The state folder.
@@ -313,10 +313,10 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     }
     model_file::check_output(&plan, &arguments.output)?;
     let me = part::member(&plan, peer_id)?;
-    let brought = Brought::of(arguments, &plan, me)?;
+    let brought = OwnInput::of(arguments, &plan, me)?;
     let layout = match &brought {
-        Brought::File(vector, _) => input::layout_of_mean(&plan, &vector.layout),
-        Brought::Program(_) => input::layout_of_rounds(&plan),
+        OwnInput::File(vector, _) => input::layout_of_mean(&plan, &vector.layout),
+        OwnInput::Program(_) => input::layout_of_rounds(&plan),
     };
     let files = [
         Some((&arguments.output, "--output")),

@@ -9,7 +9,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::party::contributor::Source;
+use crate::party::contributor::PartSource;
 use crate::party::input;
 use crate::vector_file::layout::{Dtype, Layout};
 use crate::vector_file::vector::VectorFile;
@@ -157,7 +157,7 @@ pub(super) struct RoundsSource {
     handed: Receiver<(u32, VectorFile)>,
 }
 
-impl Source for RoundsSource {
+impl PartSource for RoundsSource {
     fn ask(&mut self, round: u32, mean: &[f64], until: Instant) -> Result<VectorFile, String> {
         let first = self.first.take();
         // What came as the last round's time ran out; no more of it comes.

@@ -25,7 +25,7 @@ pub trait Contributor: Send {
 
 /// Somebody who hands over a party's vectors or rows, one matrix a round: a program, or whoever
 /// asks over the API.
-pub trait Source: Send {
+pub trait PartSource: Send {
     /// What is handed over for a round, from 1, once the mean of the round before is told. None
     /// after `until`.
     ///
@@ -48,7 +48,7 @@ pub struct HandedOver<S> {
     noise: LatticeNoise<ChaCha12Rng>,
 }
 
-impl<S: Source> HandedOver<S> {
+impl<S: PartSource> HandedOver<S> {
     /// The party with this source.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl<S: Source> HandedOver<S> {
     }
 }
 
-impl<S: Source> Contributor for HandedOver<S> {
+impl<S: PartSource> Contributor for HandedOver<S> {
     fn contribution(&mut self, iteration: u32, released: &[f64]) -> LatticeVector {
         let mut value = match self.usable(iteration, released) {
             Ok(values) => clipping::onto_lattice(&self.plan, self.me, &values),
@@ -110,7 +110,7 @@ mod tests {
     /// Hands over the same again and again.
     struct Always(Result<(Vec<usize>, Vec<f64>), String>);
 
-    impl Source for Always {
+    impl PartSource for Always {
         fn ask(&mut self, _: u32, _: &[f64], _: Instant) -> Result<VectorFile, String> {
             let (shape, values) = self.0.clone()?;
             Ok(VectorFile {

@@ -11,7 +11,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::clipping::{self, Clipped};
-use crate::party::contributor::{Contributor, HandedOver, Source};
+use crate::party::contributor::{Contributor, HandedOver, PartSource};
 use crate::party::trainee::Trainee;
 use crate::party::{input, randomness};
 use crate::telling::failure::{Exit, Failure};
@@ -90,7 +90,7 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
 pub fn privatise_handed_over(
     plan: &Arc<Plan>,
     me: Party,
-    source: impl Source + 'static,
+    source: impl PartSource + 'static,
 ) -> Result<Private, Failure> {
     let noise = LatticeNoise::new(
         randomness::for_noise()?,

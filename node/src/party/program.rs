@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::party::contributor::Source;
+use crate::party::contributor::PartSource;
 use crate::telling::failure::Failure;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Layout};
@@ -165,7 +165,7 @@ impl Program {
     }
 }
 
-impl Source for Program {
+impl PartSource for Program {
     fn ask(&mut self, round: u32, mean: &[f64], until: Instant) -> Result<VectorFile, String> {
         if let Some(over) = &self.over {
             return Err(over.clone());

@@ -7,8 +7,8 @@
 //! iteration is signed for a digest that has it in it: who came to another one is not understood.
 //!
 //! Nothing of iteration k + 1 leaves a node before k is open there. There is no second attempt at
-//! an iteration, and none is passed over: where one is not opened the training ends, with what there
-//! is so far.
+//! an iteration, and none is passed over: where one is not opened the training ends, with what
+//! there is so far.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

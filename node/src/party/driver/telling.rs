@@ -1,0 +1,93 @@
+//! What a node tells people of its run: events, log lines, and what peers do wrong.
+
+use serde_json::json;
+use undertone_protocol::messages::stage::Phase;
+use undertone_protocol::run::outcome::Event;
+use undertone_protocol::topology::party::Party;
+
+use crate::party::driver::{Driver, OFFENCES_TOLD};
+
+impl Driver {
+    pub(super) fn peer_event(&self, peer: Party, state: &str) {
+        self.emit("peer", json!({ "peer": self.name(peer), "state": state }));
+    }
+
+    pub(super) fn emit(&self, event: &str, fields: serde_json::Value) {
+        self.events.emit(self.name(self.me), event, fields);
+    }
+
+    pub(super) fn tell(&mut self, event: Event) {
+        let progress = self.task.progress();
+        let counts = json!({
+            "accepted": progress.tally.accepted,
+            "returned": progress.tally.returned,
+            "unanswered": progress.tally.unanswered,
+            "private_bytes": self.network.private_bytes(),
+            "public_bytes": self.network.public_bytes(),
+        });
+        let with = |key: &str, value: serde_json::Value| {
+            let mut fields = counts.clone();
+            fields[key] = value;
+            fields
+        };
+        match event {
+            Event::Phase(phase) => {
+                if phase == Phase::Mixing {
+                    // All of START said so, perhaps through others.
+                    self.network.everybody_is_up();
+                }
+                tracing::info!(phase = phase.name(), "phase");
+                self.emit("phase", with("phase", phase.name().into()));
+            }
+            Event::Ready(ready) => {
+                tracing::debug!(ready, of = self.plan.parties(), "parties ready");
+                self.emit("ready", json!({ "ready": ready }));
+            }
+            Event::Awaiting(parties) => {
+                let (ready, names) = (progress.ready, self.names(&parties).join(", "));
+                tracing::info!(ready, waiting_for = names, "gathering");
+                self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
+            }
+            Event::Revealing => match self.costs.reveal() {
+                Ok(draws) => self.draws = draws,
+                Err(failure) => self.fault(&failure.message),
+            },
+            Event::Round(round) => {
+                tracing::debug!(round, of = self.plan.mixing_rounds(), "round");
+                self.emit("round", with("round", round.into()));
+            }
+            Event::Iteration(k) => {
+                tracing::debug!(iteration = k, of = self.plan.draft().releases(), "iteration");
+                self.emit("iteration", with("k", k.into()));
+            }
+            Event::Sealed(bytes) => self.emit("sealed", json!({ "bytes": bytes })),
+            Event::Opened(parties) => {
+                let names = self.names(&parties);
+                tracing::debug!(opened_for = names.join(", "), "opened");
+                self.emit("opened", json!({ "names": names }));
+            }
+            Event::Fault(text) => self.fault(&text),
+            Event::Offence { peer, text } => {
+                let text = format!("{}: {text}", self.name(peer));
+                self.offence(Some(peer), &text);
+            }
+            Event::Complete => self.complete = true,
+        }
+    }
+
+    pub(super) fn fault(&self, text: &str) {
+        tracing::warn!("{text}");
+        self.emit("fault", json!({ "text": text }));
+    }
+
+    /// Tells of an offence; of a peer that keeps offending, only the first ones.
+    pub(super) fn offence(&mut self, party: Option<Party>, text: &str) {
+        let told = self.offences.entry(party.unwrap_or(usize::MAX)).or_insert(0);
+        *told += 1;
+        match *told {
+            n if n < OFFENCES_TOLD => self.fault(text),
+            OFFENCES_TOLD => self.fault(&format!("{text} (further ones are not told)")),
+            _ => {}
+        }
+    }
+}
