@@ -35,6 +35,7 @@ fn main() {
         },
         value_bound: 1.0,
         rows: 1,
+        coarsest: f64::INFINITY,
         weight_bound: WEIGHT_UNIT,
         independent_std: 3.68,
         correlated_std: 15.6,

@@ -136,9 +136,10 @@ pub(crate) fn ledgers() -> Vec<Vec<u8>> {
         ledger
             .reserve(digest, account, 0.25, None)
             .expect("there is no limit");
-        ledger.charge(digest).expect("it was reserved");
+        ledger.charge_part(digest, 0.2).expect("it was reserved");
     }
     ledger.raise("aa", 0.5).expect("it was charged");
+    ledger.settle("bb", 0.1).expect("it was charged");
     vec![std::fs::read(folder.path().join("ledger")).expect("it is there")]
 }
 

@@ -233,3 +233,94 @@ fn a_withheld_run_costs_no_more_than_its_claim_and_stays_charged() {
     let again = Daemon::start(&parties, 0, WARD);
     assert_eq!(budget(&again), spent, "the same after a restart");
 }
+
+const ROWS: &str =
+    "[[data_set]]\nname = \"ward\"\nfile = \"ward.csv\"\nunit = \"record\"\nepsilon = 3.0\ndelta = 1e-5\n";
+
+const TRAINING: &str = "version = 1\ntask = \"regression\"\nname = \"risk\"\n[data]\nshape = [3]\nnoise_ok = true\n[model]\n\
+                        loss = \"logistic\"\niterations = 4000\n[privacy]\nepsilon = 2.0\ndelta = 1e-5\n[run]\niteration_ms = 3000\n";
+
+/// Waits until a daemon has opened iteration `k` of a training.
+fn until_iteration(daemon: &Daemon, digest: &str, k: u64) {
+    let reached = |event: &Value| event["event"] == "iteration" && event["k"].as_u64() >= Some(k);
+    let path = format!("/v1/runs/{digest}/events");
+    daemon.http.events(&path, &[], reached);
+}
+
+/// The daemons of five parties with 200 rows each, and a training that they have all been given.
+fn five_in_a_training(parties: &Parties) -> (Vec<Daemon>, String) {
+    let lines = parties.lines().iter();
+    let list: String = lines.map(|lines| format!("{lines}records = 200\n")).collect();
+    parties.write("peers.toml", &format!("version = 1\n{list}"));
+    let digest = parties.plan("plan", TRAINING);
+    let row = |at: usize| format!("{},{},{}\n", at % 7, at % 5, usize::from(at % 7 > 3));
+    let table: String = (0..200).map(row).collect();
+    let one = |(party, name): (usize, &String)| {
+        let daemon = Daemon::start(parties, party, ROWS);
+        parties.write(&format!("{name}.data/ward.csv"), &table);
+        let plan = std::fs::read(parties.path("plan.json")).expect("a plan");
+        let data = ("data_file", None, &b"ward.csv"[..]);
+        let plan = ("plan", Some("plan.json"), &plan[..]);
+        daemon.post("/v1/runs", &[plan, data]).json_of(201);
+        daemon
+    };
+    (parties.names().iter().enumerate().map(one).collect(), digest)
+}
+
+/// Five daemons train. What each has on its disk is never less than has left: a crash costs the
+/// iterations that are charged ahead, and an end before the last iteration gives the rest back.
+#[test]
+fn a_training_is_charged_as_it_goes() {
+    let _alone = alone();
+    let parties = Parties::new(5);
+    let (mut daemons, digest) = five_in_a_training(&parties);
+    let alice = daemons.remove(0);
+    let (bob, carol) = (daemons.remove(0), daemons.remove(0));
+    until_iteration(&bob, &digest, 25);
+    bob.kill();
+    until_iteration(&alice, &digest, 60);
+    let running = budget(&alice);
+    // One more than may leave: all stop, with the model so far.
+    carol.kill();
+    let run = ended(&alice, &digest);
+    assert_eq!(
+        (&run["outcome"], &run["exit_code"]),
+        (&"degraded".into(), &5.into()),
+        "{run}"
+    );
+    let plan = undertone_tests::read_json(&parties.path("plan.json"));
+    let claims = plan["claims"].as_array().expect("claims").iter();
+    let headline = claims.filter(|claim| claim["holds_as_headline"] == true);
+    let mu = headline
+        .filter_map(|claim| claim["mu"].as_f64())
+        .fold(0.0, f64::max);
+    let iterations_of = |mu_squared: &Value| mu_squared.as_f64().expect("charged") / (mu * mu) * 4000.0;
+    let whole = iterations_of(&running["mu_squared"]) + iterations_of(&running["reserved_mu_squared"]);
+    assert!((whole - 4000.0).abs() < 1e-3, "{running}");
+    let receipt = alice.http.get(&format!("/v1/runs/{digest}/receipt")).json_of(200);
+    let spent = receipt["iterations"]["spent"].as_f64().expect("a number");
+    let charged = iterations_of(&run["charged"]);
+    assert!(
+        (60.0..4000.0).contains(&spent) && (charged - spent).abs() < 1e-3,
+        "{charged} for {spent}"
+    );
+    let after = budget(&alice);
+    assert!(
+        (iterations_of(&after["mu_squared"]) - spent).abs() < 1e-3,
+        "{after}"
+    );
+    assert_eq!(after["reserved_mu_squared"], 0.0, "the rest is free again");
+    let model = alice.http.get(&format!("/v1/runs/{digest}/result"));
+    assert_eq!(model.status, 200, "{}", model.text());
+    // Whoever was killed has spent what is on disk: no less than left, in tens.
+    let again = Daemon::start(&parties, 1, ROWS);
+    let on_disk = iterations_of(&budget(&again)["mu_squared"]);
+    let tens = (on_disk / 10.0).round();
+    assert!(
+        (3.0..400.0).contains(&tens) && (on_disk - 10.0 * tens).abs() < 1e-3,
+        "{on_disk}"
+    );
+    for daemon in daemons.into_iter().chain([alice, again]) {
+        assert_eq!(daemon.end().0.code, 0);
+    }
+}

@@ -339,7 +339,8 @@ fn four_with_rows() -> Parties {
     parties
 }
 
-/// `join` with a program on its own, and what is wrong with it before anything has left.
+/// `join` with a program on its own that clips its rows itself, sums instead of means, and what is
+/// wrong with it before anything has left.
 #[test]
 fn parties_join_with_programs_of_their_own() {
     let _alone = alone();
@@ -347,12 +348,22 @@ fn parties_join_with_programs_of_their_own() {
     let folder = parties.folder();
     script(folder, ONES);
     let run = "version = 1\ntask = \"rounds\"\nname = \"ones\"\n[data]\nshape = [3]\nreleases = 4\n\
-               unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n[privacy]\nepsilon = 8.0\n[run]\niteration_ms = 4000\n";
+               unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\nclipped = \"by-program\"\nresult = \"sum\"\n\
+               [privacy]\nepsilon = 8.0\n[run]\niteration_ms = 4000\n";
     parties.plan("plan", run);
+    let plan = run_in(folder, ["verify", "plan.json"]).stdout;
+    for words in [
+        "sums in sequence",
+        "each program clips as it says",
+        "standard error of the sum",
+    ] {
+        assert!(plan.contains(words), "{words}: {plan}");
+    }
     let join = |party: usize, program: &str, output: &str| {
         let name = &parties.names()[party];
-        let line =
-            format!("join plan.json --identity {name}.key --program {program} --output {output} --json");
+        let line = format!(
+            "join plan.json --identity {name}.key --program {program} --output {output} --receipt {name}.json --json"
+        );
         start_in(folder, line.split(' '))
     };
     join(0, "./absent", "a.npy").wait().refused_at(2, "--program");
@@ -374,11 +385,20 @@ fn parties_join_with_programs_of_their_own() {
         .map(|party| read_npy(&folder.join(format!("mean-{party}.npy"))).2)
         .collect();
     assert!(means.iter().all(|mean| *mean == means[0]));
-    // Each hands over a tenth of the round's number.
-    assert!(means[0].iter().all(|x| (x - 0.4).abs() < 0.02), "{:?}", means[0]);
+    // Each hands over a thousand tenths of the round's number: four times 400 in the last.
+    let receipt = read_json(&folder.join(format!("{}.json", parties.names()[0])));
+    let error = receipt["standard_error"].as_f64().expect("a number");
+    assert!((1.0..40.0).contains(&error), "{receipt}");
+    assert!(
+        means[0].iter().all(|x| (x - 1600.0).abs() < 6.0 * error),
+        "{:?}",
+        means[0]
+    );
+    assert_eq!(receipt["result"], "sum", "{receipt}");
+    assert!(receipt["weights"][&parties.names()[1]] == 1000.0, "{receipt}");
 }
 
-/// A tenth of the round's number, three times in each row.
+/// The sum of a thousand rows that have a tenth of the round's number three times.
 const ONES: &str = r#"#!/usr/bin/env python3
 import struct, sys
 from array import array
@@ -387,9 +407,9 @@ while True:
     sys.stdin.buffer.read(length)
     if round == 0:
         break
-    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000, 3), }"
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }"
     header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    values = array("d", [round / 10] * 3000).tobytes()
+    values = array("d", [round * 100.0] * 3).tobytes()
     npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values
     sys.stdout.buffer.write(struct.pack("<IQ", round, len(npy)) + npy)
     sys.stdout.buffer.flush()

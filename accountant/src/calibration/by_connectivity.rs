@@ -14,7 +14,7 @@ use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
 use crate::calibration::releases::over_releases;
-use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
+use crate::calibration::sealed::{claims_when_sealed, of_result, predicted_when_sealed};
 use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
 use crate::losses::loss::Noise;
@@ -64,7 +64,7 @@ pub(super) fn calibrate(
             draft,
             claims_when_sealed(draft, claims(&setting, noise, privacy.delta)?),
         )?,
-        predicted: expected.times(draft.data.scales().root_mean_square()),
+        predicted: of_result(draft, expected),
         independent_std,
         correlated_std: 0.0,
     })

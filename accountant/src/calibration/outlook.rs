@@ -57,14 +57,15 @@ pub fn gone(plan: &Plan) -> Vec<Gone> {
     GONE_PERCENT.into_iter().map(each).collect()
 }
 
-/// The error of the exact mean over the rest, if the heaviest are gone.
+/// The error of the exact result over the rest, if the heaviest are gone.
 fn rolled_back(plan: &Plan, gone: usize) -> f64 {
     let mut weights: Vec<f64> = (0..plan.parties())
         .map(|party| plan.draft().weight(party))
         .collect();
     weights.sort_by(f64::total_cmp);
     let rest = &weights[..weights.len() - gone];
-    plan.calibration().independent_std * (rest.len() as f64).sqrt() / rest.iter().sum::<f64>()
+    let divisor = plan.draft().data.result.divisor(rest.iter().sum());
+    plan.calibration().independent_std * (rest.len() as f64).sqrt() / divisor
 }
 
 /// Errors at one ε, per coordinate and in the data's unit.

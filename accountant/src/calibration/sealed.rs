@@ -7,6 +7,7 @@
 
 use undertone_protocol::plan::claim::{Claim, Faults, Predicted};
 use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::handed_over::ReleaseKind;
 
 /// The claims of a draft's setting, told from those that hold whatever becomes of the sealing.
 ///
@@ -29,6 +30,23 @@ pub(crate) fn claims_when_sealed(draft: &Draft, claims: Vec<Claim>) -> Vec<Claim
         }
     };
     claims.into_iter().map(marked).collect()
+}
+
+/// Errors of the result in the data's unit, from those of a mean in a state's units. A sum is a
+/// mean times the weight of all; without one party it has one noise less, whoever that is.
+pub(crate) fn of_result(draft: &Draft, predicted: Predicted) -> Predicted {
+    let predicted = predicted.times(draft.data.scales().root_mean_square());
+    if draft.data.result == ReleaseKind::Mean {
+        return predicted;
+    }
+    let parties = draft.parties() as f64;
+    let sum = predicted.times(draft.total_weight());
+    let one_less = sum.standard_error * ((parties - 1.0) / parties).sqrt();
+    Predicted {
+        standard_error_one_dropout: sum.standard_error_one_dropout.map(|_| one_less),
+        standard_error_correcting: sum.standard_error_correcting.map(|_| one_less),
+        ..sum
+    }
 }
 
 /// What is predicted for a draft, where its finals are sealed.

@@ -265,7 +265,7 @@ pub struct Realised {
     /// The standard error, per coordinate and in the data's unit, noise only; ∞ if the weights add
     /// up to nothing.
     pub standard_error: f64,
-    /// What each party's value counts in the result; these add up to 1.
+    /// What each party's value counts in the result; in a mean these add up to 1.
     pub weights: Vec<f64>,
     /// The sum of the weights of the finals that were summed.
     pub total_weight: f64,
@@ -325,13 +325,15 @@ pub fn realised(
             .map(|(value, weight)| value * weight / summed.weight)
             .collect()
     };
+    // A sum is a mean times the weight that is in it.
+    let times = summed.weight / plan.draft().data.result.divisor(summed.weight);
     Ok(Realised {
         // Uniform noise of which a part is missing leaves nothing.
         usable: (whole || !setting.uniform)
             && enough(summed.weight, true_weight)
             && standard_error <= local_error(plan, included),
-        standard_error: standard_error * plan.scales().root_mean_square(),
-        weights,
+        standard_error: standard_error * plan.scales().root_mean_square() * times,
+        weights: weights.into_iter().map(|weight| weight * times).collect(),
         total_weight: summed.weight,
         lost_weight: expected - summed.weight,
     })

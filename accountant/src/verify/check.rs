@@ -5,7 +5,7 @@ use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Pre
 
 use crate::calibration::claims::{claims, covers, is_sure, predicted};
 use crate::calibration::releases::over_releases;
-use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
+use crate::calibration::sealed::{claims_when_sealed, of_result, predicted_when_sealed};
 use crate::class::setting::Setting;
 use crate::losses::loss::Noise;
 use crate::losses::releases;
@@ -52,10 +52,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     }
     let budget = releases::budget(plan.draft())?;
     let expected = predicted_when_sealed(plan.draft(), predicted(&setting, noise, budget)?);
-    check_predicted(
-        &calibration.predicted,
-        &expected.times(plan.scales().root_mean_square()),
-    )
+    check_predicted(&calibration.predicted, &of_result(plan.draft(), expected))
 }
 
 /// Checks that what holds as headline covers coalitions as large as the plan's privacy target says.

@@ -3,15 +3,19 @@
 //!
 //! A run is *reserved* when it is taken, so that two that are taken together cannot both count on
 //! the same rest; *charged*, and synced, when its plan is marked as spent, before its first share
-//! leaves; *raised* when the gate finds a larger loss, before its final leaves. A charge is lowered
-//! in one case only, to nothing: finals were sealed, and the run ended with the knowledge that
-//! nobody opens this node's (*closed*). A run that ends before it was charged (exit 4: nothing
+//! leaves; *raised* when the gate finds a larger loss, before its final leaves. Of a training a
+//! part is charged, and the charge is raised some iterations ahead of what leaves, while all of it
+//! stays reserved. A charge is lowered in two cases only, once the run has ended by itself: finals
+//! were sealed, and nobody opens this node's (*closed*: to nothing); a training that ended early is
+//! *settled* for the iterations that it had. A run that ends before it was charged (exit 4: nothing
 //! private has left) gives back its reservation.
 //!
 //! The file only grows: one line an entry, `JSON CHECKSUM`, each checksum over the one before and
 //! the JSON. A last line that was torn when the process was killed was not synced yet, so that
 //! nothing of it had been spent; it is counted all the same if its JSON is whole. Anything else
 //! that does not fit is refused.
+
+mod entry;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,11 +24,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::daemon::config::DataSet;
+use crate::daemon::ledger::entry::Entry;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::state::checksum;
 use crate::daemon::status::BudgetStatus;
@@ -85,50 +89,6 @@ impl Total {
 /// μ² of a loss μ, never below it.
 pub fn squared(mu: f64) -> f64 {
     if mu == 0.0 { 0.0 } else { (mu * mu).next_up() }
-}
-
-/// A line of the file.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(tag = "entry", rename_all = "kebab-case", deny_unknown_fields)]
-enum Entry {
-    /// The first line: the file's format.
-    Opened { version: u32 },
-    /// A run's plan is being marked as spent.
-    Charged {
-        digest: String,
-        data_set: String,
-        unit: String,
-        #[serde(with = "loss")]
-        mu_squared: f64,
-        at_ms: u64,
-    },
-    /// A charged run's loss turned out larger.
-    Raised {
-        digest: String,
-        #[serde(with = "loss")]
-        mu_squared: f64,
-        at_ms: u64,
-    },
-    /// A charged run ended, and nobody opens what it sealed: it has cost nothing.
-    Closed { digest: String, at_ms: u64 },
-}
-
-/// A loss as JSON has it: null for an infinite one.
-mod loss {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(loss: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        loss.is_finite().then_some(*loss).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        let loss = Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY);
-        if loss >= 0.0 {
-            Ok(loss)
-        } else {
-            Err(serde::de::Error::custom("a loss below 0"))
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -224,9 +184,9 @@ impl Ledger {
                     let fits = match &entry {
                         Entry::Opened { version } => *version == 1 && number == 1,
                         Entry::Charged { digest, .. } => number > 1 && !self.charges.contains_key(digest),
-                        Entry::Raised { digest, .. } | Entry::Closed { digest, .. } => {
-                            self.charges.contains_key(digest)
-                        }
+                        Entry::Raised { digest, .. }
+                        | Entry::Closed { digest, .. }
+                        | Entry::Settled { digest, .. } => self.charges.contains_key(digest),
                     };
                     fits.then(|| (entry, sum.to_owned()))
                 });
@@ -247,7 +207,7 @@ impl Ledger {
             Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
             Entry::Raised { digest, .. } => self.charges.contains_key(digest),
             // A torn line that would lower a charge was not synced: the charge stays.
-            Entry::Closed { .. } => false,
+            Entry::Closed { .. } | Entry::Settled { .. } => false,
         }))
     }
 
@@ -309,11 +269,18 @@ impl Ledger {
                     charge.mu_squared = charge.mu_squared.max(mu_squared);
                 }
             }
-            Entry::Closed { digest, at_ms: _ } => {
-                if let Some(charge) = self.charges.get_mut(&digest) {
-                    charge.mu_squared = 0.0;
-                }
-            }
+            Entry::Closed { digest, at_ms: _ } => self.lower(&digest, 0.0),
+            Entry::Settled {
+                digest,
+                mu_squared,
+                at_ms: _,
+            } => self.lower(&digest, mu_squared),
+        }
+    }
+
+    fn lower(&mut self, digest: &str, mu_squared: f64) {
+        if let Some(charge) = self.charges.get_mut(digest) {
+            charge.mu_squared = charge.mu_squared.min(mu_squared);
         }
     }
 
@@ -382,13 +349,18 @@ impl Ledger {
         Ok(())
     }
 
-    /// Gives back what was set aside for a run that was not charged.
+    /// Gives back what was set aside for a run and not charged.
     pub fn release(&mut self, digest: &str) {
         self.reserved.remove(digest);
     }
 
-    /// Charges a reserved run; on disk when this returns. Call it before anything private leaves.
-    pub fn charge(&mut self, digest: &str) -> Result<(), Refusal> {
+    /// Charges a reserved run with a part of what is reserved, all of it at most, or raises its
+    /// charge to that part; on disk when this returns. Call it before anything leaves that costs as
+    /// much. The rest stays reserved until it is released.
+    pub fn charge_part(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
+        if self.charges.contains_key(digest) {
+            return self.raise(digest, mu_squared);
+        }
         let Some(Reservation { charge, total }) = self.reserved.get(digest).cloned() else {
             return Err(Refusal::new(
                 Kind::Internal,
@@ -396,24 +368,18 @@ impl Ledger {
             ));
         };
         // Another run may have been raised since.
-        within(
-            &charge.account,
-            total,
-            self.spent(&charge.account),
-            charge.mu_squared,
-        )?;
+        let spent = self.spent(&charge.account);
+        within(&charge.account, total, spent, charge.mu_squared)?;
         let AccountName { data_set, unit } = charge.account;
-        let digest = digest.to_owned();
         let entry = Entry::Charged {
-            digest: digest.clone(),
+            digest: digest.to_owned(),
             data_set,
             unit,
-            mu_squared: charge.mu_squared,
+            mu_squared: charge.mu_squared.min(mu_squared),
             at_ms: now_ms(),
         };
         self.append(&entry).map_err(|e| self.unwritten(&e))?;
         self.count(entry);
-        self.reserved.remove(&digest);
         Ok(())
     }
 
@@ -470,6 +436,24 @@ impl Ledger {
         Ok(())
     }
 
+    /// Lowers the charge of a training that has ended by itself to what it has cost; the plan stays
+    /// spent.
+    pub fn settle(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
+        // Not a number is no knowledge, and lowers nothing.
+        let lower = self.charged(digest).is_some_and(|charged| mu_squared < charged);
+        if !lower {
+            return Ok(());
+        }
+        let entry = Entry::Settled {
+            digest: digest.to_owned(),
+            mu_squared,
+            at_ms: now_ms(),
+        };
+        self.append(&entry).map_err(|e| self.unwritten(&e))?;
+        self.count(entry);
+        Ok(())
+    }
+
     /// Whether charges can be written.
     pub fn is_sound(&self) -> bool {
         !self.broken
@@ -482,15 +466,18 @@ impl Ledger {
 
     /// Σ μ² of an account's runs, never below it.
     pub fn spent(&self, account: &AccountName) -> f64 {
-        sum(self.charges.values().filter(|charge| charge.account == *account))
+        let own = self.charges.values().filter(|charge| charge.account == *account);
+        sum(own.map(|charge| charge.mu_squared))
     }
 
     fn reserved(&self, account: &AccountName) -> f64 {
-        sum(self
-            .reserved
-            .values()
-            .map(|reservation| &reservation.charge)
-            .filter(|charge| charge.account == *account))
+        let reserved = self.reserved.iter();
+        let own = reserved.filter(|(_, reservation)| reservation.charge.account == *account);
+        // Of what is charged in part the rest.
+        sum(own.map(|(digest, Reservation { charge, .. })| {
+            let charged = self.charged(digest).unwrap_or(0.0);
+            (charge.mu_squared - charged).max(0.0)
+        }))
     }
 
     /// What a data set has spent.
@@ -514,14 +501,11 @@ impl Ledger {
     }
 }
 
-fn sum<'a>(charges: impl Iterator<Item = &'a Charge>) -> f64 {
+fn sum(losses: impl Iterator<Item = f64>) -> f64 {
     // Each addition may round down by half a unit in the last place.
-    charges.fold(0.0, |sum: f64, charge| {
-        if charge.mu_squared == 0.0 {
-            sum
-        } else {
-            (sum + charge.mu_squared).next_up()
-        }
+    losses.fold(0.0, |sum: f64, loss| match loss {
+        0.0 => sum,
+        loss => (sum + loss).next_up(),
     })
 }
 

@@ -11,7 +11,9 @@ use tokio::runtime::Handle;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::daemon::ledger::{now_ms, squared};
+use crate::daemon::ledger::{Ledger, now_ms, squared};
+use crate::daemon::policy::charged_mu;
+use crate::daemon::refusal;
 use crate::daemon::runs::{Run, Stage, Stop};
 use crate::daemon::shared::Shared;
 use crate::daemon::state::write_whole;
@@ -120,14 +122,14 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         upload,
     } = job;
     // What the party contributes. An uploaded vector is gone from the disk before anything is sent.
-    let (file, digest) = (part::vector(&plan, me, &vector)?, plan.digest_hex());
+    let file = part::vector(&plan, me, &vector)?;
     drop(upload);
     let layout = input::layout_of_mean(&plan, &file.layout);
     let private = privatise(run, (&plan, me), file, &vector)?;
     // Room for what the run leaves; then the part, which is charged through the ledger before
     // anything private leaves.
     let rooms = Rooms::take(shared, run, &plan, &layout)?;
-    let costs = Charged::of(shared, run, digest, rooms.clone())?;
+    let costs = Charged::of((shared, run), (&plan, me), rooms.clone())?;
     let part = Part {
         plan: plan.clone(),
         me,
@@ -282,17 +284,64 @@ async fn broken_off(run: &Run) -> Stop {
     why
 }
 
+/// So many iterations of a training are charged at once, before the first of them leaves: its
+/// ledger has a tenth of the lines, and a crash costs nine iterations more than left at most. Our
+/// choice.
+const AHEAD: u64 = 10;
+
+/// The iterations of a training, or the one release of another run.
+struct Iterations {
+    planned: u64,
+    charged: u64,
+    /// μ² of one of them, and of all.
+    each: f64,
+    all: f64,
+}
+
+impl Iterations {
+    fn of(plan: &Plan, me: Party) -> Self {
+        let (planned, all) = (plan.draft().releases(), squared(charged_mu(plan, me)));
+        Iterations {
+            planned,
+            charged: 0,
+            each: (all / planned as f64).next_up(),
+            all,
+        }
+    }
+
+    /// μ² of so many of them, never below it.
+    fn cost(&self, count: u64) -> f64 {
+        match count {
+            0 => 0.0,
+            count if count >= self.planned => self.all,
+            count => (self.each * count as f64).next_up(),
+        }
+    }
+
+    /// One of them has turned out to cost μ² = `each`: as much may be true of all.
+    fn dearer(&mut self, each: f64) {
+        self.each = self.each.max(each);
+        self.all = self.all.max((each * self.planned as f64).next_up());
+    }
+}
+
 /// The ledger and the registry of spent plans, for one run.
 struct Charged {
     shared: Arc<Shared>,
     run: Arc<Run>,
     digest: String,
+    iterations: Iterations,
     spent: Spent,
     rooms: Rooms,
 }
 
 impl Charged {
-    fn of(shared: &Arc<Shared>, run: &Arc<Run>, digest: String, rooms: Rooms) -> Result<Self, Failure> {
+    fn of(
+        (shared, run): (&Arc<Shared>, &Arc<Run>),
+        (plan, me): (&Plan, Party),
+        rooms: Rooms,
+    ) -> Result<Self, Failure> {
+        let digest = plan.digest_hex();
         let identity = &shared.config.identity;
         let spent = Spent::open(
             &shared.config.identity_file,
@@ -304,9 +353,34 @@ impl Charged {
             shared: shared.clone(),
             run: run.clone(),
             digest,
+            iterations: Iterations::of(plan, me),
             spent,
             rooms,
         })
+    }
+
+    /// Charges so many iterations.
+    fn charge_iterations(&mut self, count: u64) -> Result<(), Failure> {
+        let count = count.min(self.iterations.planned);
+        let cost = self.iterations.cost(count);
+        self.written(|ledger, digest| ledger.charge_part(digest, cost))?;
+        self.iterations.charged = count;
+        let charged = self.shared.ledger().charged(&self.digest);
+        self.run.update(|status| status.charged = charged);
+        Ok(())
+    }
+
+    /// Writes into the ledger, if need be into the room that was kept for the result.
+    fn written(
+        &self,
+        write: impl Fn(&mut Ledger, &str) -> Result<(), refusal::Refusal>,
+    ) -> Result<(), Failure> {
+        let first = write(&mut self.shared.ledger(), &self.digest);
+        let written = first.or_else(|_| {
+            self.rooms.give();
+            write(&mut self.shared.ledger(), &self.digest)
+        });
+        written.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message))
     }
 }
 
@@ -317,14 +391,25 @@ impl Costs for Charged {
         if *stage != Stage::Open {
             return Err(Failure::new(Exit::Aborted, "the run was taken back"));
         }
-        let refused = |refusal: super::refusal::Refusal| Failure::new(refusal.kind.exit(), refusal.message);
-        self.shared.ledger().charge(&self.digest).map_err(refused)?;
+        let first = self.iterations.planned.min(AHEAD);
+        let cost = self.iterations.cost(first);
+        let refused = |refusal: refusal::Refusal| Failure::new(refusal.kind.exit(), refusal.message);
+        let charged = self.shared.ledger().charge_part(&self.digest, cost);
+        charged.map_err(refused)?;
         *stage = Stage::Spent;
         drop(stage);
+        self.iterations.charged = first;
         let charged = self.shared.ledger().charged(&self.digest);
         self.run
             .update(|status| (status.state, status.charged) = (RunState::Running, charged));
         self.spent.spend()
+    }
+
+    fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure> {
+        match u64::from(iteration) {
+            iteration if iteration <= self.iterations.charged => Ok(()),
+            iteration => self.charge_iterations(iteration + AHEAD - 1),
+        }
     }
 
     fn reveal(&mut self) -> Result<u64, Failure> {
@@ -332,12 +417,12 @@ impl Costs for Charged {
     }
 
     fn settle(&mut self, mu: f64) -> Result<(), Failure> {
-        let raise = || self.shared.ledger().raise(&self.digest, squared(mu));
-        let raised = raise().or_else(|_| {
-            self.rooms.give();
-            raise()
-        });
-        raised.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message))
+        if squared(mu) <= self.iterations.each {
+            return Ok(());
+        }
+        self.iterations.dearer(squared(mu));
+        let cost = self.iterations.cost(self.iterations.charged);
+        self.written(|ledger, digest| ledger.raise(digest, cost))
     }
 }
 
@@ -389,6 +474,9 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     {
         tracing::error!(digest, "the charge of a run that cost nothing stays: {refusal}");
     }
+    if let Some(account) = &account {
+        give_back(destination, me, account);
+    }
     let charged = shared.ledger().charged(&digest);
     Delivered {
         account,
@@ -397,6 +485,25 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
         problem,
         charged,
         bytes: [finish.private_bytes, finish.public_bytes],
+    }
+}
+
+/// A training that has ended by itself costs the iterations that it had; what it was not charged
+/// with is free again.
+fn give_back(destination: &Destination<'_>, me: Party, account: &Account) {
+    let digest = destination.run.status().digest;
+    let mut ledger = destination.shared.ledger();
+    if let (Some(spent), Some(mu)) = (account.iterations_spent(), account.mu()) {
+        let cost = Iterations::of(destination.plan, me).cost(spent).max(squared(mu));
+        if let Err(refusal) = ledger.settle(&digest, cost) {
+            tracing::error!(
+                digest,
+                "the charge of iterations that did not come stays: {refusal}"
+            );
+        }
+    }
+    if ledger.charged(&digest).is_some() {
+        ledger.release(&digest);
     }
 }
 

@@ -5,6 +5,7 @@ use undertone_protocol::lattice::grid::Lattice;
 use undertone_protocol::lattice::payload::Payload;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::handed_over::ClippedBy;
 use undertone_protocol::plan::run_file::settings::{Clip, Data, Unit};
 
 use crate::telling::table::number;
@@ -139,6 +140,24 @@ pub fn onto_lattice(plan: &Plan, party: usize, clipped: &[f64]) -> LatticeVector
                 .chunks(dimension)
                 .for_each(|record| sum.add(&one_onto_lattice(plan, party, 1.0, record)));
             sum
+        }
+    }
+}
+
+/// What a source handed over, clipped and on the plan's lattice: a party's vector, its rows, or the
+/// sum of rows that a program clipped.
+pub fn handed_over_onto_lattice(plan: &Plan, party: usize, mut values: Vec<f64>) -> LatticeVector {
+    let data = &plan.draft().data;
+    match (data.clipped, &data.clip) {
+        (ClippedBy::ByProgram, Clip::L2 { radius }) => {
+            // Rows within their ball come to no more together, and then nothing is changed here:
+            // two sums are as far apart as they were handed over, and as rounding takes them.
+            clip_to_ball(radius * plan.draft().weight(party), &mut values);
+            plan.lattice().encode(values.into_iter())
+        }
+        _ => {
+            clip_all(data, &mut values);
+            onto_lattice(plan, party, &values)
         }
     }
 }
@@ -286,6 +305,31 @@ mod tests {
         );
     }
 
+    /// Two sums of three rows, one of which is replaced, also at the border of the ball of all.
+    #[test]
+    fn sums_of_a_program_are_no_further_apart_than_the_sensitivity() {
+        let text = "task = \"rounds\"\nname = \"sums\"\n[data]\nshape = [2]\nunit = \"record\"\nreleases = 2\n\
+                    clipped = \"by-program\"\nclip = { kind = \"l2\", radius = 1.0 }\n";
+        let run = RunFile::parse(text, 4).unwrap();
+        let plan = make::make(run, &Peers::simulated(4, Some(3)).unwrap(), 0).unwrap();
+        assert!(plan.lattice().value_step() <= plan.draft().data.coarsest_cell());
+        let mut furthest = 0.0f64;
+        for turn in 0..720 {
+            let (x, y) = (f64::from(turn) / 720.0 * std::f64::consts::TAU).sin_cos();
+            for others in [[0.0, 0.0], [2.0 * x, 2.0 * y], [1.3, 1.2]] {
+                let of = |sign: f64| vec![others[0] + sign * x, others[1] + sign * y];
+                let [one, two] =
+                    [1.0, -1.0].map(|sign| in_units(&plan, &handed_over_onto_lattice(&plan, 0, of(sign))));
+                furthest = furthest.max((one[0] - two[0]).hypot(one[1] - two[1]));
+            }
+        }
+        // Rounding takes some of them further apart than two rows are.
+        assert!(
+            furthest > 2.0 && furthest <= plan.draft().sensitivity(0),
+            "{furthest}"
+        );
+    }
+
     #[test]
     fn no_vector_leaves_its_ball_on_the_lattice() {
         let injection = Injection::exact_incremental(7);
@@ -299,6 +343,7 @@ mod tests {
             },
             value_bound: 1.0,
             rows: 1,
+            coarsest: f64::INFINITY,
             weight_bound: WEIGHT_UNIT,
             independent_std: 4.0,
             correlated_std: 3.0,

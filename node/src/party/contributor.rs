@@ -69,20 +69,22 @@ impl<S: PartSource> HandedOver<S> {
         Duration::from_millis(self.plan.draft().run.settle_ms).mul_f64(0.8)
     }
 
-    fn usable(&mut self, round: u32, mean: &[f64]) -> Result<Vec<f64>, String> {
+    fn usable(&mut self, round: u32, mean: &[f64]) -> Result<LatticeVector, String> {
         let until = Instant::now() + self.patience();
         let handed = self.source.ask(round, mean, until)?;
         input::check_handed_over(&self.plan, self.me, &handed.layout)?;
-        let mut values = handed.values;
-        clipping::clip_all(&self.plan.draft().data, &mut values);
-        Ok(values)
+        Ok(clipping::handed_over_onto_lattice(
+            &self.plan,
+            self.me,
+            handed.values,
+        ))
     }
 }
 
 impl<S: PartSource> Contributor for HandedOver<S> {
     fn contribution(&mut self, iteration: u32, released: &[f64]) -> LatticeVector {
         let mut value = match self.usable(iteration, released) {
-            Ok(values) => clipping::onto_lattice(&self.plan, self.me, &values),
+            Ok(value) => value,
             Err(reason) => {
                 tracing::warn!(round = iteration, "this party contributes zero: {reason}");
                 self.plan.lattice().zeros(self.plan.draft().dimension())
@@ -163,6 +165,13 @@ mod tests {
         let radius = 1e4 / records.calibration().independent_std;
         let rows = contributed(&records, Ok((vec![3, 2], vec![1e9, 0.0, 1e9, 0.0, -1e9, 0.0])));
         assert!((rows[0] - radius).abs() < 8.0 && rows[1].abs() < 8.0, "{rows:?}");
+        // Where the program clips them it hands over their sum, as long as three rows at most.
+        let summed = plan_of("unit = \"record\"\nclipped = \"by-program\"", Some(3));
+        let radius = 3e4 / summed.calibration().independent_std;
+        let sum = contributed(&summed, Ok((vec![2], vec![0.0, -1e9])));
+        assert!(sum[0].abs() < 8.0 && (sum[1] + radius).abs() < 8.0, "{sum:?}");
+        let rows = contributed(&summed, Ok((vec![3, 2], vec![1e9; 6])));
+        assert!(rows.iter().all(|it| it.abs() < 8.0), "no sum: {rows:?}");
         let four = contributed(&records, Ok((vec![4, 2], vec![1e9; 8])));
         assert!(four.iter().all(|it| it.abs() < 8.0), "one row too many: {four:?}");
     }

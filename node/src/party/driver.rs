@@ -324,12 +324,11 @@ impl Driver {
                     self.feed(Input::Recalled(recalled));
                 }
                 Output::Spend => {
-                    // A training is spent whole, with its first iteration.
                     let result = match self.task.iteration() {
-                        1 => self.costs.spend().map_err(|failure| failure.to_string()),
-                        _ => Ok(()),
+                        1 => self.costs.spend(),
+                        later => self.costs.spend_iteration(later),
                     };
-                    self.feed(Input::Spent(result));
+                    self.feed(Input::Spent(result.map_err(|failure| failure.to_string())));
                 }
                 Output::Contribute { iteration, released } => self.contribute(iteration, released),
                 Output::Audit(logs) => self.audit(logs),

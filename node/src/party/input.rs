@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::handed_over::ClippedBy;
 use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::topology::party::Party;
@@ -12,9 +13,9 @@ use crate::vector_file::layout::{Dtype, Format, Layout};
 
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
-    match plan.draft().data.unit {
-        Unit::Party => check_vector(plan, layout, path)?,
-        Unit::Record => check_records(plan, me, layout, path)?,
+    match brings_rows(plan) {
+        false => check_vector(plan, layout, path)?,
+        true => check_records(plan, me, layout, path)?,
     }
     let named = match &plan.draft().model {
         Some(model) => &model.names,
@@ -42,11 +43,18 @@ pub fn check_handed_over(plan: &Plan, me: Party, layout: &Layout) -> Result<(), 
     ))
 }
 
-/// The shape of what a party hands over in a round: a vector, or as many rows as planned.
+/// Whether each row of what a party brings is clipped here: not where a program clips them.
+fn brings_rows(plan: &Plan) -> bool {
+    let data = &plan.draft().data;
+    data.unit == Unit::Record && data.clipped == ClippedBy::ByNode
+}
+
+/// The shape of what a party hands over in a round: a vector, as many rows as planned, or the sum
+/// of these.
 pub fn shape_handed_over(plan: &Plan, me: Party) -> Vec<usize> {
     let draft = plan.draft();
     let mut shape = draft.data.shape.clone();
-    if draft.data.unit == Unit::Record {
+    if brings_rows(plan) {
         let rows = draft.members[me].records.unwrap_or(0);
         shape.insert(0, usize::try_from(rows).unwrap_or(usize::MAX));
     }
@@ -142,9 +150,9 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
     if let Some(model) = &plan.draft().model {
         return layout_of_model(model);
     }
-    match plan.draft().data.unit {
-        Unit::Party => input.clone(),
-        Unit::Record => input.of_one_record(&plan.draft().data.shape),
+    match brings_rows(plan) {
+        false => input.clone(),
+        true => input.of_one_record(&plan.draft().data.shape),
     }
 }
 

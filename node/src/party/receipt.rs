@@ -300,12 +300,13 @@ impl Account {
             .is_some_and(|audit| audit.epsilon.is_infinite())
     }
 
-    /// The standard error of the mean, per coordinate, of noise alone.
+    /// The standard error of the result, per coordinate, of noise alone; of means in sequence that
+    /// of the last one.
     pub fn standard_error(&self) -> Option<f64> {
         // Of a model nobody knows it.
         self.realised
             .as_ref()
-            .filter(|_| self.trained.is_none())
+            .filter(|_| !self.trained.as_ref().is_some_and(Trained::fits_model))
             .map(|r| r.standard_error)
             .filter(|e| e.is_finite())
     }
@@ -336,6 +337,11 @@ impl Account {
             .iterations()
             .and_then(|iterations| iterations["run"].as_u64());
         run.unwrap_or(0)
+    }
+
+    /// Iterations of a training that have cost this node; none of any other task.
+    pub fn iterations_spent(&self) -> Option<u64> {
+        self.iterations()?["spent"].as_u64()
     }
 
     /// How far a training came; none of any other task.

@@ -12,6 +12,10 @@ pub trait Costs: Send {
     /// Marks the plan as spent, before the first share leaves. If it fails none does.
     fn spend(&mut self) -> Result<(), Failure>;
 
+    /// In a training: the contribution of iteration `iteration`, from 2, is about to leave. If it
+    /// fails it does not.
+    fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure>;
+
     /// Notes that this node reveals its number for the draw of the plan's schedule, before it does;
     /// how often it has, this time included. Each time is a draw of its own.
     fn reveal(&mut self) -> Result<u64, Failure>;
@@ -24,6 +28,11 @@ pub trait Costs: Send {
 impl Costs for Spent {
     fn spend(&mut self) -> Result<(), Failure> {
         Spent::spend(self)
+    }
+
+    /// The plan is marked as spent whole, with its first iteration.
+    fn spend_iteration(&mut self, _: u32) -> Result<(), Failure> {
+        Ok(())
     }
 
     fn reveal(&mut self) -> Result<u64, Failure> {

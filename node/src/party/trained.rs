@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use undertone_accountant::gate::verdict::Audit;
 use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::handed_over::ReleaseKind;
+use undertone_protocol::plan::run_file::settings::TaskKind;
 use undertone_protocol::run::outcome::TrainingOutcome;
 
 /// A training in an account.
@@ -15,6 +17,8 @@ pub(super) struct Trained {
     pub(super) reason: Option<String>,
     /// How far it came, as receipts and final objects say it.
     pub(super) iterations: Value,
+    /// What each round's release is, where there is no model.
+    result: Option<ReleaseKind>,
     /// The loss of the iteration that cost most.
     pub(super) mu_iteration: Option<f64>,
 }
@@ -27,6 +31,7 @@ impl Trained {
         *audit = audit.take().map(|audit| together(plan, training, audit));
         Trained {
             has_model: training.result.is_some(),
+            result: (plan.draft().task == TaskKind::Rounds).then_some(plan.draft().data.result),
             reason: reason(plan, training),
             iterations: iterations(plan, training),
             mu_iteration,
@@ -35,9 +40,17 @@ impl Trained {
 }
 
 impl Trained {
+    /// Whether it fits a model, whose noise nobody knows.
+    pub(super) fn fits_model(&self) -> bool {
+        self.result.is_none()
+    }
+
     /// What it adds to a receipt.
     pub(super) fn add_to(&self, receipt: &mut Value) {
         receipt["iterations"] = self.iterations.clone();
+        if let Some(result) = self.result {
+            receipt["result"] = json!(result);
+        }
         receipt["mu_iteration"] = json!(self.mu_iteration.filter(|mu| mu.is_finite()));
     }
 }
@@ -75,8 +88,8 @@ fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
 fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
     let (run, planned) = (training.iterations, plan.draft().releases());
     let (what, each) = match plan.draft().model {
-        Some(_) => ("model", "iteration"),
-        None => ("last mean", "round"),
+        Some(_) => ("model".to_owned(), "iteration"),
+        None => (format!("last {}", plan.draft().data.result.name()), "round"),
     };
     if let Some(stopped) = &training.stopped {
         return Some(match run {

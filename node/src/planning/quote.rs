@@ -5,6 +5,7 @@ use undertone_accountant::calibration::outlook;
 use undertone_accountant::calibration::remedy::Remedy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
+use undertone_protocol::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, TaskKind, Unit};
 use undertone_protocol::plan::run_file::training::LossChoice;
 
@@ -91,13 +92,21 @@ pub fn protected(plan: &Plan) -> String {
 fn of_each_round(plan: &Plan, range: &str) -> String {
     let draft = plan.draft();
     let rounds = draft.releases();
+    let handed_over = match draft.data.clipped {
+        ClippedBy::ByNode => ("hands over", "and ", ""),
+        ClippedBy::ByProgram => ("adds up", "", ", and each program clips as it says"),
+    };
     match draft.data.unit {
         Unit::Party => format!("all that a party hands over in {rounds} rounds ({range} in each)"),
         Unit::Record => format!(
             "each single one of {} rows in {rounds} rounds ({range} in each), if each row that a program \
-             hands over depends on one record, on released means and on nothing else, and no record \
-             makes it fail",
-            draft.total_weight()
+             {} depends on one record, on released {}s and on nothing else, {}no record \
+             makes it fail{}",
+            draft.total_weight(),
+            handed_over.0,
+            draft.data.result.name(),
+            handed_over.1,
+            handed_over.2
         ),
     }
 }
@@ -105,7 +114,10 @@ fn of_each_round(plan: &Plan, range: &str) -> String {
 /// What is computed, in a word or two.
 fn what(plan: &Plan) -> &'static str {
     if plan.draft().task == TaskKind::Rounds {
-        return "means in sequence";
+        return match plan.draft().data.result {
+            ReleaseKind::Mean => "means in sequence",
+            ReleaseKind::Sum => "sums in sequence",
+        };
     }
     match plan.draft().model.as_ref().map(|model| model.loss) {
         None => "mean",
@@ -315,10 +327,10 @@ fn errors(plan: &Plan) -> String {
         "per coordinate"
     };
     let what = match plan.draft().model {
-        Some(_) => "noise of the mean gradient, one iteration",
-        None => "standard error of the mean",
+        Some(_) => "noise of the mean gradient, one iteration".to_owned(),
+        None => format!("standard error of the {}", plan.draft().data.result.name()),
     };
-    let mut table = Table::with_headings([what, scale, "× floor"]);
+    let mut table = Table::with_headings([what.as_str(), scale, "× floor"]);
     let mut row = |what: &str, value: f64| {
         table.row([what.into(), number(value), format!("{:.2}", value / floor)]);
     };

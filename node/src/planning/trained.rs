@@ -30,11 +30,18 @@ fn each_and_together(plan: &Plan) -> String {
     format!("each at {each}, together ε = {}", number(privacy.epsilon))
 }
 
-/// Budget of means in sequence; none of any other task.
+/// Budget of means or sums in sequence; none of any other task.
 pub(super) fn of_rounds(plan: &Plan) -> Option<String> {
     let draft = plan.draft();
     let rounds = draft.task == TaskKind::Rounds;
-    rounds.then(|| format!("{} means, {}", draft.releases(), each_and_together(plan)))
+    rounds.then(|| {
+        format!(
+            "{} {}s, {}",
+            draft.releases(),
+            draft.data.result.name(),
+            each_and_together(plan)
+        )
+    })
 }
 
 /// Budget and noise of a model's training, where `norm` is the averaged noise's length; none of any

@@ -63,9 +63,20 @@ impl<'a> Worth<'a> {
     /// standard error over half of its range, the largest of all columns.
     pub fn ratio(&self) -> f64 {
         match &self.plan.draft().data.clip {
-            Clip::L2 { radius } => self.norm() / radius,
+            Clip::L2 { radius } => self.norm() / (radius * self.reach()),
             Clip::Box { .. } => self.columns().map(|column| column.ratio()).fold(0.0, f64::max),
         }
+    }
+
+    /// How many times as far as what is averaged the result may reach: a sum as many as all weigh.
+    fn reach(&self) -> f64 {
+        let total = self.plan.draft().total_weight();
+        total / self.plan.draft().data.result.divisor(total)
+    }
+
+    /// What the result is called.
+    fn name(&self) -> &'static str {
+        self.plan.draft().data.result.name()
     }
 
     /// Whether noise is all that can be expected.
@@ -88,6 +99,7 @@ impl<'a> Worth<'a> {
         let alike = data.columns.is_none() && matches!((&low, &high), (Bound::All(_), Bound::All(_)));
         let count = if alike { 1 } else { data.dimension() };
         let scales = self.plan.scales();
+        let reach = self.reach();
         let even = self.error / scales.root_mean_square();
         let name = move |coordinate: usize| match &data.columns {
             // Names are of the last axis, which varies fastest.
@@ -97,8 +109,8 @@ impl<'a> Worth<'a> {
         };
         (0..count).map(move |coordinate| ColumnNoise {
             name: name(coordinate),
-            low: low.at(coordinate),
-            high: high.at(coordinate),
+            low: low.at(coordinate) * reach,
+            high: high.at(coordinate) * reach,
             error: even * scales.at(coordinate),
         })
     }
@@ -124,8 +136,9 @@ impl<'a> Worth<'a> {
     fn sentence_of_mean(&self, ratio: f64, verdict: String) -> String {
         match &self.plan.draft().data.clip {
             Clip::L2 { radius } => format!(
-                "A mean here has norm at most {}, the noise has norm {}: {}",
-                number(*radius),
+                "A {} here has norm at most {}, the noise has norm {}: {}",
+                self.name(),
+                number(*radius * self.reach()),
                 number(self.norm()),
                 verdict
             ),
@@ -147,7 +160,8 @@ impl<'a> Worth<'a> {
                     ratio => format!("at most {} % of half of their distance", number(100.0 * ratio)),
                 };
                 format!(
-                    "A mean here lies within its public bounds, the noise is {verdict} ({})",
+                    "A {} here lies within its public bounds, the noise is {verdict} ({})",
+                    self.name(),
                     named.join("; ")
                 )
             }
@@ -160,7 +174,8 @@ impl<'a> Worth<'a> {
         if !of_its_own || matches!(self.plan.draft().data.clip, Clip::L2 { .. }) {
             return String::new();
         }
-        let mut table = Table::with_headings(["column", "a mean is from", "to", "± noise", "% of half"]);
+        let of = format!("a {} is from", self.name());
+        let mut table = Table::with_headings(["column", &of, "to", "± noise", "% of half"]);
         for column in self.columns().take(MOST_SHOWN) {
             let percent = number(100.0 * column.ratio());
             let [low, high, error] = [column.low, column.high, column.error].map(number);
@@ -181,7 +196,7 @@ impl<'a> Worth<'a> {
             "is_noise": self.is_noise(),
         });
         if let Clip::L2 { radius } = &self.plan.draft().data.clip {
-            object["mean_at_most"] = json!(radius);
+            object[format!("{}_at_most", self.name())] = json!(radius * self.reach());
             object["noise"] = json!(self.norm());
         }
         object
@@ -268,7 +283,8 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "nothing would be left of the mean: {}",
+        "nothing would be left of the {}: {}",
+        worth.name(),
         lower_first(&worth.sentence())
     ))
     .field("data.noise_ok")

@@ -91,6 +91,9 @@ pub struct LatticeRequest<'a> {
     /// The largest number of vectors that one party rounds and then adds up: its records, 1 where
     /// it brings a vector.
     pub rows: u64,
+    /// The largest distance that neighbouring inputs may have, in the data's unit; ∞ where their
+    /// noise alone sets it. Kept where correlated noise is uniform.
+    pub coarsest: f64,
     /// The largest public weight of a party, in units of 2^-20 (a party of weight 1 has 2^20).
     pub weight_bound: u64,
     /// σ*, in the data's unit; with PPSC it may be 0.

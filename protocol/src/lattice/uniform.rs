@@ -30,12 +30,16 @@ impl Lattice {
         };
         // Each row is rounded: so much finer that their sum is off by no more than one vector is.
         let finer = request.rows.max(1).next_power_of_two().trailing_zeros() as i32;
-        let finest = of_vector.saturating_sub(finer);
+        let most = match request.coarsest.is_finite() {
+            true => libm::ilogb(request.coarsest),
+            false => i32::MAX,
+        };
+        let finest = of_vector.saturating_sub(finer).min(most);
         if !(-1000..=900).contains(&finest) {
             return Err(unusable());
         }
         let coarser = if request.independent_std > 0.0 { COARSER } else { 0 };
-        let (bytes, step_log2, bits) = (finest..=finest + coarser)
+        let (bytes, step_log2, bits) = (finest..=(finest + coarser).min(most))
             .filter_map(|step_log2| {
                 let (bound, std) = (request.value_bound, request.independent_std);
                 let bits = width::bits_at(request.parties, bound, std, step_log2)?;
@@ -84,6 +88,7 @@ mod tests {
             travel: Travel::Residues { halved },
             value_bound: 1.0,
             rows: 1,
+            coarsest: f64::INFINITY,
             weight_bound: WEIGHT_UNIT,
             // Δ/(μ √(n − 2)) for Δ = 2 and (1, 1e-6).
             independent_std: 2.0 / (0.2367 * (parties as f64 - 2.0).sqrt()),
@@ -153,6 +158,18 @@ mod tests {
             one.step_log2 - 8,
             "ten bits, and two coarser to save a byte"
         );
+        // No coarser than is asked for, however coarse the noise.
+        for coarsest in [0.3, 1e-5, 1e-9] {
+            let asked = LatticeRequest {
+                coarsest,
+                ..request(8, false)
+            };
+            let cell = Lattice::fit(&asked).expect("it fits").value_step();
+            assert!(
+                cell <= coarsest && cell > coarsest / 32.0 || cell == one.value_step(),
+                "{cell}"
+            );
+        }
         let exact = LatticeRequest {
             independent_std: 0.0,
             ..request(8, false)

@@ -5,6 +5,7 @@ use crate::plan::claim::{Claim, Predicted, number};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
 use crate::plan::mechanism::rules::{Occasion, Planned};
+use crate::plan::run_file::handed_over::ClippedBy;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise, MechanismKind};
 use crate::plan::shares::ShareCounts;
@@ -63,13 +64,16 @@ impl Calibration {
     pub(super) fn lattice_request<'a>(&self, draft: &Draft, planned: &'a dyn Planned) -> LatticeRequest<'a> {
         let shares = self.shares(draft);
         let records = draft.members.iter().filter_map(|member| member.records);
+        // A program's sum is rounded once.
+        let rounded = records.filter(|_| draft.data.clipped == ClippedBy::ByNode);
         let weights = (0..draft.parties()).map(|party| draft.weight_units(party));
         LatticeRequest {
             parties: draft.parties(),
             dimension: draft.dimension(),
             travel: planned.travel(&shares),
             value_bound: draft.value_bound(),
-            rows: records.max().unwrap_or(1),
+            rows: rounded.max().unwrap_or(1),
+            coarsest: draft.data.coarsest_cell(),
             weight_bound: weights.max().unwrap_or(1),
             independent_std: self.independent_std,
             correlated_std: self.correlated_std,

@@ -92,6 +92,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("data", "weights", "", "{ name = number }", "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
     setting("data", "columns", "", "list of names", "names of the coordinates along the last axis; a .csv whose first row says otherwise is refused (local: from the input files)").without_default(),
     setting("data", "releases", "", "means", "task = \"rounds\" only: how many means there are, one after the other; all of them share epsilon").without_default(),
+    setting("data", "result", r#""mean""#, r#""mean", "sum""#, "task = \"rounds\" only: what each of them comes to"),
+    setting("data", "clipped", r#""by-node""#, r#""by-node", "by-program""#, "task = \"rounds\" and unit = \"record\" only: the node clips each row that a program hands over; or the program clips its rows and hands over their sum"),
     setting("data", "noise_ok", "false", "true, false", "a result is meant whose noise is larger than any mean can be; without it such a plan is refused by join, submit and local --inputs"),
     setting("model", "loss", "", r#""squared", "logistic", "softmax""#, "task = \"regression\": how a model is held against a row's target").without_default(),
     setting("model", "classes", "", "classes", "softmax only: targets are 0 to classes − 1").without_default(),

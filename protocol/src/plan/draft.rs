@@ -9,6 +9,7 @@ use crate::plan::error::DraftError;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::peers::{Address, Peer, Peers, public_key};
 use crate::plan::run_file::check::Asked;
+use crate::plan::run_file::handed_over::ClippedBy;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{
@@ -147,6 +148,7 @@ impl Draft {
                     degree,
                 });
             }
+            self.check_sums_of(member)?;
             if member.records.is_some() != (self.data.unit == Unit::Record) {
                 return Err(DraftError::Records {
                     name: member.name.clone(),
@@ -154,6 +156,20 @@ impl Draft {
             }
         }
         Ok(())
+    }
+
+    /// Where a program clips rows: what f64 is off by in their sum stays below what Δ has room for
+    /// ([`Data::coarsest_cell`]), a 2⁻⁵² of it for each row and coordinate.
+    fn check_sums_of(&self, member: &Member) -> Result<(), DraftError> {
+        let rows = member.records.unwrap_or(0);
+        let numbers = rows.saturating_mul(self.dimension() as u64);
+        if self.data.clipped == ClippedBy::ByNode || numbers <= MOST_SUMMED {
+            return Ok(());
+        }
+        Err(DraftError::Setting {
+            field: "data.clipped".into(),
+            problem: Problem::Summed { numbers },
+        })
     }
 
     /// A draw of permutations lets everybody send to everybody.
@@ -247,6 +263,9 @@ impl Draft {
         self.data.largest_coordinate() * largest_weight
     }
 }
+
+/// Numbers of all rows whose sum a program hands over, at most.
+const MOST_SUMMED: u64 = 1 << 40;
 
 /// Members with their derived sensitivities.
 pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftError> {

@@ -3,6 +3,8 @@
 pub mod check;
 mod complete;
 pub mod error;
+pub mod fraction;
+pub mod handed_over;
 pub mod limits;
 pub mod parsed;
 pub mod problem;

@@ -3,6 +3,7 @@
 //!
 //! Every result is rounded towards more: a Δ that is too small would be a false claim.
 
+use crate::plan::run_file::handed_over::ClippedBy;
 use crate::plan::run_file::settings::{Adjacency, Bound, Clip, Data, Unit};
 
 /// `a + b`, both ≥ 0, never below the real sum.
@@ -158,16 +159,20 @@ impl Data {
     /// - L2 ball of radius C: 2C (replace-one) or C (zero-out); box: ‖high − low‖₂ or
     ///   ‖max(|low|, |high|)‖₂. Times the weight where a party is the unit; where a record is, one
     ///   row of weight 1 changes, whatever the party's count.
+    /// - Rows that a program clips: as an L2 ball's, and what rounding their sum adds.
     /// - Columns scaled to width 1: √d, or ‖max(|low|, |high|)/(high − low)‖₂.
     /// - Inputs meet the lattice *within* this range (see
     ///   [`crate::plan::checked::Plan::input_range`]): rounding is towards zero, and where a box
     ///   does not contain zero its bounds snap inwards. So the lattice does not enter here.
     pub fn sensitivity(&self, weight: f64) -> f64 {
         let unweighted = match &self.clip {
-            Clip::L2 { radius } => match self.adjacency {
-                Adjacency::ReplaceOne => 2.0 * radius,
-                Adjacency::ZeroOut => *radius,
-            },
+            Clip::L2 { radius } => {
+                let moved = match self.adjacency {
+                    Adjacency::ReplaceOne => 2.0 * radius,
+                    Adjacency::ZeroOut => *radius,
+                };
+                add_up(moved, self.rounding_of_sums())
+            }
             Clip::Box { low, high } => {
                 let (dimension, scales) = (self.dimension(), self.scales());
                 norm_up(
@@ -186,6 +191,31 @@ impl Data {
         match self.unit {
             Unit::Party => multiply_up(unweighted, weight),
             Unit::Record => unweighted,
+        }
+    }
+
+    /// Where a program clips its rows: how far apart two sums of them may come to lie by what
+    /// follows, beyond what they are; else 0. Rounding towards zero moves each coordinate by less
+    /// than a cell of the lattice, which is half as coarse as this allows. The other half is for
+    /// what scaling a sum into its ball is off by in f64.
+    fn rounding_of_sums(&self) -> f64 {
+        let cell = self.coarsest_cell();
+        match cell.is_finite() {
+            true => multiply_up(2.0 * cell, root_up(self.dimension() as f64)),
+            false => 0.0,
+        }
+    }
+
+    /// The coarsest cell that a lattice may have, which Δ rests on where a program clips its rows:
+    /// a power of two, which costs at most a two hundredth of Δ in noise (our choice). Else ∞: rows
+    /// are clipped on the lattice.
+    pub fn coarsest_cell(&self) -> f64 {
+        match (self.clipped, &self.clip) {
+            (ClippedBy::ByProgram, Clip::L2 { radius }) => {
+                let cell = radius / 256.0 / (self.dimension() as f64).sqrt();
+                f64::from_bits(cell.to_bits() & f64::INFINITY.to_bits())
+            }
+            _ => f64::INFINITY,
         }
     }
 

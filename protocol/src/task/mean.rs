@@ -48,10 +48,12 @@ impl Mean {
         &self.run
     }
 
-    /// The mean that a sum of finals comes to, per coordinate and in the data's unit.
+    /// The mean that a sum of finals comes to, or the sum where the plan releases sums, per
+    /// coordinate and in the data's unit.
     pub fn of_sum(plan: &Plan, sum: &Sum) -> Vec<f64> {
         let lattice = plan.lattice();
-        let factor = lattice.step() / lattice.weight_to_f64(sum.weight.0);
+        let weight = lattice.weight_to_f64(sum.weight.0);
+        let factor = lattice.step() / plan.draft().data.result.divisor(weight);
         let mut mean = sum.value.to_f64(factor);
         if plan.scales().differ() {
             let scaled = mean.iter_mut().enumerate();

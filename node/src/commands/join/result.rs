@@ -162,7 +162,8 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
         text += &format!("Not everything is written: {failure}\n\n");
     } else if account.finished() {
         text += &format!(
-            "The mean of {} of {} parties is in {}{}.\n\n",
+            "The {} of {} of {} parties is in {}{}.\n\n",
+            plan.draft().data.result.name(),
             account.included().len(),
             plan.parties(),
             delivery.places[0].display(),

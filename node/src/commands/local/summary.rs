@@ -177,8 +177,11 @@ impl<'a> Summary<'a> {
         if let Some(iterations) = self.object.get("iterations") {
             let test = self.object.get("test").map_or(String::new(), tested);
             let (what, unit, each) = match self.plan.draft().model {
-                Some(_) => ("model", "parameters", "iterations"),
-                None => ("last mean", "coordinates", "rounds"),
+                Some(_) => ("model".to_owned(), "parameters", "iterations"),
+                None => {
+                    let last = format!("last {}", self.plan.draft().data.result.name());
+                    (last, "coordinates", "rounds")
+                }
             };
             return format!(
                 "\nThe {what} of {included} of {parties} parties{records}, {} {unit}, after {} {each}; \

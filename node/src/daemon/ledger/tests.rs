@@ -20,6 +20,13 @@ fn open(folder: &tempfile::TempDir) -> Ledger {
     Ledger::open(folder.path()).unwrap()
 }
 
+impl Ledger {
+    /// Charges all that is reserved for a run.
+    fn charge_all(&mut self, digest: &str) -> Result<(), Refusal> {
+        self.charge_part(digest, f64::INFINITY)
+    }
+}
+
 #[test]
 fn squares_add_up_to_the_exact_total_and_no_further() {
     let folder = tempfile::tempdir().unwrap();
@@ -29,7 +36,7 @@ fn squares_add_up_to_the_exact_total_and_no_further() {
     let mut taken = 0;
     let refusal = loop {
         match ledger.reserve(&digest(taken), account(), each, TOTAL) {
-            Ok(()) => ledger.charge(&digest(taken)).unwrap(),
+            Ok(()) => ledger.charge_all(&digest(taken)).unwrap(),
             Err(refusal) => break refusal,
         }
         taken += 1;
@@ -62,6 +69,52 @@ fn squares_add_up_to_the_exact_total_and_no_further() {
     assert_eq!(open(&folder).spent(&account()), spent, "the same after a restart");
 }
 
+/// A training is charged in parts, each on disk before it leaves; all of it stays reserved, so that
+/// nobody else counts on it, until it ends, and then what it did not cost is free again.
+#[test]
+fn a_training_is_charged_in_parts_and_gives_back_what_it_did_not_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let most = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.6;
+    let reserved = |ledger: &Ledger| ledger.reserved(&account());
+    let mut ledger = open(&folder);
+    ledger.reserve(&digest(1), account(), most, TOTAL).unwrap();
+    for part in [0.2, 0.4, 0.3] {
+        ledger.charge_part(&digest(1), part * most).unwrap();
+        let other = ledger.reserve(&digest(2), account(), most, TOTAL).unwrap_err();
+        assert_eq!(other.kind, Kind::Budget, "it counts whole");
+    }
+    let rest = reserved(&ledger) / most;
+    assert!((rest - 0.6).abs() < 1e-9, "{rest}");
+    // Killed here, it has cost what is on disk.
+    drop(ledger);
+    let mut ledger = open(&folder);
+    assert_eq!(
+        (ledger.charged(&digest(1)), reserved(&ledger)),
+        (Some(0.4 * most), 0.0)
+    );
+    let other = ledger.reserve(&digest(2), account(), 0.9 * most, TOTAL);
+    other.expect("the rest is free");
+    ledger.charge_part(&digest(2), 0.8 * most).unwrap();
+    // Ended by itself: never more than was charged, nor for what is no number.
+    for (cost, charged) in [(0.9, 0.8), (f64::NAN, 0.8), (0.7, 0.7), (0.75, 0.7)] {
+        ledger.settle(&digest(2), cost * most).unwrap();
+        assert_eq!(ledger.charged(&digest(2)), Some(charged * most));
+    }
+    ledger.release(&digest(2));
+    assert_eq!(reserved(&ledger), 0.0);
+    drop(ledger);
+    let ledger = open(&folder);
+    assert_eq!(ledger.charged(&digest(2)), Some(0.7 * most), "after a restart");
+    // A torn line that would lower a charge was not synced.
+    drop(ledger);
+    let path = folder.path().join("ledger");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let last = text.lines().last().unwrap();
+    assert!(last.contains("settled"), "{last}");
+    std::fs::write(&path, &text[..text.len() - 5]).unwrap();
+    assert_eq!(open(&folder).charged(&digest(2)), Some(0.8 * most));
+}
+
 #[test]
 fn what_is_reserved_counts_until_it_is_released() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +130,7 @@ fn what_is_reserved_counts_until_it_is_released() {
     );
     ledger.release(&digest(1));
     ledger.reserve(&digest(2), account(), most, TOTAL).unwrap();
-    ledger.charge(&digest(2)).unwrap();
+    ledger.charge_all(&digest(2)).unwrap();
     ledger.release(&digest(2));
     assert_eq!(
         ledger
@@ -92,7 +145,7 @@ fn what_is_reserved_counts_until_it_is_released() {
         Kind::Spent,
         "nor made twice"
     );
-    assert_eq!(ledger.charge(&digest(3)).unwrap_err().kind, Kind::Internal);
+    assert_eq!(ledger.charge_all(&digest(3)).unwrap_err().kind, Kind::Internal);
 }
 
 #[test]
@@ -100,7 +153,7 @@ fn a_charge_is_raised_and_never_lowered() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(&folder);
     ledger.reserve(&digest(1), account(), 0.5, None).unwrap();
-    ledger.charge(&digest(1)).unwrap();
+    ledger.charge_all(&digest(1)).unwrap();
     for (raise, then) in [
         (0.25, 0.5),
         (0.75, 0.75),
@@ -131,9 +184,9 @@ fn a_raise_counts_against_what_was_reserved_before() {
     let all = gaussian::mu(1.0, 1e-6).unwrap().powi(2);
     ledger.reserve(&digest(1), account(), all * 0.4, TOTAL).unwrap();
     ledger.reserve(&digest(2), account(), all * 0.4, TOTAL).unwrap();
-    ledger.charge(&digest(1)).unwrap();
+    ledger.charge_all(&digest(1)).unwrap();
     ledger.raise(&digest(1), all * 0.7).unwrap();
-    assert_eq!(ledger.charge(&digest(2)).unwrap_err().kind, Kind::Budget);
+    assert_eq!(ledger.charge_all(&digest(2)).unwrap_err().kind, Kind::Budget);
 }
 
 /// The bytes of a ledger with two charges and a raise, and where its lines end.
@@ -142,7 +195,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
     let mut ledger = open(&folder);
     for run in [1, 2] {
         ledger.reserve(&digest(run), account(), 0.5, None).unwrap();
-        ledger.charge(&digest(run)).unwrap();
+        ledger.charge_all(&digest(run)).unwrap();
     }
     ledger.raise(&digest(2), 2.0).unwrap();
     let bytes = std::fs::read(folder.path().join("ledger")).unwrap();
@@ -181,7 +234,7 @@ fn a_ledger_that_was_torn_anywhere_has_all_that_was_synced() {
         }
         // What follows the torn line is a ledger again.
         ledger.reserve(&digest(9), account(), 8.0, None).unwrap();
-        ledger.charge(&digest(9)).unwrap();
+        ledger.charge_all(&digest(9)).unwrap();
         drop(ledger);
         assert!(open(&folder).spent(&account()) >= spent + 8.0, "cut at {cut}");
     }
@@ -217,7 +270,7 @@ fn a_ledger_older_than_a_spent_plan_is_refused() {
     std::fs::create_dir(folder.path().join("spent")).unwrap();
     let mut ledger = open(&folder);
     ledger.reserve(&digest(1), account(), 0.5, None).unwrap();
-    ledger.charge(&digest(1)).unwrap();
+    ledger.charge_all(&digest(1)).unwrap();
     let spend = |run| {
         std::fs::write(
             folder.path().join(format!("spent/{}-12D3KooWpeer", digest(run))),
@@ -240,7 +293,7 @@ fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spe
     let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.9;
     let run = digest(1);
     ledger.reserve(&run, account(), each, TOTAL).unwrap();
-    ledger.charge(&run).unwrap();
+    ledger.charge_all(&run).unwrap();
     ledger.close(&digest(2)).unwrap();
     assert!(
         ledger.spent(&account()) >= each,
@@ -261,7 +314,7 @@ fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spe
     let refusal = ledger.reserve(&run, account(), each, TOTAL).unwrap_err();
     assert_eq!(refusal.kind, Kind::Spent);
     ledger.reserve(&digest(3), account(), each, TOTAL).unwrap();
-    ledger.charge(&digest(3)).unwrap();
+    ledger.charge_all(&digest(3)).unwrap();
     // What was torn while it was written was not said: the charge stays.
     ledger.close(&digest(3)).unwrap();
     drop(ledger);

@@ -13,6 +13,45 @@ fn planned(parties: usize, records: Option<u64>, data: &str, rest: &str) -> Plan
 const PATIENTS: &str = "unit = \"record\"\nshape = [2]\ncolumns = [\"age\", \"pulse\"]\n\
                         clip = { kind = \"box\", low = [18, 40], high = [100, 160] }";
 
+/// A sum is a mean times the weight of all, and so is its noise: what is left of it is the same.
+#[test]
+fn a_sum_is_worth_what_its_mean_is() {
+    let of = |result: &str| {
+        let text = format!(
+            "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [3]\nreleases = 2\n{result}\n\
+             weights = {{ party-0 = 3.0, party-2 = 0.5 }}\nclip = {{ kind = \"l2\", radius = 2.0 }}\n"
+        );
+        let run = RunFile::parse(&text, 5).expect("a run file");
+        let peers = Peers::simulated(5, None).expect("peers");
+        make::make(run, &peers, 0).expect("a plan")
+    };
+    let (mean, sum) = (of(""), of("result = \"sum\""));
+    let total = mean.draft().total_weight();
+    assert_eq!(total, 6.5);
+    let [one, all] = [&mean, &sum].map(|plan| &plan.calibration().predicted);
+    let same = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-12, "{found}");
+    for (of_mean, of_sum) in [
+        (one.standard_error, all.standard_error),
+        (one.central, all.central),
+        (one.local, all.local),
+        (one.error_floor, all.error_floor),
+    ] {
+        same(of_sum, of_mean * total);
+    }
+    // Five noises, or four.
+    let four = all.standard_error_one_dropout.expect("one may leave");
+    same(four, all.standard_error * 0.8f64.sqrt());
+    let [one, all] = [&mean, &sum].map(Worth::of);
+    same(all.ratio(), one.ratio());
+    assert!(one.sentence().contains("2 means") && all.sentence().contains("2 sums"));
+    assert!(
+        all.sentence().contains("a sum here has norm at most 13"),
+        "{}",
+        all.sentence()
+    );
+    same(all.json()["sum_at_most"].as_f64().expect("a number"), 13.0);
+}
+
 #[test]
 fn the_noise_of_a_ball_is_its_norm() {
     let plan = planned(8, None, "shape = [1000]", "");

@@ -17,6 +17,7 @@ fn request(injection: &Injection<Ratio>) -> LatticeRequest<'_> {
         },
         value_bound: 1.0,
         rows: 1,
+        coarsest: f64::INFINITY,
         weight_bound: WEIGHT_UNIT,
         independent_std: 3.7,
         correlated_std: 2.5,
@@ -57,6 +58,7 @@ fn rounding_many_rows_moves_their_sum_no_more_than_one_vector() {
     let injection = Injection::exact_incremental(7);
     let sum = LatticeRequest {
         rows: 100_000,
+        coarsest: f64::INFINITY,
         value_bound: 1e5,
         weight_bound: 100_000 * WEIGHT_UNIT,
         ..request(&injection)
@@ -234,6 +236,7 @@ fn handed_over(independent_std: f64, exchanges: usize) -> LatticeRequest<'static
         travel: Travel::HandOver { exchanges },
         value_bound: 1.0,
         rows: 1,
+        coarsest: f64::INFINITY,
         weight_bound: WEIGHT_UNIT,
         independent_std,
         correlated_std: 30.0,

@@ -11,10 +11,11 @@ use crate::plan::error::DraftError;
 use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
 use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
+use crate::plan::run_file::fraction::Fraction;
 use crate::plan::run_file::limits::MOST_ROUNDS;
 use crate::plan::run_file::problem::{Checked, Problem, refuse, require};
 use crate::plan::run_file::settings::{
-    Coalitions, CorrelatedNoise, Fraction, IndependentNoise, InjectionChoice, MechanismSettings,
+    Coalitions, CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismSettings,
 };
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::settings::*;
 use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::limits::*;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::*;
@@ -12,6 +13,9 @@ use crate::plan::run_file::training::ModelSettings;
 
 /// The tasks that release sums in sequence, as messages call them.
 pub(super) const TRAININGS: &str = "task = \"regression\" or \"rounds\"";
+
+/// The task of what programs hand over, as messages call it.
+pub(super) const ROUNDS: &str = "task = \"rounds\"";
 
 pub(super) fn count_parties(parties: usize) -> Checked {
     count("the number of parties", parties as u64, 3, MOST_PARTIES as u64)
@@ -79,11 +83,10 @@ impl Asked<'_> {
 
     /// A training's sums are of clipped gradients, sealed each by itself, by masks of pairs.
     fn check_training(&self) -> Checked {
+        self.check_handed_over()?;
         if !self.task.is_training() {
             let once = self.data.releases == 1;
-            require(once, "data.releases", || Problem::OnlyFor {
-                only: "task = \"rounds\"",
-            })?;
+            require(once, "data.releases", || Problem::OnlyFor { only: ROUNDS })?;
             let none = self.run.iteration_ms.is_none();
             return require(none, "run.iteration_ms", || Problem::OnlyFor { only: TRAININGS });
         }
@@ -119,6 +122,23 @@ impl Asked<'_> {
             found: self.run.settle_ms,
             least: iteration_ms / 2,
             most: iteration_ms / 2,
+        })
+    }
+
+    /// Sums, and rows that a program clips, are of what programs hand over.
+    fn check_handed_over(&self) -> Checked {
+        let rounds = self.task == TaskKind::Rounds;
+        let mean = self.data.result == ReleaseKind::Mean;
+        require(rounds || mean, "data.result", || Problem::OnlyFor {
+            only: ROUNDS,
+        })?;
+        if self.data.clipped == ClippedBy::ByNode {
+            return Ok(());
+        }
+        let rows = rounds && self.data.unit == Unit::Record;
+        let within_a_ball = matches!(self.data.clip, Clip::L2 { .. });
+        require(rows && within_a_ball, "data.clipped", || Problem::OnlyFor {
+            only: "task = \"rounds\" with unit = \"record\" and a clip of kind \"l2\"",
         })
     }
 

@@ -171,6 +171,8 @@ impl RawData {
             weights: self.weights.map(on_weight_grid),
             columns: self.columns,
             releases: self.releases.unwrap_or(1),
+            result: given(self.result, "data.result", "result = \"mean\"")?,
+            clipped: given(self.clipped, "data.clipped", "clipped = \"by-node\"")?,
             noise_ok: given(self.noise_ok, "data.noise_ok", "noise_ok = false")?,
         })
     }

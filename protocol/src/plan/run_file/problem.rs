@@ -155,6 +155,12 @@ pub enum Problem {
         /// The first such coordinate, from 0.
         coordinate: usize,
     },
+    /// More rows than f64 adds up well enough.
+    #[error("is \"by-program\" for a party with {numbers} numbers in all its rows")]
+    Summed {
+        /// The party's rows times their coordinates.
+        numbers: u64,
+    },
     /// Numbers that make no set of models.
     #[error("is not usable: {0}")]
     Set(NoSet),
@@ -215,6 +221,7 @@ impl Problem {
             Problem::WithoutZero { .. } => {
                 "let programs hand over differences to a public value, and widen the bounds to hold 0".into()
             }
+            Problem::Summed { .. } => "leave it to the node: clipped = \"by-node\"".into(),
             Problem::Set(_) => "correct model.set, or write { kind = \"none\" }".into(),
             Problem::NotYet { instead, .. } => format!("use {instead}"),
         }

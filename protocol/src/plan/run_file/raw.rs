@@ -8,6 +8,7 @@ use super::settings::*;
 use crate::plan::defaults::{Defaults, document};
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::training::RawModel;
 
 /// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
@@ -40,6 +41,8 @@ pub struct RawData {
     pub weights: Option<BTreeMap<String, f64>>,
     pub columns: Option<Vec<String>>,
     pub releases: Option<u64>,
+    pub result: Option<ReleaseKind>,
+    pub clipped: Option<ClippedBy>,
     pub noise_ok: Option<bool>,
 }
 
@@ -137,7 +140,8 @@ impl RawRunFile {
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
         fill!(
-            self.data, from.data, shape, unit, adjacency, clip, weights, columns, releases, noise_ok
+            self.data, from.data, shape, unit, adjacency, clip, weights, columns, releases, result, clipped,
+            noise_ok
         );
         fill!(
             self.model, from.model, target, intercept, rows, clip, iterations, step, momentum, ridge, set,

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::plan::run_file::handed_over::ReleaseKind;
 
 fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data {
     Data {
@@ -11,12 +12,38 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         weights: None,
         columns: None,
         releases: 1,
+        result: ReleaseKind::Mean,
+        clipped: ClippedBy::ByNode,
         noise_ok: false,
     }
 }
 
 fn of(clip: Clip, adjacency: Adjacency, weight: f64) -> f64 {
     data(clip, adjacency, Unit::Party, vec![10, 10]).sensitivity(weight)
+}
+
+/// A program's sum is rounded once: what that adds is the lattice's to keep below what is said.
+#[test]
+fn rounding_a_sum_of_rows_counts() {
+    let ball = |radius, dimension, adjacency| Data {
+        clipped: ClippedBy::ByProgram,
+        ..data(Clip::L2 { radius }, adjacency, Unit::Record, vec![dimension])
+    };
+    for (radius, dimension) in [(1.0, 1), (0.5, 1210), (1e-9, 1_000_000), (3e7, 7)] {
+        let one = ball(radius, dimension, Adjacency::ReplaceOne);
+        let (cell, root) = (one.coarsest_cell(), (dimension as f64).sqrt());
+        assert!(one.sensitivity(1.0) >= 2.0 * radius + 2.0 * root * cell);
+        assert!(
+            one.sensitivity(1.0) <= 2.0 * radius * 1.005,
+            "{radius}, {dimension}"
+        );
+        assert!(
+            one.sensitivity(1.0) >= 2.0 * radius * 1.0009,
+            "{radius}, {dimension}"
+        );
+        let zeroed = ball(radius, dimension, Adjacency::ZeroOut);
+        assert!((one.sensitivity(1.0) - zeroed.sensitivity(1.0) - radius).abs() <= 1e-12 * radius);
+    }
 }
 
 #[test]

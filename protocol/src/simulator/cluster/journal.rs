@@ -8,7 +8,7 @@ use crate::simulator::cluster::*;
 
 /// What a node was told and what it said, in order.
 #[derive(Clone, Default)]
-pub(super) struct Journal(Vec<Line>);
+pub(super) struct Journal(Vec<Line>, Vec<SeenFrame>);
 
 #[derive(Clone)]
 enum Line {
@@ -17,13 +17,47 @@ enum Line {
     Said(String),
 }
 
+/// What whoever reads a wire sees of an encrypted frame that a node sends or gets.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SeenFrame {
+    /// When the node was last told something.
+    at: Time,
+    other: Party,
+    sent: bool,
+    bytes: usize,
+}
+
 impl Journal {
     pub(super) fn handled(&mut self, now: Time, input: &Input) {
+        if let Input::Public { from, frame } | Input::Private { from, frame } = input {
+            self.see(now, (*from, false), frame.len());
+        }
         self.0.push(Line::Handled(now, input.clone()));
     }
 
     pub(super) fn said(&mut self, output: &Output) {
+        if let Output::Public { to, frame } | Output::Private { to, frame, .. } = output {
+            let last = self.0.iter().rev().find_map(|line| match line {
+                Line::Handled(at, _) => Some(*at),
+                Line::Said(_) => None,
+            });
+            self.see(last.unwrap_or(Time::ZERO), (*to, true), frame.len());
+        }
         self.0.push(Line::Said(written(output)));
+    }
+
+    fn see(&mut self, at: Time, (other, sent): (Party, bool), bytes: usize) {
+        self.1.push(SeenFrame {
+            at,
+            other,
+            sent,
+            bytes,
+        });
+    }
+
+    /// All frames that it sent and got, in order.
+    pub(super) fn frames(&self) -> Vec<SeenFrame> {
+        self.1.clone()
     }
 
     fn inputs(&self) -> impl Iterator<Item = &Input> {
@@ -157,12 +191,12 @@ fn a_journal_with_another_answer_is_another_run() {
             other => other.clone(),
         });
         let lines = lines.collect();
-        found.then_some(Journal(lines))
+        found.then_some(Journal(lines, vec![]))
     };
     let without = |journal: &Journal| {
         let is_left = |line: &&Line| matches!(line, Line::Handled(_, Input::Left { .. }));
         let lines = journal.0.iter().filter(|line| !is_left(line));
-        Journal(lines.cloned().collect())
+        Journal(lines.cloned().collect(), vec![])
     };
     let mut answers = 0;
     for seed in 0..16 {

@@ -114,7 +114,7 @@ impl<'a> Simulation<'a> {
             let step = self.plan.lattice().step();
             match &mut descent {
                 Some(descent) => descent.step(sum.steps().map(|word| word as f64 * step), weight),
-                None => mean = Some(sum.to_f64(step / weight)),
+                None => mean = Some(sum.to_f64(step / draft.data.result.divisor(weight))),
             }
         }
         let model = descent.filter(|_| training.iterations > 0);

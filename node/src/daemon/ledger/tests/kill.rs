@@ -48,8 +48,11 @@ fn a_process_that_spends() {
         ledger
             .reserve(&digest, account(), mu_squared, None)
             .expect("no limit");
-        ledger.charge(&digest).expect("room on the disk");
-        tell("spent", &digest, mu_squared);
+        // Some are trainings, in five parts.
+        let training = run % 3 == 1;
+        let first = if training { mu_squared / 5.0 } else { mu_squared };
+        ledger.charge_part(&digest, first).expect("room on the disk");
+        tell("spent", &digest, first);
         Spent::open(
             &state.folder().join("key"),
             state.folder(),
@@ -61,6 +64,18 @@ fn a_process_that_spends() {
         if run % 3 == 0 {
             ledger.raise(&digest, 2.0 * mu_squared).expect("room on the disk");
             tell("spent", &digest, 2.0 * mu_squared);
+        }
+        for part in (2..=5).filter(|_| training) {
+            let cost = mu_squared * f64::from(part) / 5.0;
+            ledger.charge_part(&digest, cost).expect("room on the disk");
+            tell("spent", &digest, cost);
+        }
+        if training {
+            tell("spent", &digest, mu_squared / 2.0);
+            ledger
+                .settle(&digest, mu_squared / 2.0)
+                .expect("room on the disk");
+            ledger.release(&digest);
         }
     }
 }

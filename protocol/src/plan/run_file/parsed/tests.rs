@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::lattice::payload::Ratio;
 use crate::plan::defaults::SETTINGS;
+use crate::plan::run_file::fraction::Fraction;
 
 const LEAST: &str = "name = \"study\"\n[data]\nshape = [10]\n";
 

@@ -51,7 +51,11 @@ fn ended(report: &Report) -> Vec<(Party, &TrainingOutcome)> {
 
 #[test]
 fn everybody_holds_the_same_last_mean_also_with_weights() {
-    for data in ["", "weights = { party-0 = 3.0, party-3 = 0.5 }"] {
+    for data in [
+        "",
+        "weights = { party-0 = 3.0, party-3 = 0.5 }",
+        "result = \"sum\"\nweights = { party-0 = 3.0, party-3 = 0.5 }",
+    ] {
         let plan = plan_of(data);
         for seed in 0..4 {
             let honest = |party: Party, _: u32, latest: &[f64]| contribution(&plan, party, latest);
@@ -119,5 +123,79 @@ fn a_program_that_fails_is_not_seen() {
         let failed = seen(Some(round));
         assert_eq!(whole.0, failed.0, "round {round}");
         assert_ne!(whole.1, failed.1, "its contribution is missed in the mean");
+    }
+}
+
+/// A program of the party's rows: their clipped sum, or nothing where it cannot read one of them.
+fn program(rows: &[[f64; DIMENSION]], latest: &[f64]) -> Option<[f64; DIMENSION]> {
+    let mut sum = [0.0; DIMENSION];
+    for row in rows {
+        if row.iter().any(|cell| !cell.is_finite()) {
+            return None;
+        }
+        let norm = row.iter().map(|cell| cell * cell).sum::<f64>().sqrt().max(1.0);
+        let parts = sum.iter_mut().zip(row).enumerate();
+        parts.for_each(|(at, (sum, cell))| {
+            *sum += (cell / norm + latest.get(at).copied().unwrap_or(0.0).clamp(-1.0, 1.0)) / 4.0;
+        });
+    }
+    Some(sum)
+}
+
+/// Two data sets that differ in one row, on which the program of one fails in every round: the same
+/// frames in number, length and order, at the same times, and the same sets.
+#[test]
+fn a_row_on_which_a_program_fails_is_in_no_frame() {
+    let text = format!(
+        "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [{DIMENSION}]\nreleases = {ROUNDS}\n\
+         unit = \"record\"\nclip = {{ kind = \"l2\", radius = 1.0 }}\n[run]\niteration_ms = 4000"
+    );
+    let raw = RawRunFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan_from(raw, PARTIES, Some(3), 3);
+    let recorded = |row: [f64; DIMENSION], seed: u64| {
+        let contributed = |party: Party, _: u32, latest: &[f64]| {
+            let last = if party == 2 { row } else { [0.5, 0.0, -0.5, 0.1] };
+            let sum = program(&[[0.1, 0.2, 0.3, party as f64], [0.0; DIMENSION], last], latest);
+            // What the node makes of it, whatever it did.
+            plan.lattice().encode(sum.unwrap_or([0.0; DIMENSION]).into_iter())
+        };
+        let first = (0..PARTIES).map(|party| contributed(party, 1, &[])).collect();
+        let conditions = Conditions::new(seed);
+        let simulation = Simulation::new(plan.clone(), first, &gate, conditions);
+        let mut simulation = simulation.contributing(contributed);
+        simulation.journals = vec![Default::default(); PARTIES];
+        simulation.play();
+        let journals = std::mem::take(&mut simulation.journals);
+        let frames: Vec<_> = journals.iter().map(|journal| journal.frames()).collect();
+        let report = simulation.finish();
+        assert_eq!(report.violations, []);
+        let ended = ended(&report);
+        let sets = ended.iter().map(|(party, it)| {
+            let included = report.outcomes[*party]
+                .as_ref()
+                .map(|outcome| outcome.included.clone());
+            (
+                *party,
+                included,
+                it.departed.clone(),
+                it.corrected.clone(),
+                it.rejected.clone(),
+            )
+        });
+        let sets: Vec<_> = sets.collect();
+        let results: Vec<_> = ended.iter().map(|(_, it)| it.result.clone()).collect();
+        ((frames, sets), results)
+    };
+    for seed in 0..8 {
+        let (whole, means) = recorded([0.3, 0.3, 0.3, 0.3], seed);
+        let (failed, other) = recorded([0.3, f64::NAN, 0.3, 0.3], seed);
+        assert_eq!(whole, failed, "seed {seed}");
+        assert_ne!(means, other, "its rows are missed in the mean");
+        let (frames, sets) = whole;
+        let most = frames.iter().map(Vec::len).min().expect("parties");
+        assert!(
+            most > 10 * ROUNDS as usize && sets.len() == PARTIES,
+            "{most} frames"
+        );
     }
 }

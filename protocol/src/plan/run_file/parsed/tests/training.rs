@@ -46,6 +46,16 @@ fn a_model_goes_with_a_training_only() {
         (rounds.replace("20", "10001"), "data.releases"),
         (format!("{mean}releases = 2\n"), "data.releases"),
         (format!("{rounds}[model]\nloss = \"squared\"\n"), "model"),
+        (format!("{mean}result = \"sum\"\n"), "data.result"),
+        (format!("{mean}clipped = \"by-program\"\n"), "data.clipped"),
+        (format!("{rounds}clipped = \"by-program\"\n"), "data.clipped"),
+        (
+            format!(
+                "{rounds}unit = \"record\"\nclipped = \"by-program\"\n\
+                 clip = {{ kind = \"box\", low = -1, high = 1 }}\n"
+            ),
+            "data.clipped",
+        ),
         // Zero stands for what is not handed over: outside of the range it would tell.
         (
             format!("{rounds}clip = {{ kind = \"box\", low = 1, high = 2 }}\n"),
