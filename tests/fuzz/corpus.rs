@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::json;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
 use undertone_protocol::messages::signature::Signature;
 use undertone_protocol::messages::stage::Stage;
 use undertone_protocol::messages::wire::{self, asks};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::recorded::Recording;
 use undertone_tests::{Parties, simulated};
@@ -102,8 +104,25 @@ pub(crate) fn plans() -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// A run file of a training for six parties.
+const TRAINING: &str = "version = 1\ntask = \"regression\"\nname = \"fit\"\n[data]\nshape = [3]\ncolumns = [\"a\", \"b\", \"kind\"]\nclip = { kind = \"box\", low = [0, 1, 0], high = [5, 9, 2] }\n[model]\nloss = \"softmax\"\nclasses = 3\ntarget = \"kind\"\niterations = 20\n";
+
+/// A model of that, as `predict` reads it, and one of no class at all.
+pub(crate) fn models() -> Vec<Vec<u8>> {
+    let run = RunFile::parse(TRAINING, 6).unwrap_or_else(|e| panic!("{e}"));
+    let mut model = json!({
+        "version": 1, "digest": "aa", "epsilon": 0.5, "delta": 1e-6, "iterations": 20,
+        "model": run.model, "weights": [[0.5, -1.0, 2.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.25]],
+    });
+    let whole = model.to_string().into_bytes();
+    (model["model"]["classes"], model["weights"]) = (json!(0), json!([]));
+    vec![whole, model.to_string().into_bytes()]
+}
+
 pub(crate) fn run_files() -> Vec<Vec<u8>> {
     let files = [
+        TRAINING,
+        "version = 1\ntask = \"rounds\"\n[data]\nshape = [1]\nunit = \"record\"\nreleases = 20\nclip = { kind = \"box\", low = -1, high = 1 }\n",
         "version = 1\ntask = \"mean\"\nname = \"x\"\n[data]\nshape = [4, 5]\nclip = { kind = \"box\", low = -1, high = 2 }\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\ncolluding = 2\ndropouts = 1\n",
         "version = 1\n[data]\nshape = [3]\nunit = \"record\"\ncolumns = [\"a\", \"b\", \"c\"]\n[mechanism]\nkind = \"ppsc\"\nrounds = 6\n[run]\njoin_ms = 60000\nsealed = false\n",
         "version = 1\n[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\npublic = \"ring\"\n[mechanism]\nkind = \"inca\"\nfanout = 2\n[run]\ndissemination = \"consensus\"\nmin_parties = 4\n",

@@ -1,19 +1,21 @@
 //! Everything that reads what a peer or a user sends, fed with what nobody should send: real frames
 //! and files with random edits, and random bytes. Nothing may panic or take long.
 //!
-//! Each target gets some thousand inputs with the tests. More:
-//! `FUZZ_INPUTS=10000000 cargo test --release -p undertone-tests --test fuzz -- --nocapture`, with
-//! `FUZZ_SEED` for other ones. An input that was found to do harm is kept in
-//! `fuzz/findings/TARGET/`, from where it is read again each time.
+//! Each target gets some thousand inputs with the tests. With the soak, a minute of each:
+//! `FUZZ_SECONDS=60 cargo test -p undertone-tests --test fuzz -- --nocapture --test-threads=1`; or
+//! so many inputs: `FUZZ_INPUTS=10000000 cargo test …`, with `FUZZ_SEED` for other ones. An input
+//! that was found to do harm is kept in `fuzz/findings/TARGET/`, from where it is read again each
+//! time.
 
 mod corpus;
 mod edits;
 mod targets;
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use proptest::prop_assert;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::edits::edited;
 
@@ -25,6 +27,17 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().expect("a number"))
 }
 
+/// Random numbers of a turn: others in each.
+fn rng(turn: u64) -> TestRng {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&number("FUZZ_SEED").unwrap_or(0).to_le_bytes());
+    seed[8..16].copy_from_slice(&turn.to_le_bytes());
+    TestRng::from_seed(RngAlgorithm::ChaCha, &seed)
+}
+
+/// Nothing that is read takes as long, on a machine that does other things.
+const LONG: Duration = Duration::from_secs(10);
+
 /// A target with its corpus: one in so many of the inputs that others get, where each takes long.
 fn fuzz(target: &str, every: u32, corpus: Vec<Vec<u8>>, read: impl Fn(&[u8])) {
     let findings = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -34,27 +47,30 @@ fn fuzz(target: &str, every: u32, corpus: Vec<Vec<u8>>, read: impl Fn(&[u8])) {
         read(&std::fs::read(finding.path()).expect("readable"));
     }
     corpus.iter().for_each(|input| read(input));
-    let inputs = number("FUZZ_INPUTS").map_or(INPUTS, |inputs| u32::try_from(inputs).unwrap_or(u32::MAX));
-    let cases = (inputs / every).max(1);
+    let cases = number("FUZZ_INPUTS").map_or(INPUTS, |inputs| u32::try_from(inputs).unwrap_or(u32::MAX));
+    let cases = (cases / every).max(1);
     let config = Config {
         cases,
         failure_persistence: None,
         ..Config::default()
     };
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&number("FUZZ_SEED").unwrap_or(0).to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-    let begun = Instant::now();
-    TestRunner::new_with_rng(config, rng)
-        .run(&edited(corpus), |input| {
-            read(&input);
-            Ok::<(), TestCaseError>(())
-        })
-        .unwrap_or_else(|found| panic!("{target}: {found}"));
-    println!(
-        "{target}: {cases} inputs in {:.1} s",
-        begun.elapsed().as_secs_f64()
-    );
+    let inputs = edited(corpus);
+    let time = Duration::from_secs(number("FUZZ_SECONDS").unwrap_or(0));
+    let (begun, mut turns) = (Instant::now(), 0);
+    while turns == 0 || begun.elapsed() < time {
+        TestRunner::new_with_rng(config.clone(), rng(turns))
+            .run(&inputs, |input| {
+                let begun = Instant::now();
+                read(&input);
+                prop_assert!(begun.elapsed() < LONG, "it took {:?}", begun.elapsed());
+                Ok(())
+            })
+            .unwrap_or_else(|found| panic!("{target}: {found}"));
+        turns += 1;
+    }
+    let done = turns * u64::from(cases);
+    let took = begun.elapsed().as_secs_f64();
+    println!("{target}: {done} inputs in {took:.1} s");
 }
 
 #[test]
@@ -114,6 +130,16 @@ fn vector_files() {
         let path = folder.path().join(format!("x.{extension}"));
         fuzz(extension, 10, corpus, |input| targets::vector_file(&path, input));
     }
+}
+
+#[test]
+fn models() {
+    let folder = corpus::folder();
+    let [path, rows] = ["model.json", "rows.csv"].map(|name| folder.path().join(name));
+    std::fs::write(&rows, "a,b,kind\n1,2,0\n3,4,2\n").expect("writable");
+    fuzz("models", 10, corpus::models(), |input| {
+        targets::model(&path, &rows, input);
+    });
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use undertone::daemon::ledger::Ledger;
+use undertone::party::model_file::{self, ModelFile};
 use undertone::planning::files;
 use undertone::vector_file::formats;
 use undertone_protocol::messages::wire::{self, PublicFrame, asks};
@@ -82,6 +83,16 @@ pub(crate) fn vector_file(path: &Path, input: &[u8]) {
     if let Ok(read) = formats::read(path) {
         assert!(read.values.iter().all(|value| value.is_finite()));
         assert_eq!(read.values.len(), read.layout.dimension());
+    }
+}
+
+/// A model that rows are predicted by; `rows` are in a file.
+pub(crate) fn model(path: &Path, rows: &Path, input: &[u8]) {
+    std::fs::write(path, input).expect("writable");
+    if let Ok(model) = ModelFile::read(path)
+        && let Ok(rows) = model_file::rows(&model.model, rows)
+    {
+        rows.report(&model.values());
     }
 }
 

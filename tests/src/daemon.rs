@@ -30,10 +30,11 @@ impl Daemon {
         Daemon::start_by(Command::new(undertone()), parties, party, configuration)
     }
 
-    /// Starts the daemon of a party with its API at a TCP address.
-    pub fn start_at(parties: &Parties, party: usize, api: SocketAddr) -> Self {
-        let file = Daemon::configure(parties, party, &format!("[api]\nlisten = \"{api}\"\n"));
-        let running = crate::start_in(parties.folder(), ["node", "--config", &file, "-vv"]);
+    /// Starts the daemon of a party with its API at a TCP address, by a command that starts
+    /// `undertone`.
+    pub fn start_at(command: Command, parties: &Parties, party: usize, api: SocketAddr) -> Self {
+        let configuration = format!("[api]\nlisten = \"{api}\"\n");
+        let running = Daemon::run_by(command, parties, party, &configuration);
         let (name, state) = (
             &parties.names()[party],
             parties.path(&format!("{}.state", parties.names()[party])),
@@ -42,12 +43,17 @@ impl Daemon {
     }
 
     /// Starts it by a command that starts `undertone` somewhere, such as on a host of a testnet.
-    pub fn start_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
+    pub fn start_by(command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
+        let running = Daemon::run_by(command, parties, party, configuration);
+        Daemon::follow(parties, party, running)
+    }
+
+    fn run_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Running {
         let file = Daemon::configure(parties, party, configuration);
         command
             .args(["node", "--config", &file, "-vv"])
             .current_dir(parties.folder());
-        Daemon::follow(parties, party, Running::start(command, None))
+        Running::start(command, None)
     }
 
     /// Waits until a daemon is ready that somebody started with the configuration of

@@ -4,7 +4,7 @@ use undertone_protocol::messages::notice::{Network, Notice};
 use undertone_protocol::messages::stage::Stage;
 use undertone_protocol::messages::wire::{self, PublicFrame};
 use undertone_tests::recorded::Recording;
-use undertone_tests::simulated;
+use undertone_tests::{alone, run_in, simulated};
 
 /// Bytes that a party sends for each other one beside finals: READY, START, logs, lists, votes,
 /// keys, and what is asked for. Found: 1,159 with 80 parties.
@@ -58,4 +58,28 @@ fn words_grow_with_the_parties_and_not_faster() {
         println!("{lines:?}: {found:.0?} bytes a party and a party");
         assert!(found.iter().all(|bytes| *bytes <= MOST), "{lines:?}: {found:?}");
     }
+}
+
+/// Peak resident memory of the largest of so many nodes, in bytes. They have patience: what a
+/// machine cannot do in time is another test's.
+fn memory(parties: usize, dimension: usize) -> u64 {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let run =
+        "version = 1\n[data]\nnoise_ok = true\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\n";
+    std::fs::write(folder.path().join("run.toml"), run).expect("writable");
+    let line = format!("local --json --nodes {parties} --dimension {dimension} --run run.toml");
+    let object = run_in(folder.path(), line.split(' ')).json_of(0);
+    object["peak_memory_bytes"].as_u64().expect("a number")
+}
+
+#[test]
+fn a_node_holds_a_few_vectors_however_many_parties_there_are() {
+    let dimension = 500_000;
+    let vector = 8 * dimension as u64;
+    let [few, many] = [4, 12].map(|parties| memory(parties, dimension));
+    println!("4 parties: {} MiB each, 12: {} MiB", few >> 20, many >> 20);
+    assert!(many <= 8 * vector + (64 << 20), "{many} bytes");
+    // Others' finals are in a file: in memory they would be three vectors more.
+    assert!(many <= few + 2 * vector, "{few} bytes with 4 parties, {many} with 12");
 }

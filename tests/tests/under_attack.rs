@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -11,11 +12,19 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Ended, Parties, alone, assert_mean_of, free_ports, read_npy, run_in};
+use undertone_tests::{Ended, Parties, alone, assert_mean_of, free_ports, read_npy, run_in, undertone};
 
-/// Five times what an answer may take: the machine does other things meanwhile. (Before strangers
-/// were kept apart, it took 37 s after 10 s of abandoned requests.)
-const ANSWER: Duration = Duration::from_secs(5);
+/// What an answer may take. (Before strangers were kept apart, it took 37 s after 10 s of abandoned
+/// requests.)
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// Answers of which most must come within that, and none may take five times as long: the machine
+/// does other things meanwhile.
+const ASKED: usize = 5;
+
+/// Files that a process may open on most systems unless it asks for more: fewer than an attacked
+/// daemon has places for strangers.
+const FILES: u32 = 1024;
 
 /// Silent connections that one attacker keeps: more than a port has places for newcomers.
 const SILENT: usize = 800;
@@ -117,7 +126,13 @@ impl Cluster {
             .into_iter()
             .map(|port| ([127, 0, 0, 1], port).into())
             .collect();
-        let start = |(party, api): (usize, &SocketAddr)| Daemon::start_at(&parties, party, *api);
+        let start = |(party, api): (usize, &SocketAddr)| {
+            let mut few_files = Command::new("sh");
+            few_files
+                .args(["-c", &format!("ulimit -Sn {FILES}; exec \"$0\" \"$@\"")])
+                .arg(undertone());
+            Daemon::start_at(few_files, &parties, party, *api)
+        };
         let daemons = apis.iter().enumerate().map(start).collect();
         Cluster {
             parties,
@@ -129,10 +144,14 @@ impl Cluster {
     fn answers_soon(&self) {
         for daemon in &self.daemons {
             for path in ["/readyz", "/v1/status"] {
-                let begun = Instant::now();
-                assert_eq!(daemon.http.get(path).status, 200, "{path} of {}", daemon.name);
-                let took = begun.elapsed();
-                assert!(took < ANSWER, "{path} of {} took {took:?}", daemon.name);
+                let mut took = [(); ASKED].map(|()| {
+                    let begun = Instant::now();
+                    assert_eq!(daemon.http.get(path).status, 200, "{path} of {}", daemon.name);
+                    begun.elapsed()
+                });
+                took.sort_unstable();
+                let (most, all) = (took[ASKED / 2] < ANSWER, took[ASKED - 1] < 5 * ANSWER);
+                assert!(most && all, "{path} of {} took {took:?}", daemon.name);
             }
         }
     }
@@ -169,7 +188,7 @@ fn local(port: u16) -> SocketAddr {
 fn five_daemons_end_a_run_and_answer_while_strangers_attack() {
     let _alone = alone();
     let cluster = Cluster::start();
-    let (alice, bob) = (0, 1);
+    let alice = 0;
     let mut attacks = vec![Attack::of_abandoned_requests(cluster.apis[alice])];
     // So many that, each at its turn, they would keep others out for longer than that.
     while attacks[0].count() < 3_000 {
@@ -177,7 +196,7 @@ fn five_daemons_end_a_run_and_answer_while_strangers_attack() {
     }
     cluster.answers_soon();
     attacks.push(Attack::of_silence(
-        cluster.apis[bob],
+        cluster.apis[alice],
         b"GET /v1/status HTTP/1.1\r\nX-",
     ));
     let [private, public] = cluster.parties.ports(alice).map(local);

@@ -192,4 +192,20 @@ mod tests {
         let again = Offers::open(folder.path().to_owned()).unwrap();
         assert_eq!(again.get(&expired.digest).unwrap().state, OfferState::Expired);
     }
+
+    #[test]
+    fn whoever_offers_is_not_told_where_offers_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("offers");
+        std::fs::create_dir(&place).unwrap();
+        let offers = Offers::open(place.clone()).unwrap();
+        // Nothing can be kept in a file.
+        std::fs::remove_dir(&place).unwrap();
+        std::fs::write(&place, "").unwrap();
+        let refused = offers.insert(offer(0, "bob", u64::MAX), "plan").unwrap_err();
+        let ours = folder.path().display().to_string();
+        assert!(refused.message.contains(&ours), "the operator is: {refused}");
+        let told = refused.for_others();
+        assert!(!told.contains(&ours) && told.contains("cannot keep it"), "{told}");
+    }
 }

@@ -31,12 +31,26 @@ use crate::network::roster::Roster;
 use crate::network::session::{self, STREAM};
 use crate::network::swarm::build;
 use crate::network::swarm::driver::{Introduction, SwarmDriver};
+use crate::telling::process;
 
 /// Offences and streams of a peer that wait for its edge.
 const ARRIVALS: usize = 8;
 /// Events beyond frames that may wait for the driver, for each edge and overall.
 const EVENTS_PER_EDGE: usize = 16;
 const EVENTS: usize = 256;
+
+/// Files that a node may need: 512 for strangers at both ports and 896 at its API, each of whom
+/// holds one, and a few for each peer. Most systems give a process 1024 unless it asks for more.
+const FILES: u64 = 4096;
+
+fn make_place_for_strangers() {
+    let files = process::allow_open_files(FILES);
+    if files < FILES {
+        tracing::warn!(
+            "this process may open {files} files, which strangers who connect could take: allow {FILES} (ulimit -n)"
+        );
+    }
+}
 
 /// Both swarms of one identity; cheap to clone. Once the last clone and the last [`Attachment`] are
 /// dropped all connections break at once.
@@ -103,6 +117,7 @@ impl Hub {
             public,
             patience,
         } = config;
+        make_place_for_strangers();
         // Peers that may connect whatever runs there are.
         let mut listed =
             [(Network::Private, private), (Network::Public, public)].map(|(graph, listening)| {

@@ -177,7 +177,9 @@ impl ModelFile {
             serde_json::from_slice(&text).map_err(|e| unusable(format!("no model: {e}")))?;
         let features = model.model.features();
         let blocks = model.model.parameters().checked_div(features.max(1)).unwrap_or(0);
-        let fits = model.weights.len() == blocks && model.weights.iter().all(|row| row.len() == features);
+        let fits = blocks > 0
+            && model.weights.len() == blocks
+            && model.weights.iter().all(|row| row.len() == features);
         let whole = fits && model.model.target_at().is_some() && model.values().iter().all(|w| w.is_finite());
         match model.version == 1 && whole {
             true => Ok(model),

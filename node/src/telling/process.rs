@@ -1,4 +1,6 @@
-//! What this process has used so far, where the system tells.
+//! What this process has used so far, where the system tells, and how much it may use.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// The largest resident memory so far, in bytes; None where there is no /proc.
 pub fn peak_memory_bytes() -> Option<u64> {
@@ -20,6 +22,19 @@ pub fn resident_bytes() -> Option<u64> {
 pub fn open_files() -> Option<u64> {
     // One of them is that of the listing itself.
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64)
+}
+
+/// Has the system let this process open more files, up to `most`, as far as it does; returns how
+/// many it may open now. What it started earlier is not concerned.
+pub fn allow_open_files(most: u64) -> u64 {
+    let Ok((now, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return most;
+    };
+    let wanted = most.min(hard);
+    if now < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_ok() {
+        return wanted;
+    }
+    now
 }
 
 /// Processor seconds, user and system; None where there is no /proc.

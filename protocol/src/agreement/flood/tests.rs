@@ -1,8 +1,10 @@
 use libp2p_identity::Keypair;
 
 use super::*;
+use crate::agreement::flood::named_sets::SPARE_SETS;
 use crate::messages::notice::{Recipient, Sketch};
 use crate::messages::row::Row;
+use crate::messages::set::Set;
 use crate::messages::signing::Signer;
 use crate::messages::testing::{ready, run_key, started};
 
@@ -11,10 +13,12 @@ fn key(party: Party) -> Keypair {
 }
 
 fn flood() -> Flood {
-    Flood::new(
-        0,
-        Members::new([1; 32], (0..3).map(|party| key(party).public()).collect()),
-    )
+    flood_of(3)
+}
+
+fn flood_of(parties: usize) -> Flood {
+    let keys = (0..parties).map(|party| key(party).public()).collect();
+    Flood::new(0, Members::new([1; 32], keys))
 }
 
 fn signed(signer: &mut Signer, notice: Notice) -> (Arc<[u8]>, SignedNotice) {
@@ -36,7 +40,14 @@ fn each_notice_is_new_once_and_a_second_one_is_an_offence() {
     );
     let slot = Slot::Vote(stage, 1);
     assert_eq!(flood.receive(&frame, vote.clone(), false), Ok(Receipt::New(slot)));
-    assert_eq!(flood.receive(&frame, vote, false), Ok(Receipt::Known(slot)));
+    assert_eq!(
+        flood.receive(&frame, vote.clone(), false),
+        Ok(Receipt::Known(slot))
+    );
+    // Its signature is not checked again: that of one that is held is not even looked at.
+    let mut again = vote;
+    again.signature.0[0] ^= 1;
+    assert_eq!(flood.receive(&frame, again, false), Ok(Receipt::Known(slot)));
     let (frame, other) = signed(
         &mut signer,
         Notice::Vote {
@@ -144,6 +155,50 @@ fn a_members_flood_fills_its_slots_and_no_more() {
     assert_eq!(passed_on as usize, 2 * (1 + REPLACEMENTS as usize) + once);
     let (frame, latest) = signed(&mut signer, ready(255));
     assert_eq!(flood.receive(&frame, latest, false), Ok(Receipt::Stale));
+}
+
+/// Many sign a set of their own each, and supply it: those are held that most have signed, and no
+/// more of them than could be of use.
+#[test]
+fn of_many_distinct_sets_a_few_are_held_and_the_common_one_is_among_them() {
+    let (parties, colluding, stage) = (40, 2, Stage::Settling);
+    let mut flood = flood_of(parties).with_colluding(colluding);
+    let set = |mark: u8| Set::Items((0..30).map(|party| (party, [mark; 32])).collect());
+    // Parties from 25 on sign the same set, the others each another one.
+    let of = |author: Party| set(author.min(25) as u8);
+    let mut say = |flood: &mut Flood, author: Party| {
+        let (early, named) = (true, wire::set_hash(&of(author)));
+        let mut signer = Signer::new(author, [1; 32], key(author), 0);
+        let vote = Notice::Vote {
+            stage,
+            early,
+            set: named,
+        };
+        let (frame, vote) = signed(&mut signer, vote);
+        flood.receive(&frame, vote, false).expect("a vote");
+    };
+    (1..parties).for_each(|author| say(&mut flood, author));
+    assert_eq!(flood.take_set(set(99)), Ok(false), "nobody has signed that");
+    let most = colluding + SPARE_SETS;
+    let wanted = flood.unknown_sets();
+    assert_eq!((wanted.len(), wanted[0].signers.len()), (most, 15));
+    let taken = (1..=25).filter(|author| flood.take_set(of(*author)) == Ok(true));
+    let taken: Vec<Party> = taken.collect();
+    assert_eq!(taken.len(), most, "{taken:?}");
+    assert!(taken.contains(&25), "what most have signed: {taken:?}");
+    assert!(flood.unknown_sets().is_empty(), "there is no room for another");
+    // What is no set of items is none, however often it was signed.
+    let mut flood = flood_of(parties);
+    let seats = Set::Seats(vec![]);
+    let (early, named) = (true, wire::set_hash(&seats));
+    let vote = Notice::Vote {
+        stage,
+        early,
+        set: named,
+    };
+    let (frame, vote) = signed(&mut Signer::new(1, [1; 32], key(1), 0), vote);
+    flood.receive(&frame, vote, false).expect("a vote");
+    assert_eq!(flood.take_set(seats), Err(FloodError::MalformedSet));
 }
 
 #[test]

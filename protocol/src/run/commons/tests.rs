@@ -436,3 +436,20 @@ fn a_log_whose_answers_somebody_else_signed_or_for_another_plan_is_none() {
         "the sender's own"
     );
 }
+
+/// A word of a hundred bytes asks for a set of a hundred kilobytes.
+#[test]
+fn who_asks_for_a_set_again_and_again_gets_it_a_few_times_and_the_others_still_do() {
+    let mut run = run_of(&plan(8, "", 5), 0);
+    let commons = &mut run.commons;
+    let set = Set::Items((0..8).map(|party| (party, [7; 32])).collect());
+    let named = commons.flood.keep_set(set);
+    let mut sent = |peer: Party, times: usize| {
+        (0..times).for_each(|_| commons.serve_set(peer, &named));
+        commons.outbox.drain(..).count()
+    };
+    assert_eq!(sent(1, 3), 3);
+    let all = sent(1, 10_000);
+    assert!(all < 100, "{all} of 10,000 were answered");
+    assert_eq!(sent(2, 1), 1);
+}

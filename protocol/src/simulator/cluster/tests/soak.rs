@@ -62,6 +62,16 @@ fn plans() -> Vec<Arc<Plan>> {
             "[privacy]\ndropouts = 2\n[mechanism]\ncorrelated = \"uniform\"\n[topology]\nprivate = { kind = \"random-regular\", degree = 6 }\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\nsealed = true\nround_ms = 30\nsettle_ms = 320\njoin_ms = 300",
             4,
         ),
+        plan(
+            8,
+            "[mechanism]\nkind = \"pairwise\"\n[run]\nsealed = true\nround_ms = 40\nsettle_ms = 320\njoin_ms = 300",
+            4,
+        ),
+        plan(
+            8,
+            "[privacy]\ncoalitions = \"static\"\n[run]\nsealed = true\nround_ms = 40\nsettle_ms = 320\njoin_ms = 300",
+            5,
+        ),
     ]
 }
 
