@@ -166,7 +166,7 @@ fn of_many_distinct_sets_a_few_are_held_and_the_common_one_is_among_them() {
     let set = |mark: u8| Set::Items((0..30).map(|party| (party, [mark; 32])).collect());
     // Parties from 25 on sign the same set, the others each another one.
     let of = |author: Party| set(author.min(25) as u8);
-    let mut say = |flood: &mut Flood, author: Party| {
+    let say = |flood: &mut Flood, author: Party| {
         let (early, named) = (true, wire::set_hash(&of(author)));
         let mut signer = Signer::new(author, [1; 32], key(author), 0);
         let vote = Notice::Vote {
