@@ -81,5 +81,8 @@ fn a_node_holds_a_few_vectors_however_many_parties_there_are() {
     println!("4 parties: {} MiB each, 12: {} MiB", few >> 20, many >> 20);
     assert!(many <= 8 * vector + (64 << 20), "{many} bytes");
     // Others' finals are in a file: in memory they would be three vectors more.
-    assert!(many <= few + 2 * vector, "{few} bytes with 4 parties, {many} with 12");
+    assert!(
+        many <= few + 2 * vector,
+        "{few} bytes with 4 parties, {many} with 12"
+    );
 }

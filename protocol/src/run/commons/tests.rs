@@ -444,6 +444,7 @@ fn who_asks_for_a_set_again_and_again_gets_it_a_few_times_and_the_others_still_d
     let commons = &mut run.commons;
     let set = Set::Items((0..8).map(|party| (party, [7; 32])).collect());
     let named = commons.flood.keep_set(set);
+    commons.outbox.clear();
     let mut sent = |peer: Party, times: usize| {
         (0..times).for_each(|_| commons.serve_set(peer, &named));
         commons.outbox.drain(..).count()
