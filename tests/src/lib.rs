@@ -77,15 +77,15 @@ pub fn assert_close(found: &Value, expected: f64, relative: f64, what: &str) {
     );
 }
 
-/// Whether a mean is that of the inputs but for its noise; six standard errors are exceeded once in
-/// 10^8 coordinates.
+/// Whether a mean is that of the inputs but for its noise. Seven standard errors are exceeded once in
+/// 4 × 10^11 coordinates; six were once in 2,500 runs of the longest test's 200,000.
 #[track_caller]
 pub fn assert_mean_of(mean: &[f64], inputs: &[Vec<f64>], standard_error: f64) {
     assert_eq!(mean.len(), inputs[0].len());
     for (coordinate, found) in mean.iter().enumerate() {
         let truth = inputs.iter().map(|input| input[coordinate]).sum::<f64>() / inputs.len() as f64;
         assert!(
-            (found - truth).abs() < 6.0 * standard_error,
+            (found - truth).abs() < 7.0 * standard_error,
             "coordinate {coordinate}: {found}, truth {truth}, ± {standard_error}"
         );
     }

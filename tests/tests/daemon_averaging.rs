@@ -196,6 +196,18 @@ fn assert_weighed_mean(mean: &[f64], receipt: &Value, parties: &Parties, inputs:
         .map(|(party, x)| x.iter().map(|x| weight(party) * x).collect())
         .collect();
     assert_mean_of(mean, &weighed, error);
+    let off = |(at, found): (usize, &f64)| {
+        let truth = weighed.iter().map(|x| x[at]).sum::<f64>() / weighed.len() as f64;
+        ((found - truth) / error).powi(2)
+    };
+    let dimension = mean.len() as f64;
+    let squared = mean.iter().enumerate().map(off).sum::<f64>() / dimension;
+    // Six standard deviations of what so many coordinates' noise comes to.
+    let within = 6.0 * (2.0 / dimension).sqrt();
+    assert!(
+        (squared - 1.0).abs() < within,
+        "{squared} of the accounted variance"
+    );
     error
 }
 
