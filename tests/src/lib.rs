@@ -77,8 +77,8 @@ pub fn assert_close(found: &Value, expected: f64, relative: f64, what: &str) {
     );
 }
 
-/// Whether a mean is that of the inputs but for its noise. Seven standard errors are exceeded once in
-/// 4 × 10^11 coordinates; six were once in 2,500 runs of the longest test's 200,000.
+/// Whether a mean is that of the inputs but for its noise. Seven standard errors are exceeded once
+/// in 4 × 10^11 coordinates; six are once in 2,500 means of 200,000 coordinates.
 #[track_caller]
 pub fn assert_mean_of(mean: &[f64], inputs: &[Vec<f64>], standard_error: f64) {
     assert_eq!(mean.len(), inputs[0].len());
