@@ -1,6 +1,7 @@
 //! What a run's private phase does: one party's arithmetic, one file a mechanism, and the exchange
 //! of shares around it.
 
+pub mod ahead;
 pub mod course;
 pub mod exchange;
 mod feed;

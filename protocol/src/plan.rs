@@ -1,5 +1,6 @@
 //! What was agreed on paper: what a person writes, and the checked, calibrated plan.
 
+mod ahead;
 pub mod calibration;
 pub mod checked;
 pub mod claim;

@@ -324,7 +324,7 @@ fn what_makes_no_rounds_is_refused_by_field() {
     let boxed = run_file(WHOLE).replace("clip = { kind = \"l2\", radius = 0.001 }", without_zero);
     refused(boxed, with, (2, "data.clip"));
     refused(
-        run_file(&format!("{WHOLE}\n[mechanism]\nkind = \"inca\"")),
+        run_file(&format!("{WHOLE}\n[mechanism]\nkind = \"ppsc\"")),
         with,
         (2, "mechanism.kind"),
     );

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use undertone_tests::daemon::Daemon;
+use undertone_tests::receipt::assert_mu_follows;
 use undertone_tests::{
     Parties, Signal, alone, assert_close, digits, follow_in, read_json, read_npy, run_in, signal_if_alive,
     start_in,
@@ -59,6 +60,8 @@ fn ten_parties_fit_digits_without_a_server() {
     let stated = read_json(&folder.join(receipt));
     let mu = stated["mu_iteration"].as_f64().expect("μ") * (ITERATIONS as f64).sqrt();
     assert_close(&stated["mu"], mu, 1e-9, "μ over all iterations");
+    // Noise of all iterations was mixed ahead: the receipt has that mixing's execution.
+    assert_mu_follows(&stated);
     predict(folder, accuracy(&object));
 }
 
@@ -84,10 +87,13 @@ fn predict(folder: &Path, accuracy: f64) {
 #[test]
 fn a_kill_costs_the_others_little() {
     let _alone = alone();
-    for (seed, iteration) in [3, 21, 44].into_iter().enumerate() {
+    let pairwise = format!("{RUN}[mechanism]\nkind = \"pairwise\"\n");
+    let runs = [RUN, &pairwise, RUN];
+    for (seed, (iteration, run)) in [3, 21, 44].into_iter().zip(runs).enumerate() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         prepare(folder, 10);
+        std::fs::write(folder.join("run.toml"), run).expect("writable");
         let (running, mut events) = follow_in(folder, LOCAL.split(' '));
         let pids: Vec<i32> = events.spawned(10).into_iter().map(|(_, pid)| pid).collect();
         events.until("that iteration", |event| {
@@ -224,8 +230,14 @@ fn what_makes_no_training_is_refused_by_field() {
     );
     refused(
         "[privacy]",
-        "[mechanism]\nkind = \"inca\"\n[privacy]",
+        "[mechanism]\nkind = \"ppsc\"\n[privacy]",
         (2, "mechanism.kind"),
+    );
+    // Noise ahead that is more than a node may hold.
+    refused(
+        "[privacy]",
+        "[mechanism]\nkind = \"inca\"\n[run]\nahead_bytes = 100000\n[privacy]",
+        (3, "run.ahead_bytes"),
     );
     refused(
         "[privacy]",

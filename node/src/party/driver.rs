@@ -324,9 +324,10 @@ impl Driver {
                     self.feed(Input::Recalled(recalled));
                 }
                 Output::Spend => {
-                    let result = match self.task.iteration() {
+                    // The first run marks the plan, whether or not it has an iteration.
+                    let result = match self.task.run_number() {
                         1 => self.costs.spend(),
-                        later => self.costs.spend_iteration(later),
+                        _ => self.costs.spend_iteration(self.task.iteration()),
                     };
                     self.feed(Input::Spent(result.map_err(|failure| failure.to_string())));
                 }

@@ -64,7 +64,7 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
     let mut noise = LatticeNoise::new(
         rng,
         *plan.lattice(),
-        plan.draft().dimension(),
+        plan.mixed_coordinates(),
         calibration.correlated_std,
     );
     if let Some(trainee) = Trainee::of(plan, &vector.values, path)? {
@@ -95,7 +95,7 @@ pub fn privatise_handed_over(
     let noise = LatticeNoise::new(
         randomness::for_noise()?,
         *plan.lattice(),
-        plan.draft().dimension(),
+        plan.mixed_coordinates(),
         plan.calibration().correlated_std,
     );
     let contributor = HandedOver::of(plan, me, source)?;

@@ -62,7 +62,9 @@ pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, F
     Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
         let failure = match e {
             // Too few to hold shares: a plan that could not be carried out, not a file in error.
-            PlanError::Threshold(_) => Failure::new(Exit::PlanRefused, e.to_string()),
+            PlanError::Threshold(_) | PlanError::Ahead { .. } => {
+                Failure::new(Exit::PlanRefused, e.to_string())
+            }
             _ => Failure::usage(e.to_string()),
         };
         let failure = match e.field() {

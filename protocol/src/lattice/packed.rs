@@ -5,6 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use crate::lattice::residue::{ResidueVector, Ring};
 use crate::lattice::words::{self, BLOCK, Word, union};
@@ -89,6 +90,19 @@ impl PackedVector {
     /// All coordinates, as they are at rest.
     pub(super) fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// A copy of `count` coordinates from number `first` on, which is wiped when the last of its
+    /// clones is dropped.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub(crate) fn block(&self, first: usize, count: usize) -> Self {
+        let bytes = &self.bytes[first * self.width..(first + count) * self.width];
+        PackedVector {
+            bytes: Bytes::from_owner(Zeroizing::new(bytes.to_vec())),
+            ..*self
+        }
     }
 
     /// Whether all coordinates are residues.

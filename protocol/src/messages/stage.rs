@@ -56,34 +56,49 @@ impl Stage {
 
 /// The stages that the runs of a plan may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stages {
-    /// The most stages of corrections; none where finals are not sealed.
-    corrections: Option<u32>,
+pub struct Stages(Finals);
+
+/// What parties say of their states once they have agreed on logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finals {
+    /// Nothing.
+    Kept,
+    /// All of them, to be read at once.
+    Readable,
+    /// All of them, sealed, with so many stages of corrections at most.
+    Sealed {
+        /// The most stages of corrections.
+        corrections: u32,
+    },
 }
 
 impl Stages {
     /// Where finals are readable as soon as they leave: logs, then finals.
-    pub const READABLE: Stages = Stages { corrections: None };
+    pub const READABLE: Stages = Stages(Finals::Readable);
+
+    /// Where no state leaves its party: logs alone.
+    pub const KEPT: Stages = Stages(Finals::Kept);
 
     /// Where finals are sealed and so many parties may depart. Corrections are given at first, and
     /// again only where one of those who remained has departed since.
     pub fn sealed(dropouts: usize) -> Self {
         let departures = u32::try_from(dropouts).unwrap_or(u32::MAX);
-        Stages {
-            corrections: Some(departures.saturating_add(1)),
-        }
+        Stages(Finals::Sealed {
+            corrections: departures.saturating_add(1),
+        })
     }
 
     /// Whether finals are sealed.
     pub fn are_sealed(self) -> bool {
-        self.corrections.is_some()
+        matches!(self.0, Finals::Sealed { .. })
     }
 
     /// All of them, in order.
     pub fn all(self) -> Vec<Stage> {
-        match self.corrections {
-            None => vec![Stage::Settling, Stage::Publishing],
-            Some(corrections) => {
+        match self.0 {
+            Finals::Kept => vec![Stage::Settling],
+            Finals::Readable => vec![Stage::Settling, Stage::Publishing],
+            Finals::Sealed { corrections } => {
                 let corrections = (1..=corrections).map(Stage::Correction);
                 [Stage::Settling, Stage::Sealed]
                     .into_iter()
@@ -95,10 +110,14 @@ impl Stages {
 
     /// Whether this is one of them.
     pub fn has(self, stage: Stage) -> bool {
-        match (stage, self.corrections) {
-            (Stage::Settling, _) | (Stage::Publishing, None) | (Stage::Sealed, Some(_)) => true,
-            (Stage::Correction(number), Some(most)) => (1..=most).contains(&number),
-            (Stage::Publishing, Some(_)) | (Stage::Sealed | Stage::Correction(_), None) => false,
+        match (stage, self.0) {
+            (Stage::Settling, _)
+            | (Stage::Publishing, Finals::Readable)
+            | (Stage::Sealed, Finals::Sealed { .. }) => true,
+            (Stage::Correction(number), Finals::Sealed { corrections }) => {
+                (1..=corrections).contains(&number)
+            }
+            (Stage::Publishing | Stage::Sealed | Stage::Correction(_), _) => false,
         }
     }
 

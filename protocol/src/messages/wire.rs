@@ -343,14 +343,13 @@ pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
     }
 }
 
-/// The frame of a later iteration of a training: the iteration's number, from 2, and the frame
-/// itself.
+/// The frame of a later run of a training: the run's number, from 2, and the frame itself.
 pub fn iteration_frame(iteration: u32, inner: &[u8]) -> Arc<[u8]> {
     frame(ITERATION, &iteration.to_le_bytes(), inner)
 }
 
-/// The iteration that a frame belongs to, and the frame itself: what does not say so is of the
-/// first.
+/// The run of a training that a frame belongs to, and the frame itself: what does not say so is of
+/// the first.
 pub fn of_iteration(outer: &Bytes) -> Result<(u32, Bytes), WireError> {
     match kind(outer)? {
         (ITERATION, rest) => match rest.first_chunk() {
@@ -361,7 +360,7 @@ pub fn of_iteration(outer: &Bytes) -> Result<(u32, Bytes), WireError> {
     }
 }
 
-/// What a later iteration's frame is longer by.
+/// What a later run's frame is longer by.
 const ITERATION_BYTES: usize = PREFIX + size_of::<u32>();
 
 /// The bytes of a log, as it travels: shares are named by their place in the schedule.

@@ -24,8 +24,10 @@ pub struct Course {
     pub digest: Digest,
     /// The lattice that states live on.
     pub lattice: Lattice,
-    /// Coordinates of a state, d.
+    /// Coordinates of a state, d; of noise that is mixed ahead those of all releases together.
     pub dimension: usize,
+    /// Whether what is mixed is noise of releases to come: no state leaves its party.
+    pub ahead: bool,
     /// The number of rounds T; none where parties do not mix.
     pub rounds: u32,
     /// Who sends to whom; no rounds yet where START draws it.
@@ -57,7 +59,8 @@ impl Course {
             parties: plan.parties(),
             digest: *plan.digest(),
             lattice: *plan.lattice(),
-            dimension: draft.dimension(),
+            dimension: plan.mixed_coordinates(),
+            ahead: plan.mixes_ahead(),
             rounds: plan.mixing_rounds(),
             schedule: Arc::new(plan.exchanges().clone()),
             mechanism: plan.mechanism(me),
@@ -65,6 +68,21 @@ impl Course {
             pace_ms: draft.run.pace_ms,
             rollback: draft.mechanism.rollback,
             weight_bound: LatticeWeight(plan.lattice().weight(weights)),
+        }
+    }
+
+    /// What the plan fixes for a later release, whose messages are signed for `digest`. Nobody
+    /// mixes in it.
+    pub(crate) fn of_release(&self, plan: &Plan, digest: Digest) -> Self {
+        Course {
+            digest,
+            dimension: plan.draft().dimension(),
+            ahead: false,
+            rounds: 0,
+            schedule: Arc::new(Schedule::none()),
+            due: Arc::new([]),
+            mechanism: Mechanism::Masks { masks: 0 },
+            ..self.clone()
         }
     }
 

@@ -22,8 +22,13 @@
 //! more. So do their weights, some of which are 0 or negative.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::lattice::payload::{Coefficient, Payload};
+use crate::lattice::grid::LatticeWeight;
+use crate::lattice::payload::{Coefficient, Payload, Ratio};
+use crate::lattice::vector::LatticeVector;
+use crate::messages::log::AgreedLogs;
+use crate::mixing::ahead::{NoiseAhead, NoiseBlock};
 use crate::mixing::feed::Feed;
 use crate::mixing::portion::{NoiseSource, Portion, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
@@ -183,6 +188,48 @@ where
         self.roll_back(departed);
         self.state.add_due(1);
         self.state.sum
+    }
+}
+
+impl Mixing<LatticeVector, LatticeWeight> {
+    /// Goes on from noise that was mixed ahead and is settled: a value comes in, and no shares.
+    pub(crate) fn of_block(own: Share<LatticeVector, LatticeWeight>, block: NoiseBlock) -> Self {
+        let none = LatticeWeight(0);
+        let (feed, mut state) = Mechanism::<Ratio>::Masks { masks: 0 }.way().begin(own);
+        state.join(&Portion {
+            value: block.state,
+            weight: none,
+        });
+        state.add_due(1);
+        let account = |(party, kept)| {
+            let account = Account {
+                weight: none,
+                kept: vec![(Ratio::one(), kept)],
+                sum: None,
+            };
+            (party, account)
+        };
+        Mixing {
+            state,
+            feed,
+            record: Some(block.record.into_iter().map(account).collect()),
+        }
+    }
+
+    /// The state, and for each neighbour who was not rolled back what was deducted for it minus
+    /// what was added from it, cut into blocks of `dimension` coordinates.
+    pub(crate) fn into_ahead(mut self, dimension: usize, logs: Arc<AgreedLogs>) -> NoiseAhead {
+        self.state.add_due(1);
+        let state = self.state.sum.value.pack();
+        let summed = |account: Account<LatticeVector, LatticeWeight>| {
+            let mut sum = LatticeVector::zero_like(&state);
+            sum.add_multiples(&borrowed(&account.kept));
+            account.sum.iter().for_each(|rest| sum.add(rest));
+            sum.pack()
+        };
+        let record = self.record.into_iter().flatten();
+        let record = record.map(|(party, account)| (party, summed(account))).collect();
+        NoiseAhead::cut(&state, &record, dimension, logs)
     }
 }
 

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::averaging::terms::{AveragingTerms, Request};
 use crate::lattice::grid::{Lattice, LatticeRequest};
 use crate::lattice::payload::Ratio;
+use crate::plan::ahead;
 use crate::plan::calibration::{Calibration, SeededSchedule};
 use crate::plan::claim::{Claim, Established};
 use crate::plan::draft::Draft;
@@ -104,9 +105,34 @@ impl Plan {
             digest: [0; 32],
         };
         plan.check_ranges()?;
+        plan.check_ahead()?;
         plan.threshold(plan.parties())?;
         plan.choose_dissemination()?;
         Ok(plan)
+    }
+
+    /// Refuses noise ahead that is more than a node may hold.
+    fn check_ahead(&self) -> Result<(), PlanError> {
+        if !self.mixes_ahead() {
+            return Ok(());
+        }
+        let (graph, releases) = (&self.draft.private_graph, self.draft.releases());
+        let busiest = (0..self.parties())
+            .map(|party| graph.neighbours(party).len())
+            .max();
+        let held = |releases: u64| {
+            let coordinates = releases.saturating_mul(self.draft.dimension() as u64);
+            ahead::bytes_held(busiest.unwrap_or(0), coordinates, self.lattice.wire_bytes)
+        };
+        let (found, most) = (held(releases), self.draft.run.ahead_bytes.unwrap_or(0));
+        if found <= most {
+            return Ok(());
+        }
+        Err(PlanError::Ahead {
+            found,
+            most,
+            releases: most / held(1).max(1),
+        })
     }
 
     /// Fixes the terms of averaging, if finals are to be averaged: because the run file says so, or
@@ -187,6 +213,23 @@ impl Plan {
     /// Whether parties mix: exchange shares, round by round.
     pub fn mixes(&self) -> bool {
         self.draft.mechanism.kind.rules().mixes()
+    }
+
+    /// Whether what parties mix is noise for all releases of a training, before any value is
+    /// touched.
+    pub fn mixes_ahead(&self) -> bool {
+        self.draft.task.is_training() && self.mixes()
+    }
+
+    /// Coordinates of what parties mix: of noise that is mixed ahead those of all releases.
+    pub fn mixed_coordinates(&self) -> usize {
+        let releases = if self.mixes_ahead() {
+            self.draft.releases()
+        } else {
+            1
+        };
+        // A checked plan's are within `run.ahead_bytes`.
+        self.draft.dimension().saturating_mul(releases as usize)
     }
 
     /// Who sends a share to whom: nobody where no party mixes.

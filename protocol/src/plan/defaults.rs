@@ -135,6 +135,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),
     setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\" only: largest difference between nodes"),
     setting("run", "pace_ms", "0", "ms", "a round lasts at least this long (demonstrations, tests); at most round_ms"),
+    setting("run", "ahead_bytes", "268435456", "bytes", "regression, rounds: the most that noise which is mixed ahead may hold on a node; what needs more takes masks of pairs, unless mechanism.kind is written"),
     setting("run", "iteration_ms", "8000", "ms", "regression, rounds: contribution, flood and vote of one iteration").or_local("4000"),
 ];
 

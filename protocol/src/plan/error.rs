@@ -192,6 +192,18 @@ pub enum PlanError {
     /// Finals cannot be averaged as the run file asks.
     #[error("plan: {0}")]
     Averaging(TermsError),
+    /// More noise ahead than a node may hold.
+    #[error(
+        "plan: noise that is mixed ahead takes {found} bytes on a node, more than run.ahead_bytes = {most}; {releases} releases fit: ask for fewer, raise it, or write kind = \"pairwise\" under [mechanism]"
+    )]
+    Ahead {
+        /// The bytes that it takes.
+        found: u64,
+        /// `run.ahead_bytes`.
+        most: u64,
+        /// How many releases fit.
+        releases: u64,
+    },
     /// A box that the lattice cannot resolve.
     #[error(
         "plan: data.clip lies so far from zero, compared with its width, that its values cannot be told apart; subtract a constant from the data"
@@ -215,6 +227,7 @@ impl PlanError {
             PlanError::Threshold(_) => Some("run.sealed"),
             PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),
             PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
+            PlanError::Ahead { .. } => Some("run.ahead_bytes"),
             PlanError::FarBox => Some("data.clip"),
         }
     }

@@ -23,15 +23,24 @@ impl Plan {
     /// what everybody says once to everybody (notices, logs, sets, finals), and rounds of
     /// averaging. (Within 10 % of what 10 to 200 simulated parties sent.)
     pub(super) fn bytes_per_party(&self) -> u64 {
-        self.draft().releases().saturating_mul(self.bytes_of_a_release())
+        let releases = self.draft().releases().saturating_mul(self.bytes_of_a_release());
+        self.bytes_of_mixing().saturating_add(releases)
+    }
+
+    /// Shares, answers to them, and their part of the logs.
+    fn bytes_of_mixing(&self) -> u64 {
+        let all_shares = self.calibration().shares(self.draft()).all as u64;
+        let parties = self.parties() as u64;
+        let coordinates = self.mixed_coordinates() as u64;
+        let share = coordinates.saturating_mul(self.lattice().wire_bytes.into()) + SHARE_BYTES;
+        let logs = (parties - 1) * (all_shares * LOG_ENTRY_BYTES / parties);
+        (all_shares.saturating_mul(share) / parties).saturating_add(logs)
     }
 
     fn bytes_of_a_release(&self) -> u64 {
         let others = self.parties() as u64 - 1;
         let dimension = self.draft().dimension() as u64;
         let parties = self.parties() as u64;
-        let all_shares = self.calibration().shares(self.draft()).all as u64;
-        let share = dimension * u64::from(self.lattice().wire_bytes) + SHARE_BYTES;
         // Everybody gets what each party says, once.
         let everybodys = |bytes: u64| parties * others * bytes;
         // READY and START, and of either stage an item and a vote; or, where finals are sealed, of
@@ -39,8 +48,7 @@ impl Plan {
         let notices = everybodys(6 * NOTICE_BYTES);
         let sealed = self.threshold(self.parties()).ok().flatten();
         let dealt = |threshold: Threshold| 40 + 32 * threshold.needed() + LETTER_BYTES * threshold.holders();
-        let log = all_shares * LOG_ENTRY_BYTES / parties + sealed.map_or(0, dealt) as u64;
-        let logs = everybodys(log + BODY_BYTES);
+        let logs = everybodys(sealed.map_or(0, dealt) as u64 + BODY_BYTES);
         let finals = match self.terms() {
             None => everybodys(dimension * u64::from(self.lattice().final_bytes) + BODY_BYTES),
             Some(terms) => {
@@ -52,6 +60,6 @@ impl Plan {
                 ends * (dimension * terms.expected_bytes as u64 + rounds) + said
             }
         };
-        (all_shares * share + notices + logs + finals) / parties
+        (notices + logs + finals) / parties
     }
 }

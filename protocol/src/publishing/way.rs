@@ -22,6 +22,8 @@ pub enum Way {
     Sealed(SealedFinals),
     /// They leave once the gate has passed, to be read at once.
     Readable(ReadableFinals),
+    /// They never leave: what is mixed is noise of releases to come.
+    Kept,
 }
 
 /// How finals that leave readable become one result: the rules for everybody's items of the second
@@ -36,6 +38,9 @@ pub enum ReadableFinals {
 impl Way {
     /// The way of a plan.
     pub fn of(plan: &Plan, course: &Course) -> Self {
+        if course.ahead {
+            return Way::Kept;
+        }
         if plan.draft().run.sealed {
             return Way::Sealed(SealedFinals::of(plan, course));
         }
@@ -49,6 +54,7 @@ impl Way {
     pub fn item_limit(&self) -> usize {
         match self {
             Way::Sealed(finals) => finals.item_limit(),
+            Way::Kept => 0,
             Way::Readable(ReadableFinals::Flood(way)) => way.item_limit(),
             Way::Readable(ReadableFinals::Averaging(way)) => way.item_limit(),
         }
@@ -58,7 +64,7 @@ impl Way {
     pub fn frame_limit(&self) -> usize {
         match self {
             Way::Readable(ReadableFinals::Averaging(way)) => way.frame_limit(),
-            Way::Readable(ReadableFinals::Flood(_)) | Way::Sealed(_) => 0,
+            Way::Readable(ReadableFinals::Flood(_)) | Way::Sealed(_) | Way::Kept => 0,
         }
     }
 

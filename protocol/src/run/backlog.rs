@@ -50,17 +50,18 @@ impl Run {
             Way::Readable(finals) => finals.most_stages(),
             // Others open what is open here, and come to it by the plan's clock.
             Way::Sealed(_) => 2,
+            Way::Kept => 1,
         }
     }
 
     /// The longest frames that peers may send: on the public graph, on the private one.
     pub fn frame_limits(plan: &Plan) -> (usize, usize) {
-        let course = Course::of(plan, 0);
-        let share = course.share_bytes();
-        let rules = ItemRules::of(plan, &course);
+        let public = |rules: ItemRules| {
+            wire::public_frame_limit(plan.parties(), rules.largest()).max(rules.way.frame_limit())
+        };
         (
-            wire::public_frame_limit(plan.parties(), rules.largest()).max(rules.way.frame_limit()),
-            wire::private_frame_limit(share),
+            ItemRules::of_all_runs(plan).map(public).max().unwrap_or(0),
+            wire::private_frame_limit(Course::of(plan, 0).share_bytes()),
         )
     }
 
@@ -72,8 +73,16 @@ impl Run {
     /// neighbours, and a frame in a queue is some 40 bytes beside them. Only rounds of averaging
     /// are held by nothing else, hence few of them.
     pub fn most_owed(plan: &Plan) -> Backlog {
+        let owed = ItemRules::of_all_runs(plan).map(|rules| Run::most_owed_in(plan, &rules));
+        let larger = |a: Backlog, b: Backlog| Backlog {
+            frames: a.frames.max(b.frames),
+            bytes: a.bytes.max(b.bytes),
+        };
+        owed.reduce(larger).expect("a plan has a run")
+    }
+
+    fn most_owed_in(plan: &Plan, rules: &ItemRules) -> Backlog {
         let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
-        let rules = ItemRules::of(plan, &Course::of(plan, 0));
         let (notice, stages) = (wire::NOTICE_BYTES, rules.stages.all().len());
         let suspects = (privacy.dropouts + privacy.colluding).min(parties);
         // A liar tells wrong shares, as many as are taken.

@@ -74,8 +74,10 @@ impl ItemRules {
             .max()
             .filter(|&most| most > 0);
         let fanout = fanout.unwrap_or(plan.fanout() as usize);
+        let stages = stages(plan, course);
         // The fewer members start, the fewer hold shares. A plan has a threshold if it seals.
         let threshold = plan.threshold(plan.parties()).ok().flatten();
+        let threshold = threshold.filter(|_| stages.are_sealed());
         let unsealed = wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received);
         ItemRules {
             schedule: course.schedule.clone(),
@@ -84,10 +86,20 @@ impl ItemRules {
             // Each is dealt to as many as each holds of on average; a party may hold of more.
             disclosures: threshold.map_or(0, |threshold| 1 + threshold.holders()),
             settle_ms: plan.draft().run.settle_ms,
-            stages: stages(plan),
+            stages,
             way: Way::of(plan, course),
             owing: BTreeMap::new(),
         }
+    }
+
+    /// Those of each kind of run that a plan has: where noise is mixed ahead its mixing comes
+    /// first, and releases are runs of another kind.
+    pub(super) fn of_all_runs(plan: &Plan) -> impl Iterator<Item = Self> {
+        let first = Course::of(plan, 0);
+        let later = first.ahead.then(|| first.of_release(plan, *plan.digest()));
+        std::iter::once(first)
+            .chain(later)
+            .map(|course| ItemRules::of(plan, &course))
     }
 
     pub(super) fn log_limit(&self) -> usize {
@@ -130,6 +142,7 @@ impl ItemRules {
     /// What is wrong with the bytes of an item of a stage other than the first.
     pub(super) fn check_item(&self, stage: Stage, author: Party, bytes: &Bytes) -> Result<(), String> {
         let checked = match (&self.way, stage) {
+            (Way::Kept, _) => return Err("an item of a run whose states are kept".to_string()),
             (Way::Readable(finals), _) => finals.check_item(bytes),
             (Way::Sealed(finals), Stage::Correction(number)) => {
                 let owed = self.owing.get(&number).and_then(|owing| owing.of(author));
@@ -146,9 +159,11 @@ impl ItemRules {
     }
 }
 
-/// The stages that the runs of a plan may have.
-pub(super) fn stages(plan: &Plan) -> Stages {
-    if plan.draft().run.sealed {
+/// The stages that a run of a plan may have.
+pub(super) fn stages(plan: &Plan, course: &Course) -> Stages {
+    if course.ahead {
+        Stages::KEPT
+    } else if plan.draft().run.sealed {
         Stages::sealed(plan.draft().privacy.dropouts)
     } else {
         Stages::READABLE

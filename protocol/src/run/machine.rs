@@ -122,6 +122,7 @@ mod correcting;
 mod gathering;
 mod leaving;
 mod mixing;
+mod observed;
 mod opening;
 mod publishing;
 mod reaching;
@@ -147,6 +148,7 @@ use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::stage::{Phase, Stage};
 use crate::messages::wire::Bytes;
+use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::course::{Course, Onset};
 use crate::mixing::exchange::{ArrivedShare, Exchange};
 use crate::mixing::machine::Mixing;
@@ -158,7 +160,7 @@ use crate::publishing::opening::SetOpening;
 use crate::publishing::publication::Publication;
 use crate::run::commons::Commons;
 use crate::run::interface::{Input, InputError, Output};
-use crate::run::item_rules::{ItemRules, stages};
+use crate::run::item_rules::ItemRules;
 use crate::run::members::{attendance, electorate};
 use crate::run::outcome::{Ending, Event, Outcome, Progress};
 use crate::run::record::Record;
@@ -232,6 +234,10 @@ enum Machine {
         opening: SetOpening,
         unsealing: Unsealing,
     },
+    /// Noise of releases to come is mixed, among these.
+    Mixed {
+        members: BTreeSet<Party>,
+    },
     Over,
 }
 
@@ -254,6 +260,8 @@ pub struct Run {
     early_rounds: EarlyRounds,
     /// What this node seals with, from START on, and opens with.
     seals: Option<Box<Seals>>,
+    /// Noise of releases to come, once it is mixed.
+    ahead: Option<Box<NoiseAhead>>,
     seal_seed: Zeroizing<[u8; 32]>,
     /// This node was told to leave, and waits to know what has left it.
     leaving: bool,
@@ -292,7 +300,7 @@ impl Run {
         let flood = Flood::new(me, members)
             .committing(draws)
             .pairing(!plan.mixes())
-            .with_stages(stages(&plan))
+            .with_stages(rules.stages)
             .with_colluding(draft.privacy.colluding);
         let electorate = electorate(&plan, me);
         let commons = Commons::new(
@@ -314,7 +322,9 @@ impl Run {
         let presence = Presence::new(electorate.clone());
         let gathering = Gathering::new(entrant, attendance(&plan), presence, now, draw);
         let ready = gathering.ready();
-        let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
+        // Noise that is mixed ahead is nobody's value.
+        let units = if course.ahead { 0 } else { draft.weight_units(me) };
+        let weight = LatticeWeight(plan.lattice().weight(units));
         let onset = course.begin_once_drawn(value, weight, noise);
         let mut run = Run {
             plan: plan.clone(),
@@ -330,6 +340,7 @@ impl Run {
             early: BTreeMap::new(),
             early_rounds: EarlyRounds::default(),
             seals: None,
+            ahead: None,
             seal_seed: Zeroizing::new(seal_seed),
             leaving: false,
             succeeds: false,
@@ -388,35 +399,6 @@ impl Run {
             .outbox
             .pop_front()
             .unwrap_or_else(|| Output::Wait { until: self.wake() })
-    }
-
-    /// Where the run is.
-    pub fn progress(&self) -> Progress {
-        let exchange = self.holdings();
-        let round = match self.machine {
-            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => 0,
-            _ => exchange.map_or(self.course.rounds + 1, Exchange::round),
-        };
-        Progress {
-            phase: self.phase(),
-            ready: self.commons.flood.readies().len(),
-            round,
-            tally: exchange.map_or(self.record.tally, Exchange::tally),
-            received: exchange.map_or(self.record.received, |exchange| exchange.received.len()),
-        }
-    }
-
-    fn phase(&self) -> Phase {
-        match self.machine {
-            _ if self.record.finished => Phase::Done,
-            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => Phase::Gathering,
-            Machine::Mixing { .. } => Phase::Mixing,
-            Machine::Settling { .. } | Machine::Auditing { .. } => Phase::Settling,
-            Machine::Publishing { .. } | Machine::Correcting { .. } | Machine::Opening { .. } => {
-                Phase::Publishing
-            }
-            Machine::Over => Phase::Done,
-        }
     }
 
     fn check(&self, input: &Input) -> Result<(), InputError> {
@@ -539,9 +521,11 @@ impl Run {
                 }
             }
             Machine::Auditing { until, .. } if self.now >= *until => self.unjudged(),
-            Machine::Awaiting | Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => {
-                return false;
-            }
+            Machine::Awaiting
+            | Machine::Spending { .. }
+            | Machine::Auditing { .. }
+            | Machine::Mixed { .. }
+            | Machine::Over => return false,
         }
         true
     }
@@ -590,7 +574,7 @@ impl Run {
             Machine::Correcting { agreement, .. } => agreement.wake(self.now, &self.gone),
             Machine::Opening { opening, .. } => opening.wake(self.now, &self.gone),
             Machine::Auditing { until, .. } => *until,
-            Machine::Awaiting | Machine::Spending { .. } | Machine::Over => Time::FAR,
+            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixed { .. } | Machine::Over => Time::FAR,
         };
         phase.min(self.pull_at)
     }

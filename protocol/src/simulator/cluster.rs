@@ -133,7 +133,7 @@ pub struct Simulation<'a> {
 fn noise_of(plan: &Plan, seed: u64, party: Party, value: &mut LatticeVector) -> LatticeNoise<ChaCha8Rng> {
     let calibration = plan.calibration();
     let rng = stream(seed, "noise", party);
-    let dimension = plan.draft().dimension();
+    let dimension = plan.mixed_coordinates();
     let mut noise = LatticeNoise::new(rng, *plan.lattice(), dimension, calibration.correlated_std);
     noise.add_independent(calibration.independent_std, value);
     noise
@@ -170,7 +170,12 @@ impl<'a> Simulation<'a> {
             let noise = noise_of(&plan, conditions.seed, party, &mut value);
             let draws = Draws::default();
             let recording = Recording::new(noise, draws.clone());
-            let weight = plan.lattice().weight(plan.draft().weight_units(party));
+            let (mixed, units) = if plan.mixes_ahead() {
+                (plan.lattice().zeros(plan.mixed_coordinates()), 0)
+            } else {
+                (value.clone(), plan.draft().weight_units(party))
+            };
+            let weight = plan.lattice().weight(units);
             let identity = identity_of(conditions.seed, party);
             let task = Task::new(
                 plan.clone(),
@@ -179,7 +184,7 @@ impl<'a> Simulation<'a> {
                 Box::new(recording),
                 Time::ZERO,
             );
-            let ledger = Ledger::new(plan.mechanism(party), value.clone(), weight, draws);
+            let ledger = Ledger::new(plan.mechanism(party), mixed, weight, draws);
             let status = if conditions.absent.contains(&party) {
                 Status::Down
             } else {

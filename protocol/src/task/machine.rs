@@ -80,7 +80,15 @@ impl Task {
         self.release().plan()
     }
 
-    /// The number of the release that is under way, from 1.
+    /// The number of the run that is under way, from 1; a mixing of noise ahead counts.
+    pub fn run_number(&self) -> u32 {
+        match self {
+            Task::Mean(_) => 1,
+            Task::Training(training) => training.run_number(),
+        }
+    }
+
+    /// The number of the release that is under way, from 1; 0 before the first.
     pub fn iteration(&self) -> u32 {
         match self {
             Task::Mean(_) => 1,

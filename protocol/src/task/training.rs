@@ -2,9 +2,11 @@
 //! earlier ones. Sums of gradients make a model; of what programs hand over each is a mean.
 //!
 //! Iteration k is one [`Run`], the first one with gathering and START, each later one the
-//! [successor](Run::successor) of the one before, of those whose gradients are in that one's sum.
-//! Everybody who opens a sum comes to the same model or mean, to the bit. What is said in a later
-//! iteration is signed for a digest that has it in it: who came to another one is not understood.
+//! [successor](Run::successor) of the one before, of those whose contributions are in that one's
+//! sum. Where noise is mixed ahead, one run before them all mixes that of all iterations; it has
+//! START then, and no value is touched before it is over: whatever goes wrong in it has told
+//! nothing. Everybody who opens a sum comes to the same model or mean, to the bit. What is said in
+//! a later run is signed for a digest that has it in it: who came to another one is not understood.
 //!
 //! Nothing of iteration k + 1 leaves a node before k is open there. There is no second attempt at
 //! an iteration, and none is passed over: where one is not opened the training ends, with what
@@ -38,15 +40,17 @@ const EARLY_FRAMES: usize = 4096;
 pub struct Training {
     plan: Arc<Plan>,
     released: Released,
-    /// The iteration that is under way, from 1.
-    iteration: u32,
+    /// This node's first contribution, while noise is mixed ahead of it.
+    first: Option<LatticeVector>,
+    /// The number of the run that is under way, from 1.
+    number: u32,
     run: Run,
-    /// The iteration before, for those who have not opened it yet.
+    /// The run before, for those who have not come to its end yet.
     before: Option<Run>,
     shelf: Option<Shelf>,
-    /// What neighbours said of the next iteration already.
+    /// What neighbours said in the next run already.
     early: BTreeMap<Party, Vec<Bytes>>,
-    /// The latest iteration that nobody needs this node for any more.
+    /// The number of the latest run that nobody needs this node for any more.
     complete: Option<u32>,
     record: TrainingRecord,
     outbox: VecDeque<Output>,
@@ -67,9 +71,9 @@ struct TrainingRecord {
     finished: bool,
 }
 
-/// What everything of a later iteration is signed for: the plan, the iteration's number, and what
-/// its contributions are computed from.
-fn digest_of(plan: &Plan, iteration: u32, released: &[f64]) -> Digest {
+/// What everything of a later run is signed for: the plan, the run's number, and what its
+/// contributions are computed from.
+fn digest_of(plan: &Plan, number: u32, released: &[f64]) -> Digest {
     let mut coordinates = Sha256::new();
     released
         .iter()
@@ -77,7 +81,7 @@ fn digest_of(plan: &Plan, iteration: u32, released: &[f64]) -> Digest {
     let mut hash = Sha256::new();
     hash.update(b"undertone/iteration/1\0");
     hash.update(plan.digest());
-    hash.update(iteration.to_le_bytes());
+    hash.update(number.to_le_bytes());
     hash.update(coordinates.finalize());
     hash.finalize().into()
 }
@@ -91,11 +95,17 @@ impl Training {
         noise: Noise,
         now: Time,
     ) -> Self {
+        let (mixed, first) = if plan.mixes_ahead() {
+            (plan.lattice().zeros(plan.mixed_coordinates()), Some(value))
+        } else {
+            (value, None)
+        };
         let mut training = Training {
-            run: Run::new(plan.clone(), identity, value, noise, now),
+            run: Run::new(plan.clone(), identity, mixed, noise, now),
             released: Released::before(&plan),
             plan,
-            iteration: 1,
+            first,
+            number: 1,
             before: None,
             shelf: None,
             early: BTreeMap::new(),
@@ -127,8 +137,9 @@ impl Training {
                 self.feed_before(now, Input::Tick);
             }
             Input::Public { from, frame } => self.receive(now, from, &frame)?,
+            Input::Private { from, frame } => self.receive_private(now, from, frame)?,
             Input::Contribution { iteration, value } => {
-                if iteration != self.iteration || !self.run.awaits_value() {
+                if iteration != self.iteration() || !self.run.awaits_value() {
                     return Err(InputError::NotAsked("Contribution"));
                 }
                 self.run.handle(now, Input::Contribution { iteration, value })?;
@@ -147,17 +158,17 @@ impl Training {
     }
 
     fn receive(&mut self, now: Time, from: Party, outer: &Bytes) -> Result<(), InputError> {
-        let Ok((iteration, frame)) = wire::of_iteration(outer) else {
+        let Ok((number, frame)) = wire::of_iteration(outer) else {
             // The run tells of the offence.
             let frame = outer.clone();
             return self.run.handle(now, Input::Public { from, frame });
         };
-        if iteration == self.iteration {
+        if number == self.number {
             return self.run.handle(now, Input::Public { from, frame });
         }
-        if iteration.checked_add(1) == Some(self.iteration) {
+        if number.checked_add(1) == Some(self.number) {
             self.feed_before(now, Input::Public { from, frame });
-        } else if Some(iteration) == self.iteration.checked_add(1) {
+        } else if Some(number) == self.number.checked_add(1) {
             let early = self.early.entry(from).or_default();
             let bytes: usize = early.iter().map(Bytes::len).sum();
             if early.len() < EARLY_FRAMES && bytes + frame.len() <= EARLY_BYTES {
@@ -165,6 +176,16 @@ impl Training {
             }
         }
         Ok(())
+    }
+
+    /// Shares are exchanged while noise is mixed, and at no other time: later ones are late.
+    fn receive_private(&mut self, now: Time, from: Party, frame: Bytes) -> Result<(), InputError> {
+        let input = Input::Private { from, frame };
+        if self.plan.mixes_ahead() && !self.run.mixes_ahead() {
+            self.feed_before(now, input);
+            return Ok(());
+        }
+        self.run.handle(now, input)
     }
 
     /// The next output; see [`Run::poll_output`].
@@ -185,7 +206,7 @@ impl Training {
     /// Takes what the runs want, and goes on to the next iteration where one has ended.
     fn drain(&mut self, now: Time) {
         if let Some(mut before) = self.before.take() {
-            self.take(&mut before, self.iteration - 1);
+            self.take(&mut before, self.number - 1);
             self.before = Some(before);
         }
         loop {
@@ -194,7 +215,7 @@ impl Training {
                 match self.run.poll_output() {
                     Output::Wait { .. } => break,
                     Output::Finished(outcome) => ended = Some(outcome),
-                    output => self.pass_on(output, self.iteration),
+                    output => self.pass_on(output, self.number),
                 }
             }
             match ended {
@@ -204,41 +225,75 @@ impl Training {
         }
     }
 
-    fn take(&mut self, run: &mut Run, iteration: u32) {
+    fn take(&mut self, run: &mut Run, number: u32) {
         loop {
             match run.poll_output() {
                 Output::Wait { .. } => return,
-                output => self.pass_on(output, iteration),
+                output => self.pass_on(output, number),
             }
         }
     }
 
     /// An output of a run, as the training's.
-    fn pass_on(&mut self, output: Output, iteration: u32) {
+    fn pass_on(&mut self, output: Output, number: u32) {
         let output = match output {
-            Output::Public { to, frame } if iteration > 1 => Output::Public {
+            Output::Public { to, frame } if number > 1 => Output::Public {
                 to,
-                frame: wire::iteration_frame(iteration, &frame),
+                frame: wire::iteration_frame(number, &frame),
             },
-            // A training has its phases once, of later iterations their numbers are told; and it is
-            // done once.
-            Output::Event(Event::Phase(phase)) if iteration > 1 || phase == Phase::Done => return,
-            // Nobody needs this iteration any more; the training may go on.
+            Output::Event(Event::Phase(phase)) if !self.is_told(number, phase) => return,
+            // Nobody needs this run any more; the training may go on.
             Output::Event(Event::Complete) if !self.record.finished => {
-                self.complete = Some(iteration);
+                self.complete = Some(number);
                 return;
             }
-            Output::Event(Event::Complete) if iteration < self.iteration => return,
+            Output::Event(Event::Complete) if number < self.number => return,
             output => output,
         };
         self.outbox.push_back(output);
     }
 
-    /// An iteration is over for this node: the next one begins, or the training ends.
+    /// Whether a phase of a run is one of the training's: it has each once, of later iterations
+    /// their numbers are told; and it is done once.
+    fn is_told(&self, number: u32, phase: Phase) -> bool {
+        match phase {
+            Phase::Done => false,
+            // Nothing is published by a run that mixes ahead.
+            Phase::Publishing => number == 1 + self.mixings(),
+            _ => number == 1,
+        }
+    }
+
+    /// How many runs come before the first iteration.
+    fn mixings(&self) -> u32 {
+        u32::from(self.plan.mixes_ahead())
+    }
+
+    /// The noise of all iterations is mixed, or the training ends before any value was touched.
+    fn mixed(&mut self, now: Time, mut outcome: Box<Outcome>) {
+        self.record.began = (outcome.started.clone(), outcome.started_at);
+        if let Ending::Withheld { reason } = outcome.ending {
+            let reason = format!("{reason}; no value was touched, and another plan costs nothing");
+            outcome.ending = Ending::Aborted { reason };
+        }
+        if outcome.ending != Ending::Done {
+            (outcome.logs, outcome.verdict) = (None, None);
+            return self.finish(outcome);
+        }
+        let parties = 0..self.plan.parties();
+        let gone = parties.filter(|party| !outcome.included.contains(party));
+        self.record.departed.extend(gone.map(|party| (party, 1)));
+        self.go_on(now, outcome);
+    }
+
+    /// A run is over for this node: the next one begins, or the training ends.
     fn ended(&mut self, now: Time, outcome: Box<Outcome>) {
-        let iteration = u64::from(self.iteration);
+        if self.run.mixes_ahead() {
+            return self.mixed(now, outcome);
+        }
+        let iteration = u64::from(self.iteration());
         let me_included = outcome.sealed == Some(SealedFinal::Opened);
-        if iteration == 1 {
+        if self.number == 1 {
             self.record.began = (outcome.started.clone(), outcome.started_at);
         }
         if outcome.sealed.is_some_and(|sealed| sealed != SealedFinal::Closed) {
@@ -248,7 +303,7 @@ impl Training {
         if !opened {
             return self.finish(outcome);
         }
-        let expected: BTreeSet<Party> = match iteration {
+        let expected: BTreeSet<Party> = match self.number {
             1 => (0..self.plan.parties()).collect(),
             _ => self.run.started().clone(),
         };
@@ -275,7 +330,7 @@ impl Training {
     }
 
     fn go_on(&mut self, now: Time, outcome: Box<Outcome>) {
-        let next = self.iteration + 1;
+        let next = self.number + 1;
         let digest = digest_of(&self.plan, next, self.released.latest());
         let Some(mut run) = self.run.successor(digest) else {
             return self.finish(outcome);
@@ -284,17 +339,28 @@ impl Training {
             run = run.shelving(shelf);
         }
         self.before = Some(std::mem::replace(&mut self.run, run));
-        self.iteration = next;
-        let released: Arc<[f64]> = self.released.latest().into();
-        self.outbox.push_back(Output::Contribute {
-            iteration: next,
-            released,
-        });
+        self.number = next;
+        self.ask(now);
         for (from, frames) in std::mem::take(&mut self.early) {
             for frame in frames {
                 // A peer's frame is never an error.
                 let _ = self.run.handle(now, Input::Public { from, frame });
             }
+        }
+    }
+
+    /// Asks for this node's contribution to the iteration that begins. The first one is there.
+    fn ask(&mut self, now: Time) {
+        let iteration = self.iteration();
+        match self.first.take() {
+            Some(value) => self
+                .run
+                .handle(now, Input::Contribution { iteration, value })
+                .expect("a run that has just begun awaits its value"),
+            None => self.outbox.push_back(Output::Contribute {
+                iteration,
+                released: self.released.latest().into(),
+            }),
         }
     }
 
@@ -340,7 +406,7 @@ impl Training {
         });
         self.outbox.push_back(Output::Event(Event::Phase(Phase::Done)));
         self.outbox.push_back(Output::Finished(Box::new(ended)));
-        if self.complete == Some(self.iteration) {
+        if self.complete == Some(self.number) {
             self.outbox.push_back(Output::Event(Event::Complete));
         }
     }
@@ -355,8 +421,13 @@ impl Training {
         self.released.latest()
     }
 
-    /// The number of the present iteration, from 1.
+    /// The number of the present iteration, from 1; 0 while noise is mixed ahead.
     pub fn iteration(&self) -> u32 {
-        self.iteration
+        self.number - self.mixings()
+    }
+
+    /// The number of the present run, from 1; a mixing of noise ahead counts.
+    pub fn run_number(&self) -> u32 {
+        self.number
     }
 }

@@ -1,11 +1,13 @@
 //! The end of the phase: the log, and the final state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
+use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::exchange::{Exchange, Outgoing, Whereabouts};
 use crate::mixing::portion::Portion;
 use crate::time::Time;
@@ -110,6 +112,23 @@ impl Exchange {
         let mut correction = self.mixing.state().value;
         correction.add_multiples(&[(Ratio::one().negated(), &before)]);
         Ok(correction)
+    }
+
+    /// The noise of releases to come, of `dimension` coordinates each, from the agreed logs of its
+    /// mixing: as [`Exchange::settle`] leaves it, block by block.
+    ///
+    /// # Errors
+    /// As [`Exchange::settle`]'s.
+    pub(crate) fn into_ahead(
+        mut self,
+        logs: &Arc<AgreedLogs>,
+        publishers: &BTreeSet<Party>,
+        dimension: usize,
+    ) -> Result<NoiseAhead, Party> {
+        self.take_back_returned(logs, publishers)?;
+        let departed = self.departed(publishers);
+        self.mixing.roll_back(&departed);
+        Ok(self.mixing.into_ahead(dimension, logs.clone()))
     }
 
     fn departed(&self, publishers: &BTreeSet<Party>) -> BTreeSet<Party> {

@@ -104,12 +104,12 @@ impl Asked<'_> {
                 return refuse("data.clip", Problem::WithoutZero { coordinate });
             }
         }
-        let pairwise = self.mechanism.kind == MechanismKind::Pairwise;
-        require(pairwise, "mechanism.kind", || {
-            not_yet(
-                "another mechanism than masks of pairs in a training",
-                "kind = \"pairwise\"",
-            )
+        let summed = self.mechanism.kind != MechanismKind::Ppsc;
+        require(summed, "mechanism.kind", || Problem::OnlyFor {
+            only: "another task: a training takes kind = \"inca\" or \"pairwise\"",
+        })?;
+        require(self.run.sealed, "run.sealed", || Problem::OnlyFor {
+            only: "another task: each sum of a training is sealed (sealed = true, or left out)",
         })?;
         let any = self.privacy.coalitions == Coalitions::Any;
         require(any, "privacy.coalitions", || {

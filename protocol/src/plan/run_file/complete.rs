@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::lattice::grid::WEIGHT_UNIT;
+use crate::plan::ahead;
 use crate::plan::defaults::Defaults;
 use crate::plan::run_file::check::{TRAININGS, count_parties, majority};
 use crate::plan::run_file::error::RunFileError;
@@ -12,7 +13,7 @@ use crate::plan::run_file::raw::{
     RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology,
 };
 use crate::plan::run_file::settings::{
-    CorrelatedNoise, Data, Dissemination, IndependentNoise, InjectionChoice, MechanismKind,
+    CorrelatedNoise, Data, Dissemination, GraphChoice, IndependentNoise, InjectionChoice, MechanismKind,
     MechanismSettings, Privacy, RunSettings, TaskKind, Topology, Unit,
 };
 use crate::plan::run_file::training::{RawModel, RowsOf};
@@ -55,7 +56,10 @@ impl RawRunFile {
         let bounds = if regression { self.data.clip.take() } else { None };
         if training {
             self.time_iterations(&table)?;
-            self.mechanism.kind = self.mechanism.kind.or(Some(MechanismKind::Pairwise));
+        }
+        let chosen = self.mechanism.kind.is_some();
+        if training && !chosen {
+            self.mechanism.kind = Some(MechanismKind::Pairwise);
         }
         if regression {
             self.data.unit = self.data.unit.or(Some(Unit::Record));
@@ -79,7 +83,11 @@ impl RawRunFile {
             model = Some(fitted);
         }
         if !training {
-            self.run.iteration_ms = None;
+            (self.run.iteration_ms, self.run.ahead_bytes) = (None, None);
+        }
+        let topology = self.topology.complete()?;
+        if training && !chosen && fits_ahead(&data, &topology, parties, self.run.ahead_bytes) {
+            self.mechanism.kind = Some(MechanismKind::Inca);
         }
         Ok(RunFile {
             task: given(self.task, "task", "task = \"mean\"")?,
@@ -88,7 +96,7 @@ impl RawRunFile {
             model,
             privacy: self.privacy.complete(dropouts)?,
             mechanism: self.mechanism.complete(correlated)?,
-            topology: self.topology.complete()?,
+            topology,
             run: self.run.complete(parties.saturating_sub(dropouts), sealed)?,
         })
     }
@@ -104,11 +112,16 @@ impl RawRunFile {
         if !self.task.is_some_and(TaskKind::is_training) {
             let documented =
                 [Defaults::File, Defaults::Local].map(|defaults| RawRunFile::defaults(defaults).run);
-            let said = self.run.iteration_ms;
-            let unsaid = said.is_none() || documented.iter().any(|run| run.iteration_ms == said);
-            require(unsaid, "run.iteration_ms", || Problem::OnlyFor {
-                only: TRAININGS,
-            })?;
+            let unsaid = |said: fn(&RawRunSettings) -> Option<u64>| {
+                let found = said(&self.run);
+                found.is_none() || documented.iter().any(|run| said(run) == found)
+            };
+            for (field, unsaid) in [
+                ("run.iteration_ms", unsaid(|run| run.iteration_ms)),
+                ("run.ahead_bytes", unsaid(|run| run.ahead_bytes)),
+            ] {
+                require(unsaid, field, || Problem::OnlyFor { only: TRAININGS })?;
+            }
         }
         self.check_releases()
     }
@@ -254,8 +267,37 @@ impl RawRunSettings {
             accuracy: given(self.accuracy, "run.accuracy", "accuracy = 1e-3")?,
             pace_ms: given(self.pace_ms, "run.pace_ms", "pace_ms = 0")?,
             iteration_ms: self.iteration_ms,
+            ahead_bytes: self.ahead_bytes,
         })
     }
+}
+
+/// The most neighbours that a party has among so many.
+fn most_neighbours(graph: &GraphChoice, parties: usize) -> usize {
+    let others = parties.saturating_sub(1);
+    match graph {
+        GraphChoice::Complete => others,
+        GraphChoice::Ring => others.min(2),
+        GraphChoice::RandomRegular { degree } => others.min(*degree),
+        GraphChoice::Edges { edges } => {
+            let mut degrees = BTreeMap::new();
+            for name in edges.iter().flat_map(|(a, b)| [a, b]) {
+                *degrees.entry(name).or_insert(0) += 1;
+            }
+            degrees.into_values().max().unwrap_or(0)
+        }
+    }
+}
+
+/// Whether noise of all releases, mixed ahead, is within the bytes that a node may hold of it,
+/// whatever its plan will be.
+fn fits_ahead(data: &Data, topology: &Topology, parties: usize, ahead_bytes: Option<u64>) -> bool {
+    let bytes = ahead::bytes_held(
+        most_neighbours(&topology.private, parties),
+        data.releases.saturating_mul(data.dimension() as u64),
+        ahead::WIDEST,
+    );
+    ahead_bytes.is_some_and(|most| bytes <= most)
 }
 
 fn given<T>(value: Option<T>, field: &str, example: &'static str) -> Checked<T> {

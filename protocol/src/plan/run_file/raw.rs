@@ -100,6 +100,7 @@ pub struct RawRunSettings {
     pub accuracy: Option<f64>,
     pub pace_ms: Option<u64>,
     pub iteration_ms: Option<u64>,
+    pub ahead_bytes: Option<u64>,
 }
 
 /// Fills the gaps of `$raw` in these fields from `$from`.
@@ -188,7 +189,8 @@ impl RawRunFile {
             settle_ms,
             accuracy,
             pace_ms,
-            iteration_ms
+            iteration_ms,
+            ahead_bytes
         );
     }
 }

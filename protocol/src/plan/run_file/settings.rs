@@ -499,4 +499,7 @@ pub struct RunSettings {
     /// A training's: gradient, flood and vote of one iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration_ms: Option<u64>,
+    /// A training's that mixes noise ahead: the most bytes that a node may hold of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead_bytes: Option<u64>,
 }

@@ -58,7 +58,7 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
     notices.extend((0..sketch::MOST_SKETCHES).map(sums));
     let about = 0..if author < suspects { parties } else { suspects };
     notices.extend(about.clone().map(|party| Notice::Severed { party, held: true }));
-    let of_plan = stages(plan);
+    let of_plan = stages(plan, &Course::of(plan, 0));
     for stage in of_plan.all() {
         notices.push(Notice::Item {
             stage,
@@ -117,7 +117,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
             };
             commons.flood.publish(signed);
         }
-        for stage in stages(plan).all() {
+        for stage in stages(plan, &Course::of(plan, 0)).all() {
             let length = if stage == Stage::Settling {
                 commons.rules.log_limit()
             } else {
@@ -132,7 +132,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     commons.connected(peer);
     // It asks for all that it lacks at the same time.
     commons.answer(peer, false, &[]);
-    let bodies = stages(plan)
+    let bodies = stages(plan, &Course::of(plan, 0))
         .all()
         .into_iter()
         .flat_map(|stage| (0..parties).flat_map(move |author| [(stage, author)]));
@@ -274,7 +274,7 @@ fn nothing_of_other_stages_is_taken() {
         (&sealed, Stage::Correction(u32::MAX)),
     ];
     for (plan, stage) in foreign {
-        assert!(!stages(plan).has(stage));
+        assert!(!stages(plan, &Course::of(plan, 0)).has(stage));
         let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
         let mut sign =
             |recipient, notice| wire::notice_frame(&signer.sign(recipient, notice).expect("signs")).to_vec();

@@ -69,6 +69,12 @@ impl Run {
             let departed = |party: Party| before.contains(&party) && !publishers.contains(&party);
             return Owing::Keys(masks_owed(graph, publishers, departed));
         }
+        if let Some(ahead) = &self.ahead {
+            // What the logs of the mixing send back came back when it was settled.
+            let before = if is_first { &self.record.started } else { before };
+            let owing = next_corrections(ahead.logs(), before, publishers);
+            return Owing::Vectors(owing.into_keys().collect());
+        }
         let owing = match is_first {
             true => first_corrections(logs, publishers),
             false => next_corrections(logs, before, publishers),

@@ -13,7 +13,7 @@ impl Run {
     pub(super) fn leave(&mut self) {
         let reason = self.reason_to_leave();
         match &mut self.machine {
-            Machine::Over => {}
+            Machine::Mixed { .. } | Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
             Machine::Publishing {
                 publication: Some(publication),
@@ -39,8 +39,10 @@ impl Run {
                     self.leaving = true;
                     return;
                 }
-                // A sealed final that has left may be opened, whether a share ever left or not.
-                let ending = if exchange.anything_left() || self.record.sealed.is_some() {
+                // A sealed final that has left may be opened, whether a share ever left or not;
+                // shares of noise alone tell nothing.
+                let shares_left = exchange.anything_left() && !self.course.ahead;
+                let ending = if shares_left || self.record.sealed.is_some() {
                     Ending::Withheld { reason }
                 } else {
                     Ending::Aborted { reason }

@@ -62,6 +62,7 @@ impl Run {
             Machine::Publishing { .. }
             | Machine::Correcting { .. }
             | Machine::Opening { .. }
+            | Machine::Mixed { .. }
             | Machine::Over => {}
         }
     }

@@ -30,10 +30,12 @@ impl Run {
         let Some(threshold) = self.plan.threshold(started.len())? else {
             return Ok(());
         };
-        let Way::Sealed(finals) = &self.commons.rules.way else {
-            return Ok(());
+        let bytes = match &self.commons.rules.way {
+            Way::Sealed(finals) => Some(finals.bytes() as u64),
+            // Releases to come are sealed, with the keys of this START.
+            Way::Kept => None,
+            Way::Readable(_) => return Ok(()),
         };
-        let bytes = finals.bytes() as u64;
         let key = |&party: &Party| match party == self.course.me {
             true => Some((party, *run_key.public())),
             false => Some((party, *self.commons.flood.run_key(party)?)),
@@ -51,7 +53,9 @@ impl Run {
             own: None,
             left_with: None,
         }));
-        self.commons.begin(self.now, SealTerms { threshold, bytes });
+        if let Some(bytes) = bytes {
+            self.commons.begin(self.now, SealTerms { threshold, bytes });
+        }
         Ok(())
     }
 

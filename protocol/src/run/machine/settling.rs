@@ -105,7 +105,7 @@ impl Run {
                     self.withhold(reason);
                     self.stays_closed();
                 }
-                self.record.logs = Some(logs.clone());
+                self.record.logs = Some(self.to_be_judged(&logs));
                 self.audit(exchange, logs, None);
             }
         }
@@ -113,7 +113,8 @@ impl Run {
 
     /// Asks for the gate's verdict on these logs.
     pub(super) fn audit(&mut self, exchange: Exchange, logs: Arc<AgreedLogs>, unsealing: Option<Unsealing>) {
-        self.commons.outbox.push_back(Output::Audit(logs.clone()));
+        let judged = self.to_be_judged(&logs);
+        self.commons.outbox.push_back(Output::Audit(judged));
         let patience = self.settle_ms.saturating_mul(AUDITING_STAGES);
         self.machine = Machine::Auditing {
             exchange,
@@ -121,6 +122,15 @@ impl Run {
             until: self.now.plus_millis(patience),
             unsealing,
         };
+    }
+
+    /// The logs that say what those who are left have exchanged: where their noise was mixed ahead
+    /// those of that mixing.
+    fn to_be_judged(&self, logs: &Arc<AgreedLogs>) -> Arc<AgreedLogs> {
+        match &self.ahead {
+            Some(ahead) => ahead.logs_of(logs),
+            None => logs.clone(),
+        }
     }
 
     /// That the agreed set lacks this node's log, and who signed it: a log that was flooded in time
@@ -170,14 +180,16 @@ impl Run {
                 return self.finish(Ending::Withheld { reason }, Published::default());
             }
         };
-        if unsealing.is_none() {
+        if unsealing.is_none() && !self.course.ahead {
             self.commons.event(Event::Phase(Phase::Publishing));
         }
         if !publishers.contains(&self.course.me) {
             self.stays_closed();
             self.withhold(verdict.reason);
         }
-        if self.commons.rules.stages.are_sealed() {
+        if self.course.ahead {
+            self.mixed(exchange, &logs, publishers);
+        } else if self.commons.rules.stages.are_sealed() {
             let unsealing = unsealing.unwrap_or_else(|| Unsealing::of(logs));
             self.unseal(exchange, publishers, unsealing);
         } else {

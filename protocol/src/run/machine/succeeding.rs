@@ -1,9 +1,12 @@
-//! From one release to the next one of the same plan, by masks of pairs: nobody gathers again.
+//! From one release to the next one of the same plan: nobody gathers again, and nobody mixes.
 //!
 //! The next run is of those whose values are in the sum that was opened just now, with keys that
-//! START has fixed. Everything that is said in it is signed for a digest of its own.
+//! START has fixed. Everything that is said in it is signed for a digest of its own. Its noise is
+//! masks of pairs, or a block of what was mixed ahead: then the first run only mixes, and all
+//! releases succeed it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
@@ -11,26 +14,29 @@ use crate::agreement::flood::Flood;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;
-use crate::messages::log::SealTerms;
+use crate::messages::log::{AgreedLogs, SealTerms};
 use crate::messages::signature::Digest;
-use crate::mixing::course::Course;
-use crate::mixing::portion::NoiseSource;
+use crate::mixing::exchange::Exchange;
+use crate::mixing::machine::Mixing;
+use crate::mixing::portion::{NoiseSource, Portion};
 use crate::publishing::averaging::early::EarlyRounds;
+use crate::publishing::interface::Published;
 use crate::publishing::way::Way;
 use crate::run::commons::Commons;
 use crate::run::interface::Output;
-use crate::run::item_rules::{ItemRules, stages};
+use crate::run::item_rules::ItemRules;
 use crate::run::machine::{Machine, Run};
+use crate::run::outcome::Ending;
 use crate::run::record::Record;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// Masks of pairs follow from keys: nothing is drawn.
+/// Masks of pairs follow from keys, and blocks are mixed by now: nothing is drawn.
 struct NoNoise;
 
 impl NoiseSource<LatticeVector> for NoNoise {
     fn draw(&mut self, _: usize, _: u32) -> PackedVector {
-        unreachable!("masks of pairs follow from keys")
+        unreachable!("a later release draws no noise that cancels")
     }
 }
 
@@ -38,20 +44,18 @@ impl Run {
     /// The run of the next release, signed for `digest`, once this one's set is open here. It waits
     /// for this node's value
     /// ([`Input::Contribution`](crate::run::interface::Input::Contribution)). None if this one has
-    /// not been opened, has gone on already, or its plan has no masks of pairs.
+    /// neither been opened nor mixed noise ahead, or has gone on already.
     ///
     /// Its clock starts now: others' values are waited for from half of an iteration on, as long as
     /// a stage takes.
     pub fn successor(&mut self, digest: Digest) -> Option<Run> {
-        let Machine::Opening { unsealing, .. } = &self.machine else {
-            return None;
+        let started = match &self.machine {
+            Machine::Opening { unsealing, .. } => unsealing.members.clone(),
+            Machine::Mixed { members } => members.clone(),
+            _ => return None,
         };
-        let started = unsealing.members.clone();
         let threshold = self.plan.threshold(started.len()).ok()??;
-        let course = Course {
-            digest,
-            ..self.course.clone()
-        };
+        let course = self.course.of_release(&self.plan, digest);
         let rules = ItemRules::of(&self.plan, &course);
         let Way::Sealed(finals) = &rules.way else {
             return None;
@@ -61,8 +65,8 @@ impl Run {
         seals.go_on(&started, threshold);
         let me = self.course.me;
         let flood = Flood::new(me, self.commons.flood.members().for_digest(digest))
-            .pairing(true)
-            .with_stages(stages(&self.plan))
+            .pairing(!self.plan.mixes())
+            .with_stages(rules.stages)
             .with_colluding(self.plan.draft().privacy.colluding);
         let signer = self.commons.signer().for_digest(digest);
         let mut commons = Commons::new(signer, flood, rules, self.electorate.public.clone(), self.now);
@@ -84,6 +88,7 @@ impl Run {
             early: BTreeMap::new(),
             early_rounds: EarlyRounds::default(),
             seals: Some(seals),
+            ahead: self.ahead.take(),
             seal_seed: Zeroizing::new([0; 32]),
             leaving: false,
             succeeds: true,
@@ -104,9 +109,52 @@ impl Run {
     pub(super) fn contribute(&mut self, value: LatticeVector) {
         let units = self.plan.draft().weight_units(self.course.me);
         let weight = LatticeWeight(self.plan.lattice().weight(units));
-        let mixing = self.course.begin(value, weight, Box::new(NoNoise));
+        let block = self.ahead.as_mut().and_then(|ahead| ahead.take_next());
+        let mixing = match block {
+            None => self.course.begin(value, weight, Box::new(NoNoise)),
+            Some(block) => {
+                let value = value.pack();
+                let mut mixing = Mixing::of_block(Portion { value, weight }, block);
+                let parties = 0..self.electorate.parties;
+                mixing.roll_back(
+                    &parties
+                        .filter(|party| !self.record.started.contains(party))
+                        .collect(),
+                );
+                mixing
+            }
+        };
         self.machine = Machine::Spending { mixing };
         self.commons.outbox.push_back(Output::Spend);
+    }
+
+    /// The noise of all releases to come is mixed, among these.
+    pub(super) fn mixed(&mut self, exchange: Exchange, logs: &Arc<AgreedLogs>, members: BTreeSet<Party>) {
+        let tally = exchange.tally();
+        let ahead = match self.record.withheld.clone() {
+            Some(reason) => Err(reason),
+            None => exchange
+                .into_ahead(logs, &members, self.plan.draft().dimension())
+                .map_err(|denier| {
+                    let name = &self.plan.draft().members[denier].name;
+                    format!("{name} signed for a share that its log denies")
+                }),
+        };
+        self.record.tally = tally;
+        match ahead {
+            Err(reason) => self.finish(Ending::Withheld { reason }, Published::default()),
+            Ok(ahead) => {
+                self.ahead = Some(Box::new(ahead));
+                let published = Published::without_sum(members.clone(), true);
+                self.machine = Machine::Mixed { members };
+                self.finish(Ending::Done, published);
+            }
+        }
+    }
+
+    /// Whether this run mixes noise of releases to come.
+    pub(crate) fn mixes_ahead(&self) -> bool {
+        self.course.ahead
     }
 
     /// Those who take part in this run.

@@ -20,8 +20,8 @@ impl<'a> Simulation<'a> {
     }
 
     pub(super) fn checks_of_present(&mut self, party: Party) -> &mut Checks {
-        let iteration = self.nodes[party].task.iteration();
-        self.checks_of(iteration)
+        let run = self.nodes[party].task.run_number();
+        self.checks_of(run)
     }
 
     /// A party is asked for its contribution: everybody who is comes to the same model.

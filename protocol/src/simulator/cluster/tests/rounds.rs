@@ -8,10 +8,15 @@ const PARTIES: usize = 6;
 const ROUNDS: u64 = 5;
 const DIMENSION: usize = 4;
 
-fn plan_of(data: &str) -> Arc<Plan> {
+/// Rounds by masks of pairs, and by noise that is mixed ahead.
+fn plans_of(data: &str) -> [Arc<Plan>; 2] {
+    ["pairwise", "inca"].map(|kind| plan_of(data, kind))
+}
+
+fn plan_of(data: &str, kind: &str) -> Arc<Plan> {
     let text = format!(
         "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [{DIMENSION}]\nreleases = {ROUNDS}\n{data}\n\
-         [run]\niteration_ms = 4000"
+         [run]\niteration_ms = 4000\n[mechanism]\nkind = \"{kind}\""
     );
     let raw = RawRunFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     plan_from(raw, PARTIES, None, 3)
@@ -51,12 +56,12 @@ fn ended(report: &Report) -> Vec<(Party, &TrainingOutcome)> {
 
 #[test]
 fn everybody_holds_the_same_last_mean_also_with_weights() {
-    for data in [
+    let datas = [
         "",
         "weights = { party-0 = 3.0, party-3 = 0.5 }",
         "result = \"sum\"\nweights = { party-0 = 3.0, party-3 = 0.5 }",
-    ] {
-        let plan = plan_of(data);
+    ];
+    for plan in datas.into_iter().flat_map(plans_of) {
         for seed in 0..4 {
             let honest = |party: Party, _: u32, latest: &[f64]| contribution(&plan, party, latest);
             let report = run(&plan, Conditions::new(seed), honest);
@@ -74,15 +79,16 @@ fn everybody_holds_the_same_last_mean_also_with_weights() {
 
 #[test]
 fn a_departure_leaves_the_others_their_means() {
-    let plan = plan_of("");
+    let plans = plans_of("");
     for seed in 0..20 {
+        let plan = &plans[seed as usize / 2 % 2];
         let (party, at) = (seed as usize % PARTIES, Time::from_millis(20 + 15 * seed));
         let fault = match seed % 2 {
             0 => Fault::Crash { party, at },
             _ => Fault::Silence { party, at },
         };
-        let honest = |party: Party, _: u32, latest: &[f64]| contribution(&plan, party, latest);
-        let report = run(&plan, Conditions::new(seed).with_faults(vec![fault]), honest);
+        let honest = |party: Party, _: u32, latest: &[f64]| contribution(plan, party, latest);
+        let report = run(plan, Conditions::new(seed).with_faults(vec![fault]), honest);
         assert_eq!(report.violations, [], "seed {seed}");
         let survivors: Vec<_> = ended(&report)
             .into_iter()
@@ -101,7 +107,7 @@ fn a_departure_leaves_the_others_their_means() {
 /// moments, not from sets.
 #[test]
 fn a_program_that_fails_is_not_seen() {
-    let plan = plan_of("");
+    let plan = plan_of("", "inca");
     let seen = |fails_at: Option<u32>| {
         let contributed =
             |party: Party, round: u32, latest: &[f64]| match party == 3 && Some(round) == fails_at {

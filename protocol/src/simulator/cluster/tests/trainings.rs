@@ -10,12 +10,15 @@ const ROWS: u64 = 20;
 const FEATURES: usize = 3;
 const ITERATIONS: u64 = 6;
 
-/// A training by masks of pairs.
-fn training_plan() -> Arc<Plan> {
+/// A training by masks of pairs, and one by noise that is mixed ahead.
+fn training_plans() -> [Arc<Plan>; 2] {
+    ["pairwise", "inca"].map(training_plan)
+}
+
+fn training_plan(kind: &str) -> Arc<Plan> {
     let text = format!(
-        "task = \"regression\"\nname = \"training\"\n[data]\nshape = [{}]\n[model]\nloss = \"logistic\"\n\
-         iterations = {ITERATIONS}\n[run]\niteration_ms = 4000",
-        FEATURES
+        "task = \"regression\"\nname = \"training\"\n[data]\nshape = [{FEATURES}]\n[model]\nloss = \"logistic\"\n\
+         iterations = {ITERATIONS}\n[run]\niteration_ms = 4000\n[mechanism]\nkind = \"{kind}\""
     );
     let raw = RawRunFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     plan_from(raw, PARTIES, Some(ROWS), 4)
@@ -68,9 +71,12 @@ fn ended(report: &Report) -> Vec<(Party, &Outcome, &TrainingOutcome)> {
 
 #[test]
 fn everybody_comes_to_one_model() {
-    let plan = training_plan();
+    training_plans().iter().for_each(one_model_of);
+}
+
+fn one_model_of(plan: &Arc<Plan>) {
     for seed in 0..5 {
-        let report = train(&plan, Conditions::new(seed));
+        let report = train(plan, Conditions::new(seed));
         assert_eq!(report.violations, [], "seed {seed}");
         let ended = ended(&report);
         assert_eq!(ended.len(), PARTIES);
@@ -106,10 +112,13 @@ fn span(plan: &Arc<Plan>, seed: u64) -> (Time, Time) {
 
 #[test]
 fn a_kill_in_the_middle_leaves_one_model_of_the_others() {
-    let plan = training_plan();
+    training_plans().iter().for_each(a_kill_in_the_middle_of);
+}
+
+fn a_kill_in_the_middle_of(plan: &Arc<Plan>) {
     let mut departures = BTreeSet::new();
     for seed in 0..50 {
-        let (started, finished) = span(&plan, seed);
+        let (started, finished) = span(plan, seed);
         let mut rng = stream(seed, "kill", 0);
         let at = Time::from_nanos(rng.random_range(started.as_nanos()..finished.as_nanos()));
         let party = rng.random_range(0..PARTIES);
@@ -117,7 +126,7 @@ fn a_kill_in_the_middle_leaves_one_model_of_the_others() {
             0 => Fault::Crash { party, at },
             _ => Fault::Silence { party, at },
         };
-        let report = train(&plan, Conditions::new(seed).with_faults(vec![fault]));
+        let report = train(plan, Conditions::new(seed).with_faults(vec![fault]));
         assert_eq!(report.violations, [], "seed {seed}");
         let survivors: Vec<_> = ended(&report)
             .into_iter()
@@ -142,10 +151,13 @@ fn a_kill_in_the_middle_leaves_one_model_of_the_others() {
 
 #[test]
 fn more_departures_than_planned_end_it_with_the_model_so_far() {
-    let plan = training_plan();
+    training_plans().iter().for_each(more_departures_than_planned_in);
+}
+
+fn more_departures_than_planned_in(plan: &Arc<Plan>) {
     let mut stopped = 0;
     for seed in 0..12 {
-        let (started, finished) = span(&plan, seed);
+        let (started, finished) = span(plan, seed);
         let mut rng = stream(seed, "kills", 0);
         // Before the last iteration: after it nobody needs anybody.
         let late = started.as_nanos() + finished.since(started) / 5 * 4;
@@ -160,7 +172,7 @@ fn more_departures_than_planned_end_it_with_the_model_so_far() {
                 at: moment(),
             },
         ];
-        let report = train(&plan, Conditions::new(seed).with_faults(faults));
+        let report = train(plan, Conditions::new(seed).with_faults(faults));
         assert_eq!(report.violations, [], "seed {seed}");
         let survivors: Vec<_> = ended(&report)
             .into_iter()
@@ -181,10 +193,19 @@ fn more_departures_than_planned_end_it_with_the_model_so_far() {
 /// Frames of iterations that there are not, and of none, change nothing and are no error.
 #[test]
 fn frames_of_any_iteration_do_no_harm() {
-    let plan = training_plan();
-    let value = contribution(&plan, 0, &vec![0.0; plan.draft().dimension()]);
-    let noise = noise_of(&plan, 1, 0, &mut value.clone());
-    let mut task = Task::new(plan, identity_of(1, 0), value, Box::new(noise), Time::ZERO);
+    training_plans().iter().for_each(frames_of_any_iteration_of);
+}
+
+fn frames_of_any_iteration_of(plan: &Arc<Plan>) {
+    let value = contribution(plan, 0, &vec![0.0; plan.draft().dimension()]);
+    let noise = noise_of(plan, 1, 0, &mut value.clone());
+    let mut task = Task::new(
+        plan.clone(),
+        identity_of(1, 0),
+        value,
+        Box::new(noise),
+        Time::ZERO,
+    );
     let inner = [wire::VERSION, 1, 0, 0, 0];
     let mut frames: Vec<Vec<u8>> = [0, 1, 2, 3, u32::MAX]
         .map(|iteration| wire::iteration_frame(iteration, &inner).to_vec())
@@ -202,7 +223,7 @@ fn frames_of_any_iteration_do_no_harm() {
             .expect("peers make no errors");
         while !matches!(task.poll_output(), Output::Wait { .. }) {}
     }
-    assert_eq!(task.iteration(), 1);
+    assert_eq!(task.run_number(), 1);
     let early = Input::Contribution {
         iteration: 2,
         value: contribution(task.plan(), 0, &vec![0.0; task.plan().draft().dimension()]),
@@ -215,10 +236,13 @@ fn frames_of_any_iteration_do_no_harm() {
 /// one row, of which one makes no finite gradient, look alike.
 #[test]
 fn one_row_changes_nothing_that_can_be_seen_but_sums() {
-    let plan = training_plan();
+    training_plans().iter().for_each(one_row_more_in);
+}
+
+fn one_row_more_in(plan: &Arc<Plan>) {
     let seen = |spoilt: bool| {
         let contribution = |party: Party, model: &[f64]| {
-            let mut value = contribution(&plan, party, model);
+            let mut value = contribution(plan, party, model);
             if party == 3 && !spoilt {
                 let one = vec![0.3; model.len()];
                 value.add(&plan.lattice().encode(one.into_iter()));

@@ -20,7 +20,7 @@ fn a_model_goes_with_a_training_only() {
         (3, 3, 50)
     );
     assert_eq!((file.data.shape, file.data.unit), (vec![3], Unit::Record));
-    assert_eq!(file.mechanism.kind, MechanismKind::Pairwise);
+    assert_eq!(file.mechanism.kind, MechanismKind::Inca);
     assert_eq!((file.run.iteration_ms, file.run.settle_ms), (Some(8000), 4000));
     for (line, field) in [
         ("clip = 0.0", "model.clip"),
@@ -34,11 +34,21 @@ fn a_model_goes_with_a_training_only() {
     ] {
         assert_eq!(refused(&format!("{training}{line}\n")), field);
     }
+    // Noise of all iterations is mixed ahead where that is small: 8 states and records of 50 × 3
+    // coordinates, and one more.
+    let of_bytes = |bytes: u64| parse(&format!("{training}[run]\nahead_bytes = {bytes}\n"), 8);
+    let held = 9 * 50 * 3 * 8;
+    assert_eq!(of_bytes(held).mechanism.kind, MechanismKind::Inca);
+    assert_eq!(of_bytes(held - 1).mechanism.kind, MechanismKind::Pairwise);
+    assert_eq!(
+        refused(&format!("{mean}[run]\nahead_bytes = 9\n")),
+        "run.ahead_bytes"
+    );
     // Means in sequence are as many as are asked for, and are no regression.
     let rounds = "task = \"rounds\"\nname = \"x\"\n[data]\nshape = [3]\nreleases = 20\n";
     let file = parse(rounds, 8);
     assert_eq!((file.data.releases, file.data.unit), (20, Unit::Party));
-    assert_eq!(file.mechanism.kind, MechanismKind::Pairwise);
+    assert_eq!(file.mechanism.kind, MechanismKind::Inca);
     assert_eq!((file.run.iteration_ms, file.run.settle_ms), (Some(8000), 4000));
     for (text, field) in [
         (rounds.replace("releases = 20\n", ""), "data.releases"),
@@ -62,7 +72,7 @@ fn a_model_goes_with_a_training_only() {
             "data.clip",
         ),
         (
-            format!("{rounds}[mechanism]\nkind = \"inca\"\n"),
+            format!("{rounds}[mechanism]\nkind = \"ppsc\"\n"),
             "mechanism.kind",
         ),
     ] {
