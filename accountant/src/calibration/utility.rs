@@ -325,8 +325,9 @@ pub fn realised(
             .map(|(value, weight)| value * weight / summed.weight)
             .collect()
     };
-    // A sum is a mean times the weight that is in it.
-    let times = summed.weight / plan.draft().data.result.divisor(summed.weight);
+    // A sum is a mean times the weight that is in it; of nothing there is neither.
+    let divisor = plan.draft().data.result.divisor(summed.weight);
+    let times = if summed.weight == 0.0 { 1.0 } else { summed.weight / divisor };
     Ok(Realised {
         // Uniform noise of which a part is missing leaves nothing.
         usable: (whole || !setting.uniform)

@@ -162,7 +162,7 @@ use crate::run::commons::Commons;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::item_rules::ItemRules;
 use crate::run::members::{attendance, electorate};
-use crate::run::outcome::{Ending, Event, Outcome, Progress};
+use crate::run::outcome::{Ending, Event, Outcome};
 use crate::run::record::Record;
 use crate::run::seals::Seals;
 use crate::run::unsealing::Unsealing;
@@ -322,9 +322,7 @@ impl Run {
         let presence = Presence::new(electorate.clone());
         let gathering = Gathering::new(entrant, attendance(&plan), presence, now, draw);
         let ready = gathering.ready();
-        // Noise that is mixed ahead is nobody's value.
-        let units = if course.ahead { 0 } else { draft.weight_units(me) };
-        let weight = LatticeWeight(plan.lattice().weight(units));
+        let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let onset = course.begin_once_drawn(value, weight, noise);
         let mut run = Run {
             plan: plan.clone(),

@@ -139,6 +139,15 @@ fn noise_of(plan: &Plan, seed: u64, party: Party, value: &mut LatticeVector) -> 
     noise
 }
 
+/// What a party mixes: its value, or nothing where noise is mixed ahead.
+fn mixed_of(plan: &Plan, value: &LatticeVector) -> LatticeVector {
+    if plan.mixes_ahead() {
+        plan.lattice().zeros(plan.mixed_coordinates())
+    } else {
+        value.clone()
+    }
+}
+
 fn identity_of(seed: u64, party: Party) -> Identity {
     Identity {
         party,
@@ -170,12 +179,6 @@ impl<'a> Simulation<'a> {
             let noise = noise_of(&plan, conditions.seed, party, &mut value);
             let draws = Draws::default();
             let recording = Recording::new(noise, draws.clone());
-            let (mixed, units) = if plan.mixes_ahead() {
-                (plan.lattice().zeros(plan.mixed_coordinates()), 0)
-            } else {
-                (value.clone(), plan.draft().weight_units(party))
-            };
-            let weight = plan.lattice().weight(units);
             let identity = identity_of(conditions.seed, party);
             let task = Task::new(
                 plan.clone(),
@@ -184,7 +187,8 @@ impl<'a> Simulation<'a> {
                 Box::new(recording),
                 Time::ZERO,
             );
-            let ledger = Ledger::new(plan.mechanism(party), mixed, weight, draws);
+            let weight = plan.lattice().weight(plan.draft().weight_units(party));
+            let ledger = Ledger::new(plan.mechanism(party), mixed_of(&plan, &value), weight, draws);
             let status = if conditions.absent.contains(&party) {
                 Status::Down
             } else {

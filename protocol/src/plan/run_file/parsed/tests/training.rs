@@ -1,5 +1,8 @@
 use super::*;
 
+const LOGISTIC: &str =
+    "task = \"regression\"\nname = \"x\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\n";
+
 #[test]
 fn a_model_goes_with_a_training_only() {
     let refused = |text: &str| {
@@ -12,7 +15,7 @@ fn a_model_goes_with_a_training_only() {
         refused(&format!("{mean}[run]\niteration_ms = 9\n")),
         "run.iteration_ms"
     );
-    let training = "task = \"regression\"\nname = \"x\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\n";
+    let training = LOGISTIC;
     let file = parse(training, 8);
     let model = file.model.expect("a model");
     assert_eq!(
@@ -34,16 +37,6 @@ fn a_model_goes_with_a_training_only() {
     ] {
         assert_eq!(refused(&format!("{training}{line}\n")), field);
     }
-    // Noise of all iterations is mixed ahead where that is small: 8 states and records of 50 × 3
-    // coordinates, and one more.
-    let of_bytes = |bytes: u64| parse(&format!("{training}[run]\nahead_bytes = {bytes}\n"), 8);
-    let held = 9 * 50 * 3 * 8;
-    assert_eq!(of_bytes(held).mechanism.kind, MechanismKind::Inca);
-    assert_eq!(of_bytes(held - 1).mechanism.kind, MechanismKind::Pairwise);
-    assert_eq!(
-        refused(&format!("{mean}[run]\nahead_bytes = 9\n")),
-        "run.ahead_bytes"
-    );
     // Means in sequence are as many as are asked for, and are no regression.
     let rounds = "task = \"rounds\"\nname = \"x\"\n[data]\nshape = [3]\nreleases = 20\n";
     let file = parse(rounds, 8);
@@ -82,4 +75,20 @@ fn a_model_goes_with_a_training_only() {
     let long = training.replace("[3]", "[1000000]") + "iterations = 10000\n";
     assert_eq!(refused(&long), "model.iterations");
     parse(&(long + "average = 0.0\n"), 8);
+}
+
+/// Noise of all iterations is mixed ahead where a node may hold it.
+#[test]
+fn noise_is_mixed_ahead_where_that_is_small() {
+    // A state, another with its value in it, and a record of each of seven neighbours.
+    let held = 9 * 50 * 3 * 8;
+    let kind_of = |bytes: u64| {
+        let text = format!("{LOGISTIC}[run]\nahead_bytes = {bytes}\n");
+        parse(&text, 8).mechanism.kind
+    };
+    assert_eq!(kind_of(held), MechanismKind::Inca);
+    assert_eq!(kind_of(held - 1), MechanismKind::Pairwise);
+    let mean = "name = \"x\"\n[data]\nshape = [3]\n[run]\nahead_bytes = 9\n";
+    let error = RunFile::parse(mean, 8).expect_err("refused");
+    assert_eq!(error.field(), Some("run.ahead_bytes"));
 }
