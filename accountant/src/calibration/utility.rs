@@ -327,7 +327,11 @@ pub fn realised(
     };
     // A sum is a mean times the weight that is in it; of nothing there is neither.
     let divisor = plan.draft().data.result.divisor(summed.weight);
-    let times = if summed.weight == 0.0 { 1.0 } else { summed.weight / divisor };
+    let times = if summed.weight == 0.0 {
+        1.0
+    } else {
+        summed.weight / divisor
+    };
     Ok(Realised {
         // Uniform noise of which a part is missing leaves nothing.
         usable: (whole || !setting.uniform)
