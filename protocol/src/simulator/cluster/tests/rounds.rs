@@ -98,6 +98,7 @@ fn a_departure_leaves_the_others_their_means() {
         for (who, training) in &survivors {
             let iterations = training.iterations;
             assert_eq!(iterations, ROUNDS, "seed {seed}, {who}: {:?}", training.stopped);
+            assert!(training.rejected.is_empty(), "{:?}", training.rejected);
             assert_eq!(training.result, survivors[0].1.result);
         }
     }

@@ -84,6 +84,7 @@ fn one_model_of(plan: &Arc<Plan>) {
             assert_eq!(outcome.ending, Ending::Done);
             assert_eq!((training.iterations, training.spent), (ITERATIONS, ITERATIONS));
             assert!(training.corrected.is_empty() && training.departed.is_empty());
+            assert!(training.rejected.is_empty(), "{:?}", training.rejected);
             assert_eq!(training.result, ended[0].2.result);
             assert!(
                 training
@@ -139,6 +140,8 @@ fn a_kill_in_the_middle_leaves_one_model_of_the_others() {
                 training.stopped
             );
             assert_eq!(training.result, survivors[0].2.result);
+            // Noise that did not cancel would be out of range, and its sum rejected by all.
+            assert!(training.rejected.is_empty(), "{:?}", training.rejected);
             assert_eq!(training.departed, survivors[0].2.departed);
             assert!(training.departed.keys().all(|gone| *gone == party));
             assert_eq!(outcome.ending == Ending::Done, training.departed.is_empty());
