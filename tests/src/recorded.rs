@@ -234,6 +234,14 @@ impl Recorder {
     }
 }
 
+/// Bytes of a party's own, others for each purpose.
+fn secret(party: Party, purpose: u8) -> [u8; 32] {
+    let [low, high, ..] = party.to_le_bytes();
+    let mut bytes = [low.wrapping_add(purpose); 32];
+    bytes[16] = bytes[16].wrapping_add(high);
+    bytes
+}
+
 /// A party's machine, with noise, incarnation and nonce of the seed.
 fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) -> Task {
     let calibration = plan.calibration();
@@ -244,10 +252,10 @@ fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) 
     let identity = Identity {
         party,
         key: simulated_keypair(party),
-        run_key: RunKey::from_secret([party as u8; 32]),
-        pair_key: PairKey::from_secret([party as u8 + 101; 32]),
+        run_key: RunKey::from_secret(secret(party, 0)),
+        pair_key: PairKey::from_secret(secret(party, 101)),
         seal_seed: [1; 32],
-        nonce: [party as u8; 32],
+        nonce: secret(party, 0),
         epoch: 0,
     };
     Task::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO)
