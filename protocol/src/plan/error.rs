@@ -197,6 +197,9 @@ pub enum PlanError {
         "plan: data.clip lies so far from zero, compared with its width, that its values cannot be told apart; subtract a constant from the data"
     )]
     FarBox,
+    /// Values would be rounded to cells that their Δ is not for.
+    #[error("plan: the noise is so large that values would be rounded more coarsely than their Δ allows")]
+    CoarseCells,
 }
 
 impl PlanError {
@@ -216,6 +219,7 @@ impl PlanError {
             PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),
             PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
             PlanError::FarBox => Some("data.clip"),
+            PlanError::CoarseCells => Some("privacy.epsilon"),
         }
     }
 }
