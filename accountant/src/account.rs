@@ -12,4 +12,5 @@ pub mod inca;
 mod mixing_graph;
 pub mod ppsc;
 pub mod static_coalitions;
+pub mod training;
 pub mod without_roll_back;

@@ -9,6 +9,9 @@
 //! Viswanath 2015): counts of both bound ε from below with confidence, whatever the accountant
 //! believes. The threshold comes from other runs than those that count.
 //!
+//! Of a training the view is that of all releases, and the victim's contribution to each is as far
+//! off as it can be.
+//!
 //! One coordinate is enough: noise is the same in every direction, so that a change of length Δ in
 //! many coordinates is seen as well as one of length Δ in one. The coordinates of the vectors that
 //! are mixed here are separate runs.
@@ -245,12 +248,34 @@ impl Attack {
         sums
     }
 
-    /// The log-likelihood ratios of a batch of runs in which the victim's value is half its
+    /// The log-likelihood ratios of a batch of runs with x or with x′: of a training the sums of
+    /// those of its releases, in each of which the victim's contribution is that far off, whatever
+    /// the model. Each release has noise of its own.
+    fn ratios(&self, aim: &Aim, changed: bool, noise: (f64, u64), batch: u64) -> Vec<f64> {
+        let releases = self.plan.draft().releases();
+        let each = (0..releases).map(|release| {
+            let batch = batch.wrapping_mul(releases).wrapping_add(release);
+            self.release_ratios(aim, changed, noise, batch)
+        });
+        let together = each.reduce(|mut sums, ratios| {
+            sums.iter_mut().zip(ratios).for_each(|(sum, ratio)| *sum += ratio);
+            sums
+        });
+        together.unwrap_or_default()
+    }
+
+    /// The log-likelihood ratios of a batch of releases in which the victim's value is half its
     /// sensitivity below or above the middle.
     ///
     /// All other honest values are in the middle, and what corrupted parties inject, which the
     /// attacker knows, is nothing.
-    fn ratios(&self, aim: &Aim, changed: bool, (noise_scale, seed): (f64, u64), batch: u64) -> Vec<f64> {
+    fn release_ratios(
+        &self,
+        aim: &Aim,
+        changed: bool,
+        (noise_scale, seed): (f64, u64),
+        batch: u64,
+    ) -> Vec<f64> {
         let (plan, calibration) = (&self.plan, self.plan.calibration());
         let corrupted = corrupted(&aim.execution);
         let size = BATCH as usize;

@@ -3,10 +3,12 @@
 pub mod baseline;
 pub(super) mod disseminations;
 mod failed;
+pub(super) mod iterations;
 pub(super) mod local_run;
 pub mod paper;
 pub(super) mod private_rounds;
 pub(super) mod relays;
 pub(super) mod simulated;
 pub mod synthetic;
+pub mod training_trial;
 pub mod trial;

@@ -13,6 +13,7 @@ pub mod randomness;
 pub mod reaching;
 pub mod receipt;
 pub mod room;
+mod row_sum;
 pub mod rows;
 mod sealing;
 pub mod shelf;

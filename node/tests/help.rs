@@ -25,7 +25,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 22] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -62,6 +62,11 @@ const COMMANDS: [(&str, &str); 20] = [
     ),
     ("withdraw", "<DIGEST> --api --token-file --config"),
     ("account gaussian", "--epsilon --delta --mu"),
+    ("account training", "--epsilon --delta --iterations --published"),
+    (
+        "simulate",
+        "[RUN.toml] --parties --inputs --test --runs --seed --kills --kill-phase --direct --plot",
+    ),
     (
         "account connectivity",
         "--graph --parties --schedule --seed --at-least --colluding",

@@ -2,5 +2,5 @@
 
 pub mod machine;
 pub mod mean;
-mod released;
+pub(crate) mod released;
 pub mod training;

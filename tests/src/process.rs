@@ -121,6 +121,18 @@ pub fn start_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Ite
     Running::start(command, None)
 }
 
+/// Starts `undertone` with these arguments on a machine without wide vector instructions, as far as
+/// libraries that look for them at run time are concerned.
+pub fn start_narrow_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Running {
+    let mut command = Command::new(undertone());
+    command.args(arguments).current_dir(folder);
+    command.env(
+        "GLIBC_TUNABLES",
+        "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-FMA,-FMA4,-AVX_Fast_Unaligned_Load",
+    );
+    Running::start(command, None)
+}
+
 /// Runs `undertone` with these arguments in a folder.
 pub fn run_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Ended {
     start_in(folder, arguments).wait()

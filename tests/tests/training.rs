@@ -83,13 +83,19 @@ fn predict(folder: &Path, accuracy: f64) {
     assert_eq!(said("said.npy"), said("blind.npy"));
 }
 
-/// Whoever is killed in the middle, the others end with one model and within the budget.
+/// Whoever is killed in the middle, loudly or silently, the others end with one model and within
+/// the budget.
 #[test]
 fn a_kill_costs_the_others_little() {
     let _alone = alone();
     let pairwise = format!("{RUN}[mechanism]\nkind = \"pairwise\"\n");
-    let runs = [RUN, &pairwise, RUN];
-    for (seed, (iteration, run)) in [3, 21, 44].into_iter().zip(runs).enumerate() {
+    for (victim, iteration, how, run) in [
+        (2, 3, Signal::SIGKILL, RUN),
+        (4, 12, Signal::SIGSTOP, RUN),
+        (5, 21, Signal::SIGKILL, &pairwise),
+        (7, 35, Signal::SIGSTOP, &pairwise),
+        (8, 44, Signal::SIGKILL, RUN),
+    ] {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         prepare(folder, 10);
@@ -99,13 +105,21 @@ fn a_kill_costs_the_others_little() {
         events.until("that iteration", |event| {
             event["event"] == "iteration" && event["k"] == iteration
         });
-        let victim = 2 + 3 * seed;
-        signal_if_alive(pids[victim], Signal::SIGKILL);
+        let name = format!("party-{victim}");
+        signal_if_alive(pids[victim], how);
+        if how == Signal::SIGSTOP {
+            for _ in 0..9 {
+                events.until("nine ends", |event| {
+                    event["event"] == "finished" && event["party"] != *name
+                });
+            }
+            // A stopped process would hold `local` for ever.
+            signal_if_alive(pids[victim], Signal::SIGKILL);
+        }
         events.rest();
         let object = running.wait().json_of(5);
         assert_eq!(object["same_bits"], true, "{object}");
         assert_eq!(object["iterations"]["run"], ITERATIONS, "{object}");
-        let name = format!("party-{victim}");
         let since = object["iterations"]["departed"][&name]
             .as_u64()
             .expect("it departed");

@@ -1,11 +1,14 @@
 use undertone_protocol::plan::claim::Established;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::claims::claims;
 use crate::losses::loss::squared_losses;
 use crate::losses::view::View;
-use crate::testing::{draft, plan};
+use crate::testing::{draft, plan, plan_of};
 
 const SMALL: &str = "[privacy]\nepsilon = 1.0\ndelta = 1e-5\ncolluding = 1\ndropouts = 1\n";
 
@@ -31,6 +34,31 @@ fn it_stays_below_a_true_claim_and_catches_noise_that_is_too_small() {
     UNIFORM
         .iter()
         .for_each(|mechanism| stays_below_and_catches(&uniform(mechanism)));
+}
+
+/// A training releases many sums, each with noise for a share of the budget.
+#[test]
+fn all_releases_of_a_training_are_attacked_together() {
+    let plan = trained();
+    let claimed = plan.epsilon_claimed().expect("a headline");
+    assert!(plan.draft().releases() == 8 && claimed > 2.99, "{claimed}");
+    let honest = attack(&plan, 60_000, 1.0);
+    assert!(
+        honest.epsilon_lower < claimed && honest.epsilon_lower > 0.5 * claimed,
+        "{honest:?} against {claimed}"
+    );
+    let short = attack(&plan, 60_000, 0.6);
+    assert!(short.epsilon_lower > claimed, "{short:?} against {claimed}");
+    has_the_loss_that_is_claimed(&plan);
+}
+
+fn trained() -> Plan {
+    let text = "name = \"test\"\ntask = \"regression\"\n[data]\nshape = [4]\n[model]\nloss = \"logistic\"\n\
+                iterations = 8\n";
+    let budget = SMALL.replace("1.0", "3.0");
+    let file = RunFile::parse(&format!("{text}{budget}"), 5).expect("a run file");
+    let peers = Peers::simulated(5, Some(20)).expect("peers");
+    plan_of(Draft::new(file, &peers, 7).expect("a draft"))
 }
 
 fn stays_below_and_catches(plan: &Plan) {

@@ -8,6 +8,7 @@ mod gossip;
 mod inca;
 mod ppsc;
 mod static_coalitions;
+mod training;
 
 use clap::Subcommand;
 
@@ -34,6 +35,8 @@ pub enum AccountCommand {
     Static(static_coalitions::StaticArgs),
     /// The loss of several releases together: μ² adds, adaptively, and is converted to ε once
     Compose(compose::ComposeArgs),
+    /// What a training's iterations may cost each, and what those that were published have cost
+    Training(training::TrainingArgs),
 }
 
 /// Answers what the command asks.
@@ -46,5 +49,6 @@ pub fn run(command: AccountCommand) -> Result<Report, Failure> {
         AccountCommand::Connectivity(arguments) => connectivity::run(&arguments),
         AccountCommand::Static(arguments) => static_coalitions::run(&arguments),
         AccountCommand::Compose(arguments) => compose::run(&arguments),
+        AccountCommand::Training(arguments) => training::run(&arguments),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use undertone_accountant::audit::{Attack, Attacked, AuditError, CONFIDENCE, SHARED};
 use undertone_protocol::plan::checked::Plan;
 
-use crate::planning::files::{self, not_a_training};
+use crate::planning::files;
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 use crate::telling::report::Report;
@@ -20,9 +20,10 @@ pub struct AuditArgs {
     /// The plan
     #[arg(value_name = "PLAN.json")]
     plan: PathBuf,
-    /// Pairs of simulated runs, with x and with x′
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    pairs: u64,
+    /// Pairs of simulated runs, with x and with x′ [default: 1000000 over the number of releases,
+    /// at least 20000]
+    #[arg(long, value_name = "N")]
+    pairs: Option<u64>,
     /// Times every σ of the simulated runs, not the claim: below 1 the attack must find out
     #[arg(long, value_name = "F", default_value_t = 1.0, allow_negative_numbers = true)]
     noise_scale: f64,
@@ -31,16 +32,20 @@ pub struct AuditArgs {
     seed: u64,
 }
 
+/// Pairs of runs that still show most of a loss. Our choice.
+const LEAST_PAIRS: u64 = 20_000;
+
 /// Attacks the plan. A lower bound above the claim is an answer.
 pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
     let plan = files::load(&arguments.plan)?;
-    not_a_training(&plan)?;
     let mut progress = Progress::start();
     progress.show("looking for executions to attack");
     let attack = Attack::of(&plan, arguments.seed).map_err(refuse)?;
     let mut show = |done: u64, all: u64| progress.show(&format!("attacking: {} %", 100 * done / all));
+    let most = 1_000_000 / plan.draft().releases();
+    let pairs = arguments.pairs.unwrap_or(most.max(LEAST_PAIRS));
     let attacked = attack
-        .run(arguments.pairs, arguments.noise_scale, arguments.seed, &mut show)
+        .run(pairs, arguments.noise_scale, arguments.seed, &mut show)
         .map_err(refuse)?;
     progress.end();
     Ok(report(&plan, &attack, &attacked, arguments))

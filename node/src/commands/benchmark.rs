@@ -9,6 +9,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::measuring::iterations::{self, TrainingSize};
 use crate::measuring::{disseminations, local_run, private_rounds, relays, simulated};
 use crate::telling::failure::Failure;
 use crate::telling::output;
@@ -43,6 +44,14 @@ pub struct BenchmarkArgs {
         conflicts_with_all = ["relay", "disseminations"]
     )]
     private_rounds: Option<Vec<usize>>,
+    /// In turns with means: trainings of so many iterations, --dimension parameters each
+    #[arg(
+        long,
+        value_name = "K",
+        value_parser = clap::value_parser!(u64).range(1..=10_000),
+        conflicts_with_all = ["relay", "disseminations", "private_rounds"]
+    )]
+    iterations: Option<u64>,
     /// With --disseminations: not in processes but in the simulator, one run each with so many
     /// parties
     #[arg(
@@ -89,6 +98,14 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     }
     if let Some(parties) = &arguments.simulated {
         return simulated::run(parties, arguments.dimension, arguments.seed);
+    }
+    if let Some(iterations) = arguments.iterations {
+        let size = TrainingSize {
+            nodes: arguments.nodes,
+            parameters: arguments.dimension,
+            iterations,
+        };
+        return iterations::run(size, arguments.runs.max(1));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

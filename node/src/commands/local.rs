@@ -5,7 +5,7 @@ mod cluster;
 pub(crate) mod demonstration;
 mod ends;
 mod folders;
-mod parties;
+pub(crate) mod parties;
 mod summary;
 mod time_outs;
 mod truth;

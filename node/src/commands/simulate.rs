@@ -1,7 +1,9 @@
 //! `undertone simulate`: the very machines of a node in one process, over a simulated network, with
 //! the real gate.
 
+mod numbered;
 mod totals;
+mod trainings;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,10 +13,12 @@ use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::error::RunFileError;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
-use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 use undertone_protocol::simulator::scenario::Conditions;
 
+use crate::commands::simulate::numbered::{check_kills, seed_of_run};
 use crate::commands::simulate::totals::Totals;
+use crate::commands::simulate::trainings::SimulatedTrainings;
 use crate::measuring::paper::draws::Draws;
 use crate::measuring::paper::{self, Paper};
 use crate::measuring::trial::{KillPhase, Trial};
@@ -35,8 +39,14 @@ pub struct SimulateArgs {
     )]
     run: Option<PathBuf>,
     /// Number of parties
-    #[arg(long, value_name = "N", required_unless_present = "paper")]
+    #[arg(long, value_name = "N", required_unless_present_any = ["paper", "inputs"])]
     parties: Option<usize>,
+    /// task = "regression": one table per party; without it rows are made up
+    #[arg(long, value_name = "DIR", requires = "test", conflicts_with = "paper")]
+    inputs: Option<PathBuf>,
+    /// With --inputs: rows that no party has, to hold models against
+    #[arg(long, value_name = "FILE", requires = "inputs")]
+    test: Option<PathBuf>,
     /// Instead of a run: a figure or table of a paper, computed again, beside what it prints
     #[arg(
         long,
@@ -59,7 +69,7 @@ pub struct SimulateArgs {
     /// silently in odd ones
     #[arg(long, value_name = "K", default_value_t = 0)]
     kills: usize,
-    /// The phase that --kills happen in
+    /// The phase that --kills happen in; those of a training happen anywhere in it
     #[arg(
         long,
         value_enum,
@@ -81,6 +91,20 @@ pub struct SimulateArgs {
 /// Records of each party, where they are what is protected.
 const RECORDS: u64 = 20;
 
+fn trainings(arguments: &SimulateArgs) -> Result<SimulatedTrainings, Failure> {
+    if arguments.direct || arguments.plot.is_some() {
+        return Err(Failure::usage("--direct and --plot are not for trainings").field("task"));
+    }
+    Ok(SimulatedTrainings {
+        parties: arguments.parties,
+        inputs: arguments.inputs.clone(),
+        test: arguments.test.clone(),
+        runs: arguments.runs.unwrap_or(1).max(1),
+        seed: arguments.seed,
+        kills: arguments.kills,
+    })
+}
+
 /// Simulates the runs and reports what they add up to.
 pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     if let Some(paper) = arguments.paper {
@@ -96,18 +120,24 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         };
         return paper::report(paper, draws, arguments.out.as_deref());
     }
-    let (Some(path), Some(parties)) = (&arguments.run, arguments.parties) else {
-        return Err(Failure::usage("give RUN.toml and --parties, or --paper"));
-    };
+    let missing = || Failure::usage("give RUN.toml and --parties, or --paper");
+    let path = &arguments.run.clone().ok_or_else(missing)?;
     let text = files::read_text(path, "RUN.toml")?;
     let refuse = |e: RunFileError| make::run_failure(path, &e);
     let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
+    if raw.task == Some(TaskKind::Regression) {
+        return trainings(&arguments)?.run(path, raw);
+    }
+    if arguments.inputs.is_some() {
+        return Err(Failure::usage("--inputs is for task = \"regression\"")
+            .field("--inputs")
+            .hint("leave it out: values are made up"));
+    }
+    let parties = arguments.parties.ok_or_else(missing)?;
     raw.data.shape.get_or_insert(vec![100]);
     let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
     run.supported().map_err(refuse)?;
-    if arguments.kills + 2 > parties {
-        return Err(Failure::usage("--kills leaves fewer than two parties").field("--kills"));
-    }
+    check_kills(arguments.kills, parties)?;
     let records = (run.data.unit == Unit::Record).then_some(RECORDS);
     let peers =
         Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
@@ -119,7 +149,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let mut progress = Progress::start();
     for number in 0..runs {
         progress.show(&format!("run {} of {runs}", number + 1));
-        let seed = arguments.seed.wrapping_mul(1_000_003).wrapping_add(number);
+        let seed = seed_of_run(arguments.seed, number);
         let simulated = if arguments.direct {
             trial.direct(kills, seed)
         } else {

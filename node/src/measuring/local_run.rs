@@ -9,16 +9,16 @@ use crate::telling::failure::Failure;
 
 /// The final object of `local`, which must end well.
 pub(crate) fn run(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value, Failure> {
+    let (nodes, dimension) = (nodes.to_string(), dimension.to_string());
+    let size = ["--nodes", &nodes, "--dimension", &dimension];
+    ended(&[&size[..], more].concat())
+}
+
+/// The final object of `local` with these arguments, which must end well.
+pub(crate) fn ended(arguments: &[&str]) -> Result<Value, Failure> {
     let output = Command::new(std::env::current_exe().map_err(failed)?)
-        .args([
-            "local",
-            "--json",
-            "--nodes",
-            &nodes.to_string(),
-            "--dimension",
-            &dimension.to_string(),
-        ])
-        .args(more)
+        .args(["local", "--json"])
+        .args(arguments)
         .stderr(Stdio::null())
         .output()
         .map_err(failed)?;

@@ -176,6 +176,24 @@ fn one_onto_lattice(plan: &Plan, party: usize, weight: f64, clipped: &[f64]) -> 
     }
 }
 
+/// What an integer vector's norm is held against.
+pub(super) struct CellBall {
+    /// The most that the square of its norm may be.
+    pub(super) bound: f64,
+    /// What a vector is multiplied with whose norm is above that, as often as it takes.
+    pub(super) shrink: f64,
+}
+
+/// For vectors of so many coordinates, in a ball of this radius in cells.
+pub(super) fn cells_within(radius: f64, coordinates: usize) -> CellBall {
+    // Summing m squares in f64, and this line's own rounding, are off by at most this, relatively.
+    let doubt = (coordinates as f64 + 8.0) * 2f64.powi(-52);
+    CellBall {
+        bound: radius.powi(2) * (1.0 - doubt),
+        shrink: 1.0 - doubt.max(2f64.powi(-44)),
+    }
+}
+
 /// Checks the *integer* norm: floating point may not let a vector out of its ball.
 pub(super) fn ball_onto_lattice(
     lattice: &Lattice,
@@ -184,17 +202,15 @@ pub(super) fn ball_onto_lattice(
     clipped: &[f64],
 ) -> LatticeVector {
     let (cell, grid) = (lattice.value_step(), lattice.value_grid());
-    // Summing m squares in f64, and this line's own rounding, are off by at most this, relatively.
-    let doubt = (clipped.len() as f64 + 8.0) * 2f64.powi(-52);
-    let bound = (radius / cell).powi(2) * (1.0 - doubt);
+    let ball = cells_within(radius / cell, clipped.len());
     let mut factor = weight;
     loop {
         let vector = lattice.encode(clipped.iter().map(|v| v * factor));
         let norm: f64 = vector.steps().map(|s| ((s / grid) as f64).powi(2)).sum();
-        if norm <= bound {
+        if norm <= ball.bound {
             return vector;
         }
-        factor *= 1.0 - doubt.max(2f64.powi(-44));
+        factor *= ball.shrink;
     }
 }
 

@@ -13,7 +13,8 @@ use crate::vector_file::layout::{Dtype, Format, Layout};
 
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
-    match brings_rows(plan) {
+    // A model is of rows, whatever is protected.
+    match plan.draft().model.is_some() || brings_rows(plan) {
         false => check_vector(plan, layout, path)?,
         true => check_records(plan, me, layout, path)?,
     }
@@ -118,7 +119,8 @@ fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result
             "every row of the file is one record of the plan's shape",
         ));
     }
-    let planned = member.records.unwrap_or(0);
+    // Where a party is protected nobody else knows how many rows it has.
+    let planned = member.records.unwrap_or(count);
     if count != planned {
         return Err(unusable(
             path,
@@ -132,10 +134,8 @@ fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result
 /// Why a file has no records.
 pub fn no_records(layout: &Layout) -> &'static str {
     match layout.format {
-        Format::Safetensors { .. } => {
-            "a model is one vector; it has no rows that could be records (data.unit is \"record\")"
-        }
-        _ => "a single number has no rows that could be records (data.unit is \"record\")",
+        Format::Safetensors { .. } => "a model is one vector; it has no rows that could be records",
+        _ => "a single number has no rows that could be records",
     }
 }
 

@@ -67,7 +67,7 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
         plan.mixed_coordinates(),
         calibration.correlated_std,
     );
-    if let Some(trainee) = Trainee::of(plan, &vector.values, path)? {
+    if let Some(trainee) = Trainee::of(plan, me, &vector.values, path)? {
         let start = vec![0.0; plan.draft().dimension()];
         return Ok(of_contributor(Box::new(trainee), &start, noise));
     }

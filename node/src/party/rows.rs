@@ -108,15 +108,7 @@ impl Rows {
 
     /// The target that a model gives a row.
     pub fn named(&self, model: &[f64], features: &[f64]) -> f64 {
-        let scores = self.loss.scores(model, features);
-        match self.loss {
-            Loss::Squared => scores[0],
-            Loss::Logistic => f64::from(scores[0] > 0.0),
-            Loss::Softmax { .. } => {
-                let best = (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-                best.unwrap_or(0) as f64
-            }
-        }
+        self.loss.named(&self.loss.scores(model, features))
     }
 
     fn variance(&self) -> f64 {

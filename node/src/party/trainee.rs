@@ -1,70 +1,231 @@
 //! What a party contributes to each iteration of a training: its rows' clipped gradients at the
-//! model, with fresh noise of its own.
+//! model, or their second moments, with fresh noise of its own.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
-use undertone_protocol::lattice::payload::Payload;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::model::loss::clip_gradient;
+use undertone_protocol::model::statistics;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::run_file::training::ModelSettings;
+use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
+use crate::party::row_sum::RowSum;
 use crate::party::rows::Rows;
 use crate::party::{clipping, randomness};
 use crate::telling::failure::Failure;
 
 /// A party of a training, with its rows.
 pub struct Trainee {
-    plan: Arc<Plan>,
-    rows: Rows,
+    rows: TrainingRows,
     noise: LatticeNoise<ChaCha12Rng>,
 }
 
 impl Trainee {
-    /// The party with these rows, of the plan's columns; none where the plan fits no model.
+    /// The party `me` with these rows, of the plan's columns; none where the plan fits no model.
     ///
     /// # Errors
     /// A target that the loss does not know; a system without randomness.
-    pub fn of(plan: &Arc<Plan>, values: &[f64], path: &Path) -> Result<Option<Self>, Failure> {
-        let Some(model) = &plan.draft().model else {
+    pub fn of(plan: &Arc<Plan>, me: Party, values: &[f64], path: &Path) -> Result<Option<Self>, Failure> {
+        let Some(rows) = TrainingRows::of(plan, me, values, path)? else {
             return Ok(None);
         };
-        let rows = Rows::prepare(model, values, path)?;
         let rng = randomness::for_noise()?;
         let noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), 0.0);
-        Ok(Some(Trainee {
-            plan: plan.clone(),
-            rows,
-            noise,
-        }))
-    }
-
-    /// Each row's gradient at a model clipped, rounded towards zero and its integer length checked,
-    /// and their sum.
-    fn clipped_gradients(&self, model: &[f64]) -> LatticeVector {
-        let lattice = self.plan.lattice();
-        let radius = self.plan.draft().model.as_ref().map_or(0.0, |model| model.clip);
-        let mut sum = lattice.zeros(model.len());
-        let mut gradient = vec![0.0; model.len()];
-        for (features, target) in self.rows.iter() {
-            self.rows.loss().gradient(model, features, target, &mut gradient);
-            clip_gradient(radius, &mut gradient);
-            sum.add(&clipping::ball_onto_lattice(lattice, radius, 1.0, &gradient));
-        }
-        sum
+        Ok(Some(Trainee { rows, noise }))
     }
 }
 
 impl Contributor for Trainee {
     fn contribution(&mut self, _: u32, model: &[f64]) -> LatticeVector {
-        let mut sum = self.clipped_gradients(model);
+        let mut sum = self.rows.sum(model);
         self.noise
-            .add_independent(self.plan.calibration().independent_std, &mut sum);
+            .add_independent(self.rows.plan.calibration().independent_std, &mut sum);
         sum
     }
 
     fn conclude(&mut self, _: Option<&[f64]>) {}
+}
+
+/// A party's rows and what they come to at a model, without noise.
+pub(crate) struct TrainingRows {
+    plan: Arc<Plan>,
+    me: Party,
+    rows: Rows,
+}
+
+impl TrainingRows {
+    /// Rows of the plan's columns; none where the plan fits no model.
+    ///
+    /// # Errors
+    /// A target that the loss does not know.
+    pub(crate) fn of(
+        plan: &Arc<Plan>,
+        me: Party,
+        values: &[f64],
+        path: &Path,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(model) = &plan.draft().model else {
+            return Ok(None);
+        };
+        Ok(Some(TrainingRows {
+            rows: Rows::prepare(model, values, path)?,
+            plan: plan.clone(),
+            me,
+        }))
+    }
+
+    fn settings(&self) -> &ModelSettings {
+        let model = self.plan.draft().model.as_ref();
+        model.expect("rows of a training are of a plan that fits a model")
+    }
+
+    /// What the party brings to a sum at a model, on the lattice and within the range that Δ was
+    /// derived from.
+    pub(crate) fn sum(&self, model: &[f64]) -> LatticeVector {
+        match self.plan.draft().data.unit {
+            Unit::Record => self.sum_of_rows(model),
+            Unit::Party => self.mean_of_rows(model),
+        }
+    }
+
+    /// Each row's gradient or second moments clipped, rounded towards zero and its integer length
+    /// checked, and their sum.
+    fn sum_of_rows(&self, model: &[f64]) -> LatticeVector {
+        let (lattice, settings) = (self.plan.lattice(), self.settings());
+        let moments = settings.is_statistics();
+        let radius = match moments {
+            true => settings.clip * settings.clip,
+            false => settings.clip,
+        };
+        let mut of_row = vec![0.0; self.plan.draft().dimension()];
+        let mut sum = RowSum::new(lattice, radius, (self.rows.len(), of_row.len()));
+        for (features, target) in self.rows.iter() {
+            if moments {
+                let row: Vec<f64> = features.iter().copied().chain([target]).collect();
+                statistics::second_moments(&row, settings.clip, &mut of_row);
+            } else {
+                self.rows.loss().gradient(model, features, target, &mut of_row);
+                clip_gradient(settings.clip, &mut of_row);
+            }
+            sum.add(&of_row);
+        }
+        sum.finish()
+    }
+
+    /// The mean of the rows' gradients clipped as one, times the party's weight. A row whose
+    /// gradient is not finite counts as zero.
+    fn mean_of_rows(&self, model: &[f64]) -> LatticeVector {
+        let (weight, radius) = (self.plan.draft().weight(self.me), self.settings().clip);
+        let mut gradient = vec![0.0; model.len()];
+        let mut mean = gradient.clone();
+        let share = 1.0 / self.rows.len().max(1) as f64;
+        for (features, target) in self.rows.iter() {
+            self.rows.loss().gradient(model, features, target, &mut gradient);
+            if gradient.iter().all(|g| g.is_finite()) {
+                mean.iter_mut().zip(&gradient).for_each(|(m, g)| *m += g * share);
+            }
+        }
+        clip_gradient(radius, &mut mean);
+        clipping::ball_onto_lattice(self.plan.lattice(), radius * weight, weight, &mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::lattice::payload::Payload;
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn plan(data: &str, model: &str, epsilon: f64) -> Arc<Plan> {
+        let text = format!(
+            "task = \"regression\"\nname = \"rows\"\n[data]\nshape = [3]\n{data}\n[model]\nloss = \"squared\"\n\
+             rows = \"as-is\"\nintercept = false\n{model}\n[privacy]\nepsilon = {epsilon}\n"
+        );
+        let records = (!data.contains("party")).then_some(2);
+        let run = RunFile::parse(&text, 4).expect("a run file");
+        Arc::new(make::make(run, &Peers::simulated(4, records).expect("peers"), 0).expect("a plan"))
+    }
+
+    fn sum(plan: &Arc<Plan>, values: &[f64]) -> LatticeVector {
+        let rows = TrainingRows::of(plan, 0, values, Path::new("rows.csv"));
+        rows.expect("usable").expect("a model").sum(&[0.0; 2])
+    }
+
+    /// Euclidean, in the data's unit.
+    fn length(plan: &Plan, vector: &LatticeVector) -> f64 {
+        let squares = vector.steps().map(|word| word as f64 * word as f64);
+        squares.sum::<f64>().sqrt() * plan.lattice().step()
+    }
+
+    fn apart(plan: &Arc<Plan>, one: &[f64], other: &[f64]) -> f64 {
+        let mut difference = sum(plan, one);
+        difference.subtract(&sum(plan, other));
+        length(plan, &difference)
+    }
+
+    /// Rows of all directions, some at right angles, shorter and longer than R: where noise is fine
+    /// and where it is so coarse that the lattice of a mean would be, too.
+    #[test]
+    fn no_row_in_place_of_another_moves_moments_further_than_planned() {
+        for epsilon in [1.0, 1e-4] {
+            let plan = plan("", "method = \"statistics\"\nclip = 2.0", epsilon);
+            let planned = plan.draft().sensitivity(0);
+            let root = 2f64.sqrt() * 4.0;
+            assert!(planned > root && planned < root * (1.0 + 1e-4), "{planned}");
+            let mut furthest = 0.0f64;
+            let rows: Vec<[f64; 3]> = (0..60)
+                .map(|at| {
+                    let (turn, tilt) = (f64::from(at) * 0.7, f64::from(at % 7) * 0.9);
+                    let long = f64::from(at % 4);
+                    [turn.cos() * tilt.cos(), turn.sin() * tilt.cos(), tilt.sin()].map(|v| v * long)
+                })
+                .chain([
+                    [9.0, 0.0, 0.0],
+                    [0.0, 2.0, 0.0],
+                    [0.0, 0.0, -5.0],
+                    [f64::NAN, 1.0, 1.0],
+                ])
+                .collect();
+            for one in &rows {
+                for other in &rows {
+                    let with = |row: &[f64; 3]| [row[0], row[1], row[2], 0.3, 0.1, 1.0];
+                    let moved = apart(&plan, &with(one), &with(other));
+                    assert!(moved <= planned, "{one:?} {other:?}: {moved} of {planned}");
+                    furthest = furthest.max(moved);
+                }
+            }
+            assert!(
+                furthest > 0.999 * root,
+                "the bound is met: {furthest} of {planned}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_party_as_the_unit_is_one_clipped_mean_times_its_weight() {
+        let data = "unit = \"party\"\nweights = { party-0 = 2.5 }";
+        let plan = plan(data, "clip = 0.5\nstep = 1.0", 1.0);
+        assert_eq!([0, 1].map(|party| plan.draft().sensitivity(party)), [2.5, 1.0]);
+        assert_eq!(plan.draft().total_weight(), 5.5);
+        // At θ = 0 a row's gradient is −y·x: 0.1 and 0.3 in the first coordinate, 0.2 on average.
+        let mean = sum(&plan, &[-0.1, 0.0, 1.0, -0.3, 0.0, 1.0]).to_f64(plan.lattice().step());
+        assert!((mean[0] - 0.5).abs() < 1e-3 && mean[1] == 0.0, "{mean:?}");
+        // However many rows and however long: C·a, and in opposite directions 2·C·a.
+        let far = |sign: f64| [sign * 1e9, 0.0, 1.0, sign * 7.0, 0.0, 1.0, sign, 1.0, 1e5];
+        assert!(length(&plan, &sum(&plan, &far(1.0))) <= 1.25);
+        let moved = apart(&plan, &far(1.0), &[-1e9, 0.0, 1.0]);
+        assert!(moved <= 2.5 && moved > 2.499, "{moved}");
+        // What has no finite gradient counts as zero, in the mean of as many.
+        let spoilt = sum(&plan, &[-0.2, 0.0, 1.0, 1e200, 1.0, 1e200]).to_f64(plan.lattice().step());
+        assert!((spoilt[0] - 0.25).abs() < 1e-3, "{spoilt:?}");
+    }
 }

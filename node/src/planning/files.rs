@@ -15,7 +15,7 @@ pub fn not_a_training(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     Err(
-        Failure::usage("a training is neither simulated nor audited by this version")
+        Failure::usage("rounds are not simulated: a program hands over what they are of")
             .field("task")
             .hint("run it with real nodes: undertone local --inputs DIR --run RUN.toml"),
     )

@@ -11,7 +11,7 @@ use undertone_protocol::plan::run_file::training::LossChoice;
 
 use crate::planning::instead::{self, Instead};
 use crate::planning::worth::Worth;
-use crate::planning::{foundations, mechanism};
+use crate::planning::{foundations, mechanism, trained};
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
@@ -69,12 +69,23 @@ pub fn protected(plan: &Plan) -> String {
         Clip::Box { .. } => "each coordinate within an interval of its own".into(),
     };
     if let Some(model) = &draft.model {
-        return format!(
-            "each single one of {} rows (its gradient counts {} at most, in each of {} iterations), {change}",
-            draft.total_weight(),
-            number(model.clip),
-            model.iterations
-        );
+        let who = match draft.data.unit {
+            Unit::Record => format!("each single one of {} rows", draft.total_weight()),
+            Unit::Party => "all rows of each party".to_owned(),
+        };
+        let whose = match draft.data.unit {
+            Unit::Record => "its gradient",
+            Unit::Party => "their mean gradient",
+        };
+        let counts = match model.is_statistics() {
+            true => format!("with its target of length {} at most", number(model.clip)),
+            false => format!(
+                "{whose} counts {} at most, in each of {} iterations",
+                number(model.clip),
+                model.iterations
+            ),
+        };
+        return format!("{who} ({counts}), {change}");
     }
     if draft.task == TaskKind::Rounds {
         return format!("{}, {change}", of_each_round(plan, &range));
@@ -203,6 +214,7 @@ pub fn text(plan: &Plan) -> String {
     text += &claims(&calibration.claims);
     text += &noise(plan);
     text += &errors(plan);
+    text += &trained::by_method(plan).unwrap_or_default();
     text += mechanism::caveat(plan);
     text += &foundations::text(plan);
     text += &others(plan);
@@ -210,7 +222,7 @@ pub fn text(plan: &Plan) -> String {
         text += "The weights differ so much that local noise alone, each party's for its own weight, \
                  would give a smaller error than this plan.\n";
     }
-    if plan.parties() < 20 && draft.data.unit == Unit::Party {
+    if plan.parties() < 20 && draft.data.unit == Unit::Party && draft.model.is_none() {
         text += "With this few parties a mean of whole vectors stays noisy; \
                  `unit = \"record\"` protects single rows at a fraction of the error.\n";
     }
@@ -326,7 +338,8 @@ fn errors(plan: &Plan) -> String {
     } else {
         "per coordinate"
     };
-    let what = match plan.draft().model {
+    let what = match &plan.draft().model {
+        Some(model) if model.is_statistics() => "noise of the mean second moments".to_owned(),
         Some(_) => "noise of the mean gradient, one iteration".to_owned(),
         None => format!("standard error of the {}", plan.draft().data.result.name()),
     };

@@ -62,6 +62,18 @@ impl Loss {
             .collect()
     }
 
+    /// The target that scores name: a number, or the class of the largest.
+    pub fn named(self, scores: &[f64]) -> f64 {
+        match self {
+            Loss::Squared => scores[0],
+            Loss::Logistic => f64::from(scores[0] > 0.0),
+            Loss::Softmax { .. } => {
+                let best = (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+                best.unwrap_or(0) as f64
+            }
+        }
+    }
+
     /// The derivative of a row's loss by each of its scores.
     fn slopes(self, scores: &[f64], target: f64) -> Vec<f64> {
         match self {

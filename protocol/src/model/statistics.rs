@@ -37,8 +37,24 @@ pub fn second_moments(row: &[f64], radius: f64, moments: &mut [f64]) {
 /// product of two as small as −2eR². In e stand also the floating-point errors of a product and a
 /// root: 2⁻⁵⁰·R².
 pub fn sensitivity_replace_one(radius: f64, columns: usize, step: f64) -> f64 {
-    let square = radius * radius;
-    let error = (coordinates(columns) as f64).sqrt() * step + square / (1u64 << 50) as f64;
+    furthest(radius * radius, coordinates(columns), step)
+}
+
+/// [`sensitivity_replace_one`] of rows whose length's square is `square`, where the step is not
+/// known yet: of one that is twice the [`coarsest_step`].
+pub fn sensitivity_before_steps(square: f64, coordinates: usize) -> f64 {
+    furthest(square, coordinates, 2.0 * coarsest_step(square, coordinates))
+}
+
+/// The coarsest step that second moments may be rounded to, so that Δ can be told before it is
+/// chosen: e is at most 2⁻¹⁵·R², for which Δ has 2⁻¹⁴·R², 6·10⁻⁵ of Δ. Our choice: it costs a sum no
+/// bits, since rows are many and noise is coarse.
+pub fn coarsest_step(square: f64, coordinates: usize) -> f64 {
+    square / (1u64 << 15) as f64 / (coordinates as f64).sqrt()
+}
+
+fn furthest(square: f64, coordinates: usize, step: f64) -> f64 {
+    let error = (coordinates as f64).sqrt() * step + square / (1u64 << 50) as f64;
     (2.0 * square * square + 4.0 * square * error).sqrt()
 }
 

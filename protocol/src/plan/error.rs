@@ -209,6 +209,9 @@ pub enum PlanError {
         "plan: data.clip lies so far from zero, compared with its width, that its values cannot be told apart; subtract a constant from the data"
     )]
     FarBox,
+    /// Values would be rounded to cells that their Δ is not for.
+    #[error("plan: the noise is so large that values would be rounded more coarsely than their Δ allows")]
+    CoarseCells,
 }
 
 impl PlanError {
@@ -229,6 +232,7 @@ impl PlanError {
             PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
             PlanError::Ahead { .. } => Some("run.ahead_bytes"),
             PlanError::FarBox => Some("data.clip"),
+            PlanError::CoarseCells => Some("privacy.epsilon"),
         }
     }
 }

@@ -34,8 +34,12 @@ impl Plan {
         ))
     }
 
-    /// Refuses boxes whose bounds are too many cells from zero.
+    /// Refuses boxes whose bounds are too many cells from zero, and cells that are too coarse for
+    /// Δ.
     pub(super) fn check_ranges(&self) -> Result<(), PlanError> {
+        if self.lattice.value_step() > self.draft.data.coarsest_cell() {
+            return Err(PlanError::CoarseCells);
+        }
         let largest = match self.draft.data.unit {
             Unit::Party => self.draft.value_bound(),
             Unit::Record => self.draft.data.largest_coordinate(),

@@ -3,6 +3,7 @@
 //!
 //! Every result is rounded towards more: a Δ that is too small would be a false claim.
 
+use crate::model::statistics;
 use crate::plan::run_file::handed_over::ClippedBy;
 use crate::plan::run_file::settings::{Adjacency, Bound, Clip, Data, Unit};
 
@@ -160,6 +161,8 @@ impl Data {
     ///   ‖max(|low|, |high|)‖₂. Times the weight where a party is the unit; where a record is, one
     ///   row of weight 1 changes, whatever the party's count.
     /// - Rows that a program clips: as an L2 ball's, and what rounding their sum adds.
+    /// - Second moments of rows of length R, in the ball of radius R²: √2·R² and a little for their
+    ///   rounding, on lattices that are no coarser than [`Data::coarsest_cell`].
     /// - Columns scaled to width 1: √d, or ‖max(|low|, |high|)/(high − low)‖₂.
     /// - Inputs meet the lattice *within* this range (see
     ///   [`crate::plan::checked::Plan::input_range`]): rounding is towards zero, and where a box
@@ -168,6 +171,9 @@ impl Data {
         let unweighted = match &self.clip {
             Clip::L2 { radius } => {
                 let moved = match self.adjacency {
+                    Adjacency::ReplaceOne if self.moments => {
+                        statistics::sensitivity_before_steps(*radius, self.dimension())
+                    }
                     Adjacency::ReplaceOne => 2.0 * radius,
                     Adjacency::ZeroOut => *radius,
                 };
@@ -200,17 +206,18 @@ impl Data {
     /// what scaling a sum into its ball is off by in f64.
     fn rounding_of_sums(&self) -> f64 {
         let cell = self.coarsest_cell();
-        match cell.is_finite() {
+        match self.clipped == ClippedBy::ByProgram && cell.is_finite() {
             true => multiply_up(2.0 * cell, root_up(self.dimension() as f64)),
             false => 0.0,
         }
     }
 
     /// The coarsest cell that a lattice may have, which Δ rests on where a program clips its rows:
-    /// a power of two, which costs at most a two hundredth of Δ in noise (our choice). Else ∞: rows
-    /// are clipped on the lattice.
+    /// a power of two, which costs at most a two hundredth of Δ in noise (our choice). Likewise for
+    /// second moments, whose Δ knows of their rounding. Else ∞: rows are clipped on the lattice.
     pub fn coarsest_cell(&self) -> f64 {
         match (self.clipped, &self.clip) {
+            (_, Clip::L2 { radius }) if self.moments => statistics::coarsest_step(*radius, self.dimension()),
             (ClippedBy::ByProgram, Clip::L2 { radius }) => {
                 let cell = radius / 256.0 / (self.dimension() as f64).sqrt();
                 f64::from_bits(cell.to_bits() & f64::INFINITY.to_bits())

@@ -2,15 +2,18 @@
 //! computed from.
 
 use crate::model::descent::Descent;
+use crate::model::statistics;
 use crate::plan::checked::Plan;
 use crate::publishing::result::Sum;
 use crate::task::mean::Mean;
 
 /// The state of a training that follows from its plan and its sums alone; the same at all nodes, to
 /// the bit. There is one variant a task.
-pub(super) enum Released {
+pub(crate) enum Released {
     /// Sums of gradients are steps of a model.
     Model(Descent),
+    /// One sum of second moments, which a model is solved from.
+    Moments(Moments),
     /// Sums of what programs hand over are means, each for itself.
     Mean {
         /// The latest one; empty before the first.
@@ -25,25 +28,29 @@ impl Released {
     ///
     /// # Panics
     /// If the plan has a model whose set is none: no checked plan has.
-    pub(super) fn before(plan: &Plan) -> Self {
+    pub(crate) fn before(plan: &Plan) -> Self {
         let Some(model) = &plan.draft().model else {
             return Released::Mean {
                 latest: vec![],
                 sums: 0,
             };
         };
+        if model.is_statistics() {
+            return Released::Moments(Moments::default());
+        }
         let terms = model.course().expect("the plan is checked");
         Released::Model(Descent::new(terms, vec![0.0; model.parameters()]))
     }
 
     /// Takes the sum of those who are in it.
-    pub(super) fn take(&mut self, plan: &Plan, sum: &Sum) {
+    pub(crate) fn take(&mut self, plan: &Plan, sum: &Sum) {
         match self {
             Released::Model(descent) => {
                 let lattice = plan.lattice();
                 let (step, rows) = (lattice.step(), lattice.weight_to_f64(sum.weight.0));
                 descent.step(sum.value.steps().map(|word| word as f64 * step), rows);
             }
+            Released::Moments(moments) => moments.take(plan, sum),
             Released::Mean { latest, sums } => {
                 *latest = Mean::of_sum(plan, sum);
                 *sums += 1;
@@ -52,36 +59,62 @@ impl Released {
     }
 
     /// A sum is of no use: what there was stays, and counts once more.
-    pub(super) fn stay(&mut self) {
+    pub(crate) fn stay(&mut self) {
         match self {
             Released::Model(descent) => descent.stay(),
+            Released::Moments(moments) => moments.sums += 1,
             Released::Mean { sums, .. } => *sums += 1,
         }
     }
 
     /// What the next contributions are computed from: the model, or the latest mean, which is empty
     /// before the first.
-    pub(super) fn latest(&self) -> &[f64] {
+    pub(crate) fn latest(&self) -> &[f64] {
         match self {
             Released::Model(descent) => descent.model(),
+            Released::Moments(_) => &[],
             Released::Mean { latest, .. } => latest,
         }
     }
 
     /// How many sums there have been.
-    pub(super) fn sums(&self) -> u64 {
+    pub(crate) fn sums(&self) -> u64 {
         match self {
             Released::Model(descent) => descent.iterations(),
+            Released::Moments(moments) => moments.sums,
             Released::Mean { sums, .. } => *sums,
         }
     }
 
     /// What the training comes to: the mean of the last models, or the last mean. None before
     /// there is one.
-    pub(super) fn result(&self) -> Option<Vec<f64>> {
+    pub(crate) fn result(&self) -> Option<Vec<f64>> {
         match self {
             Released::Model(descent) => (descent.iterations() > 0).then(|| descent.result()),
+            Released::Moments(moments) => moments.model.clone(),
             Released::Mean { latest, .. } => (!latest.is_empty()).then(|| latest.clone()),
         }
+    }
+}
+
+/// Second moments of all rows, once they are released, and what they come to.
+#[derive(Default)]
+pub(crate) struct Moments {
+    model: Option<Vec<f64>>,
+    sums: u64,
+}
+
+impl Moments {
+    /// Solves for the model: each node by itself, since nothing follows that all must agree on.
+    fn take(&mut self, plan: &Plan, sum: &Sum) {
+        self.sums += 1;
+        let Some(settings) = &plan.draft().model else {
+            return;
+        };
+        let rows = plan.lattice().weight_to_f64(sum.weight.0);
+        let features = settings.features();
+        let ridge = settings.ridge_for(plan.calibration().predicted.standard_error);
+        let moments = sum.value.to_f64(plan.lattice().step());
+        self.model = statistics::solve(&moments, features + 1, rows, ridge);
     }
 }

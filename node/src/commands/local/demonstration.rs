@@ -8,6 +8,7 @@ use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
 use crate::commands::local::parties::LocalParty;
+use crate::measuring::synthetic::normal;
 use crate::telling::failure::Failure;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Format, Layout};
@@ -185,11 +186,6 @@ fn patients(hospital: usize, seed: u64) -> Vec<f64> {
         }
     }
     values
-}
-
-/// About standard normal, within ±6 (Irwin–Hall): made-up patients need no better.
-fn normal(rng: &mut ChaCha12Rng) -> f64 {
-    (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
 }
 
 #[cfg(test)]

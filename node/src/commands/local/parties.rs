@@ -7,7 +7,7 @@ use undertone_protocol::plan::peers::is_party_name;
 use undertone_protocol::plan::run_file::check::unnamed;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
-use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 
 use crate::measuring::synthetic;
 use crate::party::input;
@@ -21,10 +21,10 @@ use crate::vector_file::vector::VectorFile;
 pub(crate) struct LocalParty {
     pub(crate) name: String,
     /// The file that its node reads.
-    pub(super) input: PathBuf,
-    pub(super) vector: VectorFile,
+    pub(crate) input: PathBuf,
+    pub(crate) vector: VectorFile,
     /// How many rows the party brings, where records are protected.
-    pub(super) records: Option<u64>,
+    pub(crate) records: Option<u64>,
 }
 
 impl fmt::Debug for LocalParty {
@@ -34,7 +34,7 @@ impl fmt::Debug for LocalParty {
 }
 
 /// One file per party, ordered by name.
-pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty>, Failure> {
+pub(crate) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty>, Failure> {
     let named = named_files(folder, nodes, is_vector)?;
     let read = |(name, input): (String, PathBuf)| {
         Ok(LocalParty {
@@ -154,13 +154,15 @@ fn name_of(path: PathBuf) -> Result<(String, PathBuf), Failure> {
 
 /// The run file's shape follows from the files, which must all be alike; where records are
 /// protected, so do their counts.
-pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
+pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
     let mut shapes = vec![];
+    let protected = raw.data.unit == Some(Unit::Record);
+    let tables = protected || raw.task == Some(TaskKind::Regression);
     for party in parties.iter_mut() {
         let layout = &party.vector.layout;
-        let (records, shape) = if raw.data.unit == Some(Unit::Record) {
+        let (records, shape) = if tables {
             let (count, shape) = rows_of(&party.input, layout)?;
-            (Some(count), shape)
+            (protected.then_some(count), shape)
         } else {
             (None, layout.vector_shape())
         };

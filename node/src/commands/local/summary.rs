@@ -176,17 +176,21 @@ impl<'a> Summary<'a> {
             .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
         if let Some(iterations) = self.object.get("iterations") {
             let test = self.object.get("test").map_or(String::new(), tested);
-            let (what, unit, each) = match self.plan.draft().model {
-                Some(_) => ("model".to_owned(), "parameters", "iterations"),
+            let draft = self.plan.draft();
+            let (what, (size, unit), each) = match &draft.model {
+                Some(model) => (
+                    "model".to_owned(),
+                    (model.parameters(), "parameters"),
+                    "iterations",
+                ),
                 None => {
-                    let last = format!("last {}", self.plan.draft().data.result.name());
-                    (last, "coordinates", "rounds")
+                    let last = format!("last {}", draft.data.result.name());
+                    (last, (draft.dimension(), "coordinates"), "rounds")
                 }
             };
             return format!(
-                "\nThe {what} of {included} of {parties} parties{records}, {} {unit}, after {} {each}; \
+                "\nThe {what} of {included} of {parties} parties{records}, {size} {unit}, after {} {each}; \
                  {finished} nodes have it, {bits}.\n{test}{}\n",
-                self.plan.draft().dimension(),
                 iterations["run"],
                 self.nodes_that_failed()
             );

@@ -49,7 +49,7 @@ pub(super) struct Totals {
     agreed: bool,
 }
 
-fn ending(outcome: &Option<Outcome>) -> &'static str {
+pub(super) fn ending(outcome: &Option<Outcome>) -> &'static str {
     match outcome.as_ref().map(|outcome| &outcome.ending) {
         None => "killed",
         Some(Ending::Done) => "done",
@@ -247,7 +247,7 @@ impl Totals {
 }
 
 /// The agreed logs that a node's last verdict was on.
-fn audited(outcome: &Outcome, logs: &AgreedLogs) -> AgreedLogs {
+pub(super) fn audited(outcome: &Outcome, logs: &AgreedLogs) -> AgreedLogs {
     let mut logs = logs.clone();
     if outcome.sealed.is_some() {
         logs.retain(|party, _| outcome.included.contains(party));

@@ -57,6 +57,13 @@ impl Asked<'_> {
             && self.name.trim() == self.name;
         require(name_fine, "name", || Problem::Name)?;
         self.check_training()?;
+        // Of anybody else's vectors it would be a false Δ.
+        let moments = self.model.is_some_and(ModelSettings::is_statistics);
+        require(self.data.moments == moments, "data.moments", || {
+            Problem::OnlyFor {
+                only: "method = \"statistics\"",
+            }
+        })?;
         self.data.check()?;
         self.privacy.check(parties)?;
         self.mechanism.check(parties)?;
@@ -93,8 +100,9 @@ impl Asked<'_> {
         let not_yet = |found, instead| Problem::NotYet { found, instead };
         if let Some(model) = self.model {
             model.check()?;
-            require(self.data.unit == Unit::Record, "data.unit", || {
-                not_yet("\"party\" in a regression", "unit = \"record\"")
+            let rows = self.data.unit == Unit::Record || !model.is_statistics();
+            require(rows, "data.unit", || {
+                not_yet("\"party\" with method = \"statistics\"", "unit = \"record\"")
             })?;
         }
         count("data.releases", self.data.releases, 1, MOST_ITERATIONS)?;

@@ -52,6 +52,7 @@ impl RawRunFile {
         let regression = self.task == Some(TaskKind::Regression);
         let training = self.task.is_some_and(TaskKind::is_training);
         self.check_task_keys(&table)?;
+        self.model.settle_method(&table.model)?;
         let clipped = self.model.clip.is_some();
         let bounds = if regression { self.data.clip.take() } else { None };
         if training {
@@ -186,6 +187,7 @@ impl RawData {
             releases: self.releases.unwrap_or(1),
             result: given(self.result, "data.result", "result = \"mean\"")?,
             clipped: given(self.clipped, "data.clipped", "clipped = \"by-node\"")?,
+            moments: false,
             noise_ok: given(self.noise_ok, "data.noise_ok", "noise_ok = false")?,
         })
     }

@@ -145,8 +145,8 @@ impl RawRunFile {
             noise_ok
         );
         fill!(
-            self.model, from.model, target, intercept, rows, clip, iterations, step, momentum, ridge, set,
-            average
+            self.model, from.model, target, intercept, rows, method, clip, iterations, step, momentum, ridge,
+            set, average
         );
         fill!(
             self.privacy,

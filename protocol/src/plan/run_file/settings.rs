@@ -150,6 +150,10 @@ pub struct Data {
     /// Who clips a program's rows.
     #[serde(default, skip_serializing_if = "ClippedBy::is_node")]
     pub clipped: ClippedBy,
+    /// Whether each vector is the second moments of a row, of which no two are as far apart as two
+    /// vectors of the ball can be. Only a model's plan has them: nobody else knows that they are.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub moments: bool,
     /// Whether a result is meant whose noise is larger than any mean can be. Nothing else depends
     /// on it.
     #[serde(default, skip_serializing_if = "is_false")]

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::model::descent::{DescentTerms, StepLength};
 use crate::model::loss::Loss;
 use crate::model::projection::{ModelSet, NoSet};
+use crate::model::statistics;
 use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERATE_BYTES, MOST_ITERATIONS};
+use crate::plan::run_file::method::{MethodChoice, RidgeChoice};
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
 use crate::plan::run_file::settings::{Clip, Data};
 
@@ -164,7 +166,11 @@ pub struct ModelSettings {
     pub intercept: bool,
     /// What becomes of the length of a row's features.
     pub rows: RowLength,
-    /// C: the most that one row's gradient counts, in Euclidean length.
+    /// How the model comes from the rows.
+    #[serde(default, skip_serializing_if = "MethodChoice::is_default")]
+    pub method: MethodChoice,
+    /// C: the most that one row's gradient counts, in Euclidean length. With statistics R: the
+    /// length that a row, its target included, is shortened to.
     pub clip: f64,
     /// K: how many sums are released.
     pub iterations: u64,
@@ -172,8 +178,8 @@ pub struct ModelSettings {
     pub step: StepChoice,
     /// β in [0, 1): the share of the last step's direction that stays.
     pub momentum: f64,
-    /// λ ≥ 0: what the gradient grows by for each length of the model.
-    pub ridge: f64,
+    /// λ: what the gradient grows by for each length of the model, or each feature's moment.
+    pub ridge: RidgeChoice,
     /// Where the model is kept.
     pub set: ModelSet,
     /// The share of the iterates, from the end, whose mean is the model; 0: the last one.
@@ -224,20 +230,42 @@ impl ModelSettings {
         Ok(DescentTerms {
             step,
             momentum: self.momentum,
-            ridge: self.ridge,
+            ridge: self.ridge.constant().unwrap_or(0.0),
             set: self.set.projection(self.parameters())?,
             average: self.average,
         })
     }
 
-    /// What each party contributes to a sum: a clipped gradient a row, over this plan's unit and
-    /// adjacency.
+    /// ρ: what is added to each feature's second moment, where noise of this standard deviation is
+    /// in the mean of second moments.
+    pub fn ridge_for(&self, noise_std: f64) -> f64 {
+        self.ridge.constant().unwrap_or_else(|| {
+            statistics::AUTO_RIDGE * statistics::noise_norm(self.features(), noise_std, 1.0)
+        })
+    }
+
+    /// Whether the model is solved for from one sum of second moments.
+    pub fn is_statistics(&self) -> bool {
+        self.method == MethodChoice::Statistics
+    }
+
+    /// What each party contributes to a sum: a clipped gradient a row, or a row's second moments,
+    /// over this plan's unit and adjacency.
     pub(in crate::plan) fn contributions(&self, data: Data) -> Data {
+        let moments = self.is_statistics();
+        let (coordinates, radius) = match moments {
+            true => (
+                statistics::coordinates(self.features() + 1),
+                self.clip * self.clip,
+            ),
+            false => (self.parameters(), self.clip),
+        };
         Data {
-            shape: vec![self.parameters()],
-            clip: Clip::L2 { radius: self.clip },
+            shape: vec![coordinates],
+            clip: Clip::L2 { radius },
             columns: None,
             releases: self.iterations,
+            moments,
             ..data
         }
     }
@@ -265,6 +293,7 @@ impl ModelSettings {
                 );
             }
         }
+        self.check_method()?;
         let parameters = self.parameters();
         require(parameters <= MOST_COORDINATES, "model.classes", || {
             Problem::Shape {
@@ -297,6 +326,31 @@ impl ModelSettings {
         kept.saturating_mul(each)
     }
 
+    /// Second moments are one sum, of least squares, and nothing of a descent's is theirs.
+    fn check_method(&self) -> Checked {
+        let auto = self.ridge == RidgeChoice::Auto;
+        if !self.is_statistics() {
+            return require(!auto, "model.ridge", || Problem::OnlyFor {
+                only: "method = \"statistics\"",
+            });
+        }
+        let squared = self.loss == LossChoice::Squared;
+        require(squared, "model.method", || Problem::OnlyFor {
+            only: "loss = \"squared\"",
+        })?;
+        count("model.iterations", self.iterations, 1, 1)?;
+        // Twice as far from what f64 holds, since it is squared.
+        require((1e-50..=1e50).contains(&self.clip), "model.clip", || {
+            Problem::Range {
+                found: self.clip,
+                expected: "a finite number above 0, such as 2.0",
+            }
+        })?;
+        require(self.set == ModelSet::None, "model.set", || Problem::OnlyFor {
+            only: "method = \"descent\"",
+        })
+    }
+
     fn check_numbers(&self) -> Checked {
         let within = |field: &str, found: f64, fine: bool, expected: &'static str| {
             require(found.is_finite() && fine, field, || Problem::Range {
@@ -312,9 +366,10 @@ impl ModelSettings {
         )?;
         count("model.iterations", self.iterations, 1, MOST_ITERATIONS)?;
         match self.step {
-            StepChoice::Auto => require(self.rows != RowLength::AsIs, "model.step", || {
-                Problem::StepOfAnyRows
-            })?,
+            StepChoice::Auto => {
+                let known = self.rows != RowLength::AsIs || self.is_statistics();
+                require(known, "model.step", || Problem::StepOfAnyRows)?;
+            }
             StepChoice::Constant(step) | StepChoice::Inverse { first: step } => {
                 within(
                     "model.step",
@@ -330,10 +385,11 @@ impl ModelSettings {
             (0.0..1.0).contains(&self.momentum),
             "from 0 to below 1, such as 0.8",
         )?;
+        let ridge = self.ridge.constant().unwrap_or(0.0);
         within(
             "model.ridge",
-            self.ridge,
-            (0.0..=1e100).contains(&self.ridge),
+            ridge,
+            (0.0..=1e100).contains(&ridge),
             "0 or above, such as 0.01",
         )?;
         within(
@@ -389,11 +445,12 @@ pub struct RawModel {
     pub target_box: Option<[f64; 2]>,
     pub intercept: Option<bool>,
     pub rows: Option<RowLength>,
+    pub method: Option<MethodChoice>,
     pub clip: Option<f64>,
     pub iterations: Option<u64>,
     pub step: Option<StepChoice>,
     pub momentum: Option<f64>,
-    pub ridge: Option<f64>,
+    pub ridge: Option<RidgeChoice>,
     pub set: Option<ModelSet>,
     pub average: Option<f64>,
 }
@@ -406,7 +463,49 @@ pub(super) struct RowsOf {
     pub(super) bounds: Option<Clip>,
 }
 
+/// No length is right for whatever targets there are.
+const CLIP_OF_SQUARED: &str = "clip = 1.0, the most that one row's gradient counts, from what is known of \
+                               targets and features, never from the data";
+const CLIP_OF_MOMENTS: &str = "clip = 2.0, the length that a row is shortened to, its target included; or \
+                               target_box = [low, high] with rows of length 1";
+
 impl RawModel {
+    /// Says what follows from the method where the run file does not: called before gaps are filled
+    /// from the `table` of defaults, which may stand in any file.
+    pub(super) fn settle_method(&mut self, table: &RawModel) -> Checked {
+        if self.method != Some(MethodChoice::Statistics) {
+            return Ok(());
+        }
+        let squared = self.loss.is_none_or(|loss| loss == LossChoice::Squared);
+        require(squared, "model.method", || Problem::OnlyFor {
+            only: "loss = \"squared\"",
+        })?;
+        let descent = |unsaid: bool, key: &str| {
+            require(unsaid, &format!("model.{key}"), || Problem::OnlyFor {
+                only: "method = \"descent\"",
+            })
+        };
+        let fine = |said: bool, same: bool| !said || same;
+        let same = self.iterations == table.iterations || self.iterations == Some(1);
+        descent(fine(self.iterations.is_some(), same), "iterations")?;
+        descent(fine(self.step.is_some(), self.step == table.step), "step")?;
+        descent(
+            fine(self.momentum.is_some(), self.momentum == table.momentum),
+            "momentum",
+        )?;
+        descent(fine(self.set.is_some(), self.set == table.set), "set")?;
+        descent(
+            fine(self.average.is_some(), self.average == table.average),
+            "average",
+        )?;
+        self.iterations = Some(1);
+        let scaled = self.rows != Some(RowLength::AsIs);
+        if let Some([low, high]) = self.target_box.filter(|_| scaled) {
+            self.clip = self.clip.or(Some(statistics::radius_of(low, high)));
+        }
+        Ok(())
+    }
+
     /// Completes it; gaps are filled from the table of defaults by now, but for those without a
     /// default. `clipped`: whether the run file itself says `model.clip`.
     pub(super) fn complete(self, rows: RowsOf, clipped: bool) -> Checked<ModelSettings> {
@@ -415,12 +514,11 @@ impl RawModel {
         }
         let loss = given(self.loss, "loss", "loss = \"softmax\" under [model]")?;
         if loss == LossChoice::Squared && !clipped {
-            return Err((
-                "model.clip".into(),
-                Problem::Missing {
-                    example: "clip = 1.0, the most that one row's gradient counts, from what is known of targets and features, never from the data",
-                },
-            ));
+            let example = match self.method {
+                Some(MethodChoice::Statistics) => CLIP_OF_MOMENTS,
+                _ => CLIP_OF_SQUARED,
+            };
+            return Err(("model.clip".into(), Problem::Missing { example }));
         }
         let [columns] = rows.shape[..] else {
             let coordinates = rows
@@ -445,6 +543,7 @@ impl RawModel {
             target_box: self.target_box,
             intercept: given(self.intercept, "intercept", "intercept = true")?,
             rows: given(self.rows, "rows", "rows = \"unit\"")?,
+            method: given(self.method, "method", "method = \"descent\"")?,
             clip: given(self.clip, "clip", "clip = 0.5")?,
             iterations: given(self.iterations, "iterations", "iterations = 50")?,
             step: given(self.step, "step", "step = \"auto\"")?,

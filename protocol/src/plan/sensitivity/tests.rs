@@ -14,6 +14,7 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         releases: 1,
         result: ReleaseKind::Mean,
         clipped: ClippedBy::ByNode,
+        moments: false,
         noise_ok: false,
     }
 }

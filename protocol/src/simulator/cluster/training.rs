@@ -1,9 +1,11 @@
 //! Trainings: what simulated parties contribute, and what must hold of their models.
 
 use super::*;
+use crate::lattice::grid::LatticeWeight;
 use crate::lattice::payload::Payload;
-use crate::model::descent::Descent;
+use crate::publishing::result::Sum;
 use crate::run::outcome::TrainingOutcome;
+use crate::task::released::Released;
 
 impl<'a> Simulation<'a> {
     /// The parties of a training contribute this.
@@ -80,12 +82,7 @@ impl<'a> Simulation<'a> {
         let Some(training) = &outcome.training else {
             return false;
         };
-        let draft = self.plan.draft();
-        let mut descent = draft.model.as_ref().map(|settings| {
-            let terms = settings.course().expect("a checked plan");
-            Descent::new(terms, vec![0.0; settings.parameters()])
-        });
-        let mut mean = None;
+        let mut released = Released::before(&self.plan);
         for iteration in 1..=training.iterations {
             let is_in = |party: &Party| {
                 training
@@ -95,11 +92,12 @@ impl<'a> Simulation<'a> {
             };
             let included: Vec<Party> = (0..self.plan.parties()).filter(is_in).collect();
             if training.rejected.contains(&iteration) {
-                descent.iter_mut().for_each(Descent::stay);
+                released.stay();
                 continue;
             }
-            let mut sum = self.plan.lattice().zeros(draft.dimension());
-            let mut weight = 0.0;
+            let dimension = self.plan.draft().dimension();
+            let (value, weight) = (self.plan.lattice().zeros(dimension), LatticeWeight(0));
+            let mut sum = Sum { value, weight };
             for &party in &included {
                 let value = match iteration {
                     1 => Some(&self.noised[party]),
@@ -108,16 +106,12 @@ impl<'a> Simulation<'a> {
                 let Some(value) = value else {
                     return false;
                 };
-                sum.add(value);
-                weight += draft.weight(party);
+                sum.value.add(value);
+                let units = i128::from(self.plan.draft().weight_units(party));
+                sum.weight.0 += units * self.plan.lattice().value_grid();
             }
-            let step = self.plan.lattice().step();
-            match &mut descent {
-                Some(descent) => descent.step(sum.steps().map(|word| word as f64 * step), weight),
-                None => mean = Some(sum.to_f64(step / draft.data.result.divisor(weight))),
-            }
+            released.take(&self.plan, &sum);
         }
-        let model = descent.filter(|_| training.iterations > 0);
-        model.map(|descent| descent.result()).or(mean) == training.result
+        released.result() == training.result
     }
 }

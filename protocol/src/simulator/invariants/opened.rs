@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::messages::notice::Notice;
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PublicFrame};
 use crate::run::outcome::{GateVerdict, Outcome, SealedFinal};
 use crate::simulator::invariants::violation::Violation;
@@ -17,6 +18,10 @@ pub struct Told {
     passed: BTreeMap<Party, BTreeSet<Party>>,
     /// Whose secret, or a share of it, was told.
     told: BTreeSet<Party>,
+    /// Who has told one.
+    tellers: BTreeSet<Party>,
+    /// Who has given which correction.
+    corrected: BTreeSet<(Party, Stage)>,
     /// What this one tells is not looked at.
     liar: Option<Party>,
 }
@@ -38,9 +43,14 @@ impl Told {
 
     /// A frame was given to the public graph.
     pub fn public(&mut self, frame: &[u8]) -> Result<(), Violation> {
-        let Ok(PublicFrame::Notice(signed)) = wire::read_public(frame) else {
-            return Ok(());
+        let signed = match wire::read_public(frame) {
+            Ok(PublicFrame::Body { stage, author, .. }) => return self.corrected(stage, author),
+            Ok(PublicFrame::Item { signed, .. } | PublicFrame::Notice(signed)) => signed,
+            _ => return Ok(()),
         };
+        if let Notice::Item { stage, .. } = signed.notice {
+            return self.corrected(stage, signed.author);
+        }
         let of = match signed.notice {
             Notice::Key { .. } => signed.author,
             Notice::Share { of, .. } => of as Party,
@@ -50,6 +60,7 @@ impl Told {
             return Ok(());
         }
         self.told.insert(of);
+        self.tellers.insert(signed.author);
         let passed = self.passed.get(&signed.author);
         if passed.is_some_and(|passed| passed.contains(&of)) {
             return Ok(());
@@ -61,6 +72,20 @@ impl Told {
                 signed.author
             ),
         ))
+    }
+
+    /// A correction is seen for the first time, or is passed on.
+    fn corrected(&mut self, stage: Stage, author: Party) -> Result<(), Violation> {
+        let correction = matches!(stage, Stage::Correction(_));
+        if !correction || self.liar == Some(author) {
+            return Ok(());
+        }
+        let first = self.corrected.insert((author, stage));
+        if first && self.tellers.contains(&author) {
+            let text = format!("party {author} corrects its final after it told what opens one");
+            return Err(Violation::new("opened", text));
+        }
+        Ok(())
     }
 
     /// The end of a run: nothing was told of anybody outside of the set that is opened.
@@ -120,5 +145,21 @@ mod tests {
         assert!(opened.public(&key(2)).is_err(), "another's verdict");
         let mut liar = Told::except(Some(1));
         assert_eq!(liar.public(&key(1)), Ok(()));
+    }
+
+    #[test]
+    fn an_opened_final_that_is_corrected_is_seen() {
+        let (round, secret) = (0, Disclosed([7; 32]));
+        let key = said(1, Notice::Key { round, secret });
+        let correction = |stage, author| wire::body_frame(Stage::Correction(stage), author, b"less");
+        let mut opened = Told::default();
+        let publish = Some(BTreeSet::from([1, 2]));
+        let reason = String::new();
+        opened.verdict(1, &GateVerdict { publish, reason });
+        assert_eq!(opened.public(&correction(1, 1)), Ok(()), "nothing is open yet");
+        assert_eq!(opened.public(&key), Ok(()));
+        assert_eq!(opened.public(&correction(1, 1)), Ok(()), "passed on");
+        assert_eq!(opened.public(&correction(1, 2)), Ok(()), "who has told nothing");
+        assert!(opened.public(&correction(2, 1)).is_err(), "a new one");
     }
 }

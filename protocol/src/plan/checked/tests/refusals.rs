@@ -314,3 +314,14 @@ proptest! {
         }
     }
 }
+
+/// Vectors of anybody are further apart than second moments can be: no plan of a mean has them.
+#[test]
+fn only_a_model_that_is_solved_for_has_second_moments() {
+    let draft = draft(4, "");
+    let plan = Plan::assemble(draft.clone(), calibration(&draft, 3), [0; 16]).unwrap();
+    let mut forged = value(&plan);
+    forged["data"]["moments"] = json!(true);
+    let error = parse(&forged).unwrap_err();
+    assert_eq!(error.field(), Some("data.moments"), "{error}");
+}

@@ -92,3 +92,54 @@ fn noise_is_mixed_ahead_where_that_is_small() {
     let error = RunFile::parse(mean, 8).expect_err("refused");
     assert_eq!(error.field(), Some("run.ahead_bytes"));
 }
+
+const SQUARED: &str =
+    "task = \"regression\"\nname = \"x\"\n[data]\nshape = [4]\n[model]\nloss = \"squared\"\n";
+
+#[test]
+fn statistics_are_one_sum_of_second_moments() {
+    let statistics = format!("{SQUARED}method = \"statistics\"\n");
+    let boxed = parse(
+        &format!("{statistics}target_box = [-2.0, 1.0]\nridge = \"auto\"\n"),
+        8,
+    );
+    let model = boxed.model.expect("a model");
+    // Features of length 1 and a target of at most 2; four of them and the target make 15 moments.
+    assert!((model.clip - 5f64.sqrt()).abs() < 1e-15 && model.iterations == 1);
+    assert_eq!((boxed.data.shape, boxed.data.releases), (vec![15], 1));
+    assert!(boxed.data.moments && (model.ridge_for(0.1) - 0.15 * 0.1 * 8f64.sqrt()).abs() < 1e-15);
+    assert_eq!(
+        parse(&format!("{statistics}clip = 3.0\nridge = 0.5\n"), 8)
+            .model
+            .map(|it| it.clip),
+        Some(3.0)
+    );
+    let refused = |text: &str| {
+        let error = RunFile::parse(text, 8).expect_err("refused");
+        error.field().unwrap_or_default().to_owned()
+    };
+    let clipped = format!("{statistics}clip = 3.0\n");
+    for (text, field) in [
+        (statistics.clone(), "model.clip"),
+        (
+            format!("{statistics}target_box = [0.0, 1.0]\nrows = \"as-is\"\n"),
+            "model.clip",
+        ),
+        (clipped.replace("squared", "logistic"), "model.method"),
+        (format!("{clipped}iterations = 20\n"), "model.iterations"),
+        (format!("{clipped}step = 0.5\n"), "model.step"),
+        (format!("{clipped}momentum = 0.5\n"), "model.momentum"),
+        (format!("{clipped}average = 0.0\n"), "model.average"),
+        (
+            format!("{clipped}set = {{ kind = \"ball\", radius = 1.0 }}\n"),
+            "model.set",
+        ),
+        (format!("{SQUARED}clip = 3.0\nridge = \"auto\"\n"), "model.ridge"),
+        (
+            clipped.replace("[data]\n", "[data]\nunit = \"party\"\n"),
+            "data.unit",
+        ),
+    ] {
+        assert_eq!(refused(&text), field, "{text}");
+    }
+}

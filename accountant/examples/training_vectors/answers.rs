@@ -1,43 +1,15 @@
-//! Answers the reference vectors of trainings that are the accountant's: budgets of iterations, and
-//! the losses of noise that was mixed ahead.
-//!
-//! `cargo run -p undertone-accountant --example training_vectors -- IN.json OUT.json`
-//!
-//! IN has `{"vectors": [{name, kind, given}]}`, answered as `{name: answer}` for the kinds `budget`
-//! and `ahead`; all others are left to the protocol's example `reference_vectors`.
+//! Budgets of iterations, and the losses of noise that was mixed ahead.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, from_value, json};
+use serde_json::{Value, from_value, json};
 use undertone_accountant::account::inca::inca;
 use undertone_accountant::losses::loss::Noise;
 use undertone_accountant::losses::{gaussian, releases};
 
-type Answer = Result<Value, Box<dyn Error>>;
-
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut paths = std::env::args().skip(1);
-    let (Some(from), Some(to)) = (paths.next(), paths.next()) else {
-        return Err("usage: training_vectors IN.json OUT.json".into());
-    };
-    let asked: Value = serde_json::from_slice(&std::fs::read(from)?)?;
-    let mut answers = Map::new();
-    for vector in asked["vectors"].as_array().into_iter().flatten() {
-        let answer = match vector["kind"].as_str().unwrap_or_default() {
-            "budget" => budget(&vector["given"]),
-            "ahead" => ahead(&vector["given"]),
-            _ => continue,
-        };
-        let name = vector["name"].as_str().ok_or("a vector has a name")?;
-        answers.insert(
-            name.to_owned(),
-            answer.map_err(|error| format!("{name}: {error}"))?,
-        );
-    }
-    Ok(std::fs::write(to, serde_json::to_vec_pretty(&answers)?)?)
-}
+use crate::Answer;
 
 #[derive(Deserialize)]
 struct Budget {
@@ -48,7 +20,7 @@ struct Budget {
     published: u64,
 }
 
-fn budget(given: &Value) -> Answer {
+pub(crate) fn budget(given: &Value) -> Answer {
     let given: Budget = from_value(given.clone())?;
     let total = gaussian::mu(given.epsilon, given.delta)?;
     let before = given.before_over_published;
@@ -100,7 +72,7 @@ impl Ahead {
     }
 }
 
-fn ahead(given: &Value) -> Answer {
+pub(crate) fn ahead(given: &Value) -> Answer {
     let given: Ahead = from_value(given.clone())?;
     let with_gone = [&given.corrupted[..], &given.rolled_back].concat();
     Ok(json!({
