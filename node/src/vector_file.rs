@@ -1,6 +1,7 @@
 //! A party's data as a file, told apart by its extension: read with its shape, dtype and names, and
 //! the mean written in the same ones.
 
+mod carried;
 mod csv;
 pub mod formats;
 mod json;

@@ -7,6 +7,10 @@ const CLASSES: usize = 10;
 /// How many weights there are: two layers, each with a bias for every unit.
 pub const WEIGHTS: usize = (PIXELS + 1) * HIDDEN + (HIDDEN + 1) * CLASSES;
 
+/// Its layers by name, in the order of the weights: units, and weights of each with its bias.
+pub const LAYERS: [(&str, [usize; 2]); 2] =
+    [("hidden", [HIDDEN, PIXELS + 1]), ("out", [CLASSES, HIDDEN + 1])];
+
 /// The weights that everybody begins with, drawn from a fixed seed.
 pub fn start() -> Vec<f64> {
     let mut state = 7u64;

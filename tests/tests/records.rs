@@ -241,25 +241,49 @@ fn model(tensors: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &data].concat()
 }
 
+fn i64s(values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// A model of three tensors that are averaged, and one that is not: each party's own stays.
+fn weights(scale: f32) -> Vec<u8> {
+    let w = [scale, -scale, 0.1, 0.2];
+    // 0x3f00 is 0.5 in bfloat16, 0x3800 in half precision.
+    model(&[
+        (
+            "w",
+            "F32",
+            &[2, 2],
+            w.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        ("b", "BF16", &[1], 0x3f00u16.to_le_bytes().into()),
+        ("h", "F16", &[], 0x3800u16.to_le_bytes().into()),
+        ("steps", "I64", &[2], i64s(&[(scale * 10.0) as i64, 7])),
+    ])
+}
+
 #[test]
 fn a_model_is_one_vector_and_stays_a_model() {
     let folder = folder();
-    let f32s = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-    // 0x3f00 is 0.5 in bfloat16, 0x3800 in half precision.
-    let weights = |scale: f32| {
-        model(&[
-            ("w", "F32", &[2, 2], f32s(&[scale, -scale, 0.1, 0.2])),
-            ("b", "BF16", &[1], 0x3f00u16.to_le_bytes().into()),
-            ("h", "F16", &[], 0x3800u16.to_le_bytes().into()),
-        ])
-    };
     ["a", "b", "c", "d"]
         .iter()
         .zip([0.1, 0.2, 0.3, 0.4])
         .for_each(|(name, s)| input(folder.path(), &format!("{name}.safetensors"), weights(s)));
-    let object = local(folder.path(), "[data]\nclip = { kind = \"l2\", radius = 1.0 }").json_of(0);
+    let clip = "[data]\nclip = { kind = \"tensors\", radius = { w = 1.0, b = 0.5, h = 0.25 } }";
+    let object = local(folder.path(), clip).json_of(0);
     let plan = read_json(&folder.path().join("kept/plan.json"));
-    assert_eq!(plan["data"]["shape"], serde_json::json!([6]), "all coordinates");
+    assert_eq!(
+        plan["data"]["shape"],
+        serde_json::json!([6]),
+        "all that is averaged"
+    );
+    let extents = serde_json::json!({ "b": [1], "h": [], "w": [2, 2] });
+    assert_eq!(plan["data"]["tensors"], extents);
+    let sensitivity = plan["members"][0]["sensitivity"].as_f64().expect("a number");
+    assert!(
+        (sensitivity - 2.0 * 1.3125f64.sqrt()).abs() < 1e-12,
+        "{sensitivity}"
+    );
     let mean = fs::read(folder.path().join("kept/a/mean.safetensors")).expect("written");
     let length = u64::from_le_bytes(mean[..8].try_into().expect("8 bytes")) as usize;
     let header: Value = serde_json::from_slice(&mean[8..8 + length]).expect("a header");
@@ -281,6 +305,14 @@ fn a_model_is_one_vector_and_stays_a_model() {
         (found - 0.25).abs() < 6.0 * number(&object, "standard_error"),
         "{found}"
     );
+    let steps = 8 + length + header["steps"]["data_offsets"][0].as_u64().expect("an offset") as usize;
+    assert_eq!(
+        (&header["steps"]["dtype"], &mean[steps..steps + 16]),
+        (&"I64".into(), &i64s(&[1, 7])[..])
+    );
+    // A radius for a tensor that no model has.
+    let odd = clip.replace("w = 1.0", "v = 1.0");
+    local(folder.path(), &odd).refused_at(2, "data.clip.radius");
     // Another party's model with another dtype: both are named.
     let other = model(&[
         ("w", "F64", &[2, 2], vec![0; 32]),

@@ -28,8 +28,9 @@ fn run_file(data: &str) -> String {
 /// Each party is one client, and what it hands over is hidden whole.
 const WHOLE: &str = "releases = 12\nclip = { kind = \"l2\", radius = 0.001 }\nnoise_ok = true";
 
-/// Each row is one.
-const ROWS: &str = "releases = 25\nunit = \"record\"\nclip = { kind = \"l2\", radius = 0.5 }";
+/// Each row is one, and each layer of what it changes is clipped by itself.
+const ROWS: &str = "releases = 25\nunit = \"record\"\ntensors = { hidden = [16, 65], out = [10, 17] }\n\
+                    clip = { kind = \"tensors\", radius = { hidden = 0.3, out = 0.4 } }";
 
 fn prepare(folder: &Path, run: &str) {
     digits::share_out(folder, PARTIES);
@@ -68,17 +69,20 @@ fn a_network_learns_from_six_parties_programs() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     prepare(folder, &run_file(ROWS));
-    let object = local(folder, &[]).json_of(0);
+    let object = local(folder, &[("TENSORS", "")]).json_of(0);
     assert_eq!(
         (&object["outcome"], &object["same_bits"]),
         (&"done".into(), &true.into())
     );
     assert_eq!(object["iterations"]["run"], ROUNDS, "{object}");
+    let plan = read_json(&folder.join("kept/plan.json"));
+    assert_eq!(plan["members"][0]["sensitivity"], 1.0, "2 √(0.3² + 0.4²)");
     let weights = weights(folder);
     assert_eq!(weights.len(), PARTIES, "each program was told the last mean");
     assert!(weights.iter().all(|all| *all == weights[0]));
     let accuracy = network::accuracy(&weights[0], &digits::read(&folder.join("test.csv")));
     let before = network::accuracy(&network::start(), &digits::read(&folder.join("test.csv")));
+    println!("FedAvg: {accuracy} on held-out digits");
     assert!(
         accuracy > 0.8 && before < 0.3,
         "{before} before, {accuracy} after"

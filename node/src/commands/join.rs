@@ -55,14 +55,15 @@ pub struct JoinArgs {
     ///
     /// Its only argument is the path of --input, if that is given; UNDERTONE_PARTY in its
     /// environment is this party's name. Frames go over its standard streams, both ways: a round's
-    /// number (4 bytes, little-endian), a length (8 bytes), so many bytes of .npy. It is sent round
-    /// k with the mean of round k - 1 (of length 0 before the first), and answers with the same
+    /// number (4 bytes, little-endian), a length (8 bytes), so many bytes of .npy, or of
+    /// .safetensors where the plan names tensors (rows are their first axis). It is sent round k with the mean of round k - 1 (of length 0 before the first), and answers with the same
     /// number and its contribution within 0.4 of run.iteration_ms; what is late, not finite or of
     /// another shape counts as zero. At the end comes the number 0 with the last mean.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last
-    /// mean, a .npy of f64)
+    /// mean, a .npy of f64, or a .safetensors of f32 where the plan names tensors, with the types
+    /// and whole numbers of a .safetensors in --input)
     #[arg(long, value_name = "MEAN")]
     output: PathBuf,
     /// Where to write the receipt; its signature goes to FILE.sig
@@ -316,7 +317,9 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     let brought = OwnInput::of(arguments, &plan, me)?;
     let layout = match &brought {
         OwnInput::File(vector, _) => input::layout_of_mean(&plan, &vector.layout),
-        OwnInput::Program(_) => input::layout_of_rounds(&plan),
+        OwnInput::Program(_) => {
+            input::layout_of_rounds(&plan, &arguments.output, arguments.input.as_deref())?
+        }
     };
     let files = [
         Some((&arguments.output, "--output")),

@@ -7,24 +7,32 @@ use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::handed_over::ClippedBy;
 use undertone_protocol::plan::run_file::settings::{Clip, Data, Unit};
+use undertone_protocol::plan::run_file::tensors::Ball;
 
 use crate::telling::table::number;
 
-/// Clips in place, as the plan says; where that changed anything, what the vector was scaled by (1
-/// in a box). Bounds are public, and not to be taken from the data.
-pub fn clip(bounds: &Clip, values: &mut [f64]) -> Option<f64> {
-    match bounds {
-        Clip::L2 { radius } => clip_to_ball(*radius, values),
-        Clip::Box { low, high } => {
-            let mut changed = false;
-            for (i, value) in values.iter_mut().enumerate() {
-                let clipped = value.max(low.at(i)).min(high.at(i));
-                changed |= clipped != *value;
-                *value = clipped;
-            }
-            changed.then_some(1.0)
+/// Clips in place, as the plan says; where that changed anything, what the vector, or the tensor that
+/// lost most, was scaled by (1 in a box). Bounds are public, and not to be taken from the data.
+/// `balls` are the range's own; none of a box.
+fn clip(bounds: &Clip, balls: &[Ball], values: &mut [f64]) -> Option<f64> {
+    if let Clip::Box { low, high } = bounds {
+        let mut changed = false;
+        for (i, value) in values.iter_mut().enumerate() {
+            let clipped = value.max(low.at(i)).min(high.at(i));
+            changed |= clipped != *value;
+            *value = clipped;
+        }
+        return changed.then_some(1.0);
+    }
+    let (mut rest, mut scaled) = (values, None);
+    for ball in balls {
+        let (own, others) = std::mem::take(&mut rest).split_at_mut(ball.coordinates);
+        rest = others;
+        if let Some(factor) = clip_to_ball(ball.radius, own) {
+            scaled = Some(scaled.map_or(factor, |least: f64| least.min(factor)));
         }
     }
+    scaled
 }
 
 fn clip_to_ball(radius: f64, values: &mut [f64]) -> Option<f64> {
@@ -71,7 +79,13 @@ impl Clipped {
             _ if changed == 0 => return None,
             (Unit::Party, Clip::L2 { .. }) => format!("your vector was scaled by {}", number(scaled)),
             (Unit::Party, Clip::Box { .. }) => "your vector was moved into its bounds".to_owned(),
-            (Unit::Record, Clip::L2 { .. }) => format!(
+            (Unit::Party, Clip::Tensors { .. }) => {
+                format!(
+                    "tensors of yours were scaled, the longest for its radius by {}",
+                    number(scaled)
+                )
+            }
+            (Unit::Record, Clip::L2 { .. } | Clip::Tensors { .. }) => format!(
                 "{} of {} rows clipped, the longest scaled by {}",
                 grouped(changed),
                 grouped(of),
@@ -106,9 +120,10 @@ pub fn clip_all(data: &Data, values: &mut [f64]) -> Clipped {
         of: 0,
         scaled: 1.0,
     };
+    let balls = data.balls().unwrap_or_default();
     for vector in values.chunks_mut(data.dimension()) {
         clipped.of += 1;
-        if let Some(factor) = clip(&data.clip, vector) {
+        if let Some(factor) = clip(&data.clip, &balls, vector) {
             clipped.changed += 1;
             clipped.scaled = clipped.scaled.min(factor);
         }
@@ -131,14 +146,15 @@ pub fn mean_of_rows(values: &[f64], dimension: usize) -> Vec<f64> {
 /// clipped vector times its public weight, or the sum of its clipped records. Each record is
 /// rounded, and checked, by itself, so that a change of one stays within Δ.
 pub fn onto_lattice(plan: &Plan, party: usize, clipped: &[f64]) -> LatticeVector {
+    let balls = plan.draft().data.balls().unwrap_or_default();
     match plan.draft().data.unit {
-        Unit::Party => one_onto_lattice(plan, party, plan.draft().weight(party), clipped),
+        Unit::Party => one_onto_lattice(plan, (party, &balls), plan.draft().weight(party), clipped),
         Unit::Record => {
             let dimension = plan.draft().dimension();
             let mut sum = plan.lattice().zeros(dimension);
             clipped
                 .chunks(dimension)
-                .for_each(|record| sum.add(&one_onto_lattice(plan, party, 1.0, record)));
+                .for_each(|record| sum.add(&one_onto_lattice(plan, (party, &balls), 1.0, record)));
             sum
         }
     }
@@ -162,9 +178,25 @@ pub fn handed_over_onto_lattice(plan: &Plan, party: usize, mut values: Vec<f64>)
     }
 }
 
-fn one_onto_lattice(plan: &Plan, party: usize, weight: f64, clipped: &[f64]) -> LatticeVector {
+fn one_onto_lattice(
+    plan: &Plan,
+    (party, balls): (usize, &[Ball]),
+    weight: f64,
+    clipped: &[f64],
+) -> LatticeVector {
     match &plan.draft().data.clip {
         Clip::L2 { radius } => ball_onto_lattice(plan.lattice(), radius * weight, weight, clipped),
+        Clip::Tensors { .. } => {
+            // Each tensor within its own ball on the lattice, by a factor of its own.
+            let (mut rest, mut scaled) = (clipped, Vec::with_capacity(clipped.len()));
+            for ball in balls {
+                let (own, others) = rest.split_at(ball.coordinates);
+                rest = others;
+                let (_, factor) = within_ball(plan.lattice(), ball.radius * weight, weight, own);
+                scaled.extend(own.iter().map(|value| value * factor));
+            }
+            plan.lattice().encode(scaled.into_iter())
+        }
         Clip::Box { .. } => plan
             .lattice()
             .encode(clipped.iter().enumerate().map(|(i, value)| {
@@ -201,6 +233,11 @@ pub(super) fn ball_onto_lattice(
     weight: f64,
     clipped: &[f64],
 ) -> LatticeVector {
+    within_ball(lattice, radius, weight, clipped).0
+}
+
+/// The vector, times the weight, within its ball on the lattice, and what it was multiplied by.
+fn within_ball(lattice: &Lattice, radius: f64, weight: f64, clipped: &[f64]) -> (LatticeVector, f64) {
     let (cell, grid) = (lattice.value_step(), lattice.value_grid());
     let ball = cells_within(radius / cell, clipped.len());
     let mut factor = weight;
@@ -208,7 +245,7 @@ pub(super) fn ball_onto_lattice(
         let vector = lattice.encode(clipped.iter().map(|v| v * factor));
         let norm: f64 = vector.steps().map(|s| ((s / grid) as f64).powi(2)).sum();
         if norm <= ball.bound {
-            return vector;
+            return (vector, factor);
         }
         factor *= ball.shrink;
     }
@@ -228,12 +265,16 @@ mod tests {
     #[test]
     fn clipping_keeps_what_is_inside_and_reports_what_it_changed() {
         let ball = Clip::L2 { radius: 5.0 };
+        let whole = [Ball {
+            coordinates: 2,
+            radius: 5.0,
+        }];
         let mut inside = [3.0, 4.0];
-        assert_eq!(clip(&ball, &mut inside), None);
+        assert_eq!(clip(&ball, &whole, &mut inside), None);
         assert_eq!(inside, [3.0, 4.0]);
         for outside in [[6.0, 8.0], [1e300, 1e300], [1.7e308, -1.7e308]] {
             let mut values = outside;
-            assert!(clip(&ball, &mut values).is_some());
+            assert!(clip(&ball, &whole, &mut values).is_some());
             assert!((values[0].hypot(values[1]) - 5.0).abs() < 1e-12);
         }
         let cube = Clip::Box {
@@ -241,7 +282,7 @@ mod tests {
             high: Bound::Each(vec![1.0, 1.0, 3.0]),
         };
         let mut values = [0.5, -3.0, 2.0];
-        assert_eq!(clip(&cube, &mut values), Some(1.0));
+        assert_eq!(clip(&cube, &[], &mut values), Some(1.0));
         assert_eq!(values, [0.5, -1.0, 2.0]);
     }
 
@@ -321,6 +362,45 @@ mod tests {
         );
     }
 
+    /// Each tensor stays in its own ball on the lattice, whatever the others are, and no two rows are
+    /// further apart than the sensitivity.
+    #[test]
+    fn tensors_are_clipped_each_to_its_own_radius() {
+        let text = "name = \"tensors\"\n[data]\nunit = \"record\"\ntensors = { b = [2], w = [3, 1] }\n\
+                    clip = { kind = \"tensors\", radius = { b = 0.25, w = 2.0 } }\n";
+        let run = RunFile::parse(text, 4).unwrap();
+        let plan = make::make(run, &Peers::simulated(4, Some(1)).unwrap(), 0).unwrap();
+        let (cell, sensitivity) = (plan.lattice().value_step(), plan.draft().sensitivity(0));
+        assert!((sensitivity - 2.0 * (0.25f64.powi(2) + 4.0).sqrt()).abs() < 1e-12);
+        let rows = [
+            [3.0, 4.0, 1e9, -1e9, 3.0],
+            [-3.0, -4.0, -1e9, 1e9, -3.0],
+            [0.15, 0.2, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 1.2, 0.1, 1.6],
+        ];
+        let onto = rows.map(|row| {
+            let mut values = row.to_vec();
+            clip_all(&plan.draft().data, &mut values);
+            in_units(&plan, &onto_lattice(&plan, 0, &values))
+        });
+        let norm = |part: &[f64]| part.iter().map(|x| x * x).sum::<f64>().sqrt();
+        for vector in &onto {
+            assert!(
+                norm(&vector[..2]) <= 0.25 && norm(&vector[2..]) <= 2.0,
+                "{vector:?}"
+            );
+        }
+        for (found, exact) in onto[0].iter().zip([0.15, 0.2, 2f64.sqrt(), -(2f64.sqrt()), 0.0]) {
+            assert!((found - exact).abs() < 2.0 * cell, "{:?}", onto[0]);
+        }
+        let apart: Vec<f64> = onto[0].iter().zip(&onto[1]).map(|(a, b)| a - b).collect();
+        let apart = norm(&apart);
+        assert!(
+            apart <= sensitivity && apart > sensitivity - 10.0 * cell,
+            "{apart}"
+        );
+    }
+
     /// Two sums of three rows, one of which is replaced, also at the border of the ball of all.
     #[test]
     fn sums_of_a_program_are_no_further_apart_than_the_sensitivity() {
@@ -371,7 +451,7 @@ mod tests {
         for scale in [1.0, 3.0, 1e9, 1e-3] {
             for direction in [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.3, -0.9, 0.1]] {
                 let mut values = direction.map(|v| v * scale);
-                clip(&Clip::L2 { radius: 1.0 }, &mut values);
+                clip_to_ball(1.0, &mut values);
                 let vector = ball_onto_lattice(&lattice, 1.0, 1.0, &values);
                 let norm: i128 = vector.steps().map(|s| s * s).sum();
                 let bound = 1.0 / lattice.step();

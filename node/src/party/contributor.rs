@@ -72,12 +72,8 @@ impl<S: PartSource> HandedOver<S> {
     fn usable(&mut self, round: u32, mean: &[f64]) -> Result<LatticeVector, String> {
         let until = Instant::now() + self.patience();
         let handed = self.source.ask(round, mean, until)?;
-        input::check_handed_over(&self.plan, self.me, &handed.layout)?;
-        Ok(clipping::handed_over_onto_lattice(
-            &self.plan,
-            self.me,
-            handed.values,
-        ))
+        let values = input::values_handed_over(&self.plan, self.me, handed)?;
+        Ok(clipping::handed_over_onto_lattice(&self.plan, self.me, values))
     }
 }
 

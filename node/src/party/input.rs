@@ -1,5 +1,6 @@
 //! What a party brings, held against the plan.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
@@ -9,7 +10,9 @@ use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::telling::failure::Failure;
-use crate::vector_file::layout::{Dtype, Format, Layout};
+use crate::vector_file::formats;
+use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
+use crate::vector_file::vector::VectorFile;
 
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
@@ -17,6 +20,10 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
     match plan.draft().model.is_some() || brings_rows(plan) {
         false => check_vector(plan, layout, path)?,
         true => check_records(plan, me, layout, path)?,
+    }
+    if let Some(odd) = odd_tensor(plan, None, layout) {
+        let hint = "bring a model whose tensors are the plan's (data.tensors), in name and extents";
+        return Err(unusable(path, &odd, hint));
     }
     let named = match &plan.draft().model {
         Some(model) => &model.names,
@@ -34,6 +41,15 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
 /// # Errors
 /// What is different, for the program's owner.
 pub fn check_handed_over(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
+    if let Format::Safetensors { .. } = &layout.format {
+        if plan.draft().data.tensors.is_none() {
+            return Err(
+                "a .safetensors was handed over, and the plan names no tensors (data.tensors)".into(),
+            );
+        }
+        let odd = odd_tensor(plan, rows_handed_over(plan, me), layout);
+        return odd.map_or(Ok(()), |odd| Err(format!("what was handed over has {odd}")));
+    }
     let expected = shape_handed_over(plan, me);
     if layout.shape == expected {
         return Ok(());
@@ -42,6 +58,73 @@ pub fn check_handed_over(plan: &Plan, me: Party, layout: &Layout) -> Result<(), 
         "what was handed over has shape {:?}, the plan wants {expected:?}",
         layout.shape
     ))
+}
+
+/// What was handed over, row by row.
+///
+/// # Errors
+/// Those of [`check_handed_over`].
+pub fn values_handed_over(plan: &Plan, me: Party, handed: VectorFile) -> Result<Vec<f64>, String> {
+    check_handed_over(plan, me, &handed.layout)?;
+    let is_model = matches!(handed.layout.format, Format::Safetensors { .. });
+    let (Some(_), Some(tensors)) = (
+        rows_handed_over(plan, me).filter(|_| is_model),
+        &plan.draft().data.tensors,
+    ) else {
+        return Ok(handed.values);
+    };
+    // Each tensor has its rows one after the other.
+    let dimension = plan.draft().dimension();
+    let rows = handed.values.len() / dimension;
+    let mut values = vec![0.0; handed.values.len()];
+    let (mut rest, mut at) = (&handed.values[..], 0);
+    for shape in tensors.values() {
+        let length: usize = shape.iter().product();
+        let (own, others) = rest.split_at(rows * length);
+        for (row, cells) in own.chunks(length).enumerate() {
+            values[row * dimension + at..][..length].copy_from_slice(cells);
+        }
+        (rest, at) = (others, at + length);
+    }
+    Ok(values)
+}
+
+/// How many rows a party hands over in a round, where it hands over rows.
+fn rows_handed_over(plan: &Plan, me: Party) -> Option<usize> {
+    let rows = plan.draft().members[me].records.unwrap_or(0);
+    brings_rows(plan).then(|| usize::try_from(rows).unwrap_or(usize::MAX))
+}
+
+/// Where a model's tensors are not the plan's, which may have an axis of rows before their own: the
+/// first that differs. Other files, and plans without tensors, say nothing.
+fn odd_tensor(plan: &Plan, rows: Option<usize>, layout: &Layout) -> Option<String> {
+    let (Some(planned), Format::Safetensors { tensors, .. }) = (&plan.draft().data.tensors, &layout.format)
+    else {
+        return None;
+    };
+    let of_plan = |(name, shape): (&String, &Vec<usize>)| {
+        (
+            name.clone(),
+            rows.into_iter()
+                .chain(shape.iter().copied())
+                .collect::<Vec<usize>>(),
+        )
+    };
+    let planned: Vec<(String, Vec<usize>)> = planned.iter().map(of_plan).collect();
+    let found = tensors
+        .iter()
+        .map(|tensor| (tensor.name.clone(), tensor.shape.clone()));
+    let found: Vec<(String, Vec<usize>)> = found.collect();
+    let say = |(name, shape): &(String, Vec<usize>)| format!("tensor {name:?} of shape {shape:?}");
+    match found
+        .iter()
+        .zip(&planned)
+        .find(|(found, planned)| found != planned)
+    {
+        Some((found, planned)) => Some(format!("{}, where the plan has {}", say(found), say(planned))),
+        None if found.len() == planned.len() => None,
+        None => Some(format!("{} tensors, the plan has {}", found.len(), planned.len())),
+    }
 }
 
 /// Whether each row of what a party brings is clipped here: not where a program clips them.
@@ -55,9 +138,8 @@ fn brings_rows(plan: &Plan) -> bool {
 pub fn shape_handed_over(plan: &Plan, me: Party) -> Vec<usize> {
     let draft = plan.draft();
     let mut shape = draft.data.shape.clone();
-    if brings_rows(plan) {
-        let rows = draft.members[me].records.unwrap_or(0);
-        shape.insert(0, usize::try_from(rows).unwrap_or(usize::MAX));
+    if let Some(rows) = rows_handed_over(plan, me) {
+        shape.insert(0, rows);
     }
     shape
 }
@@ -156,9 +238,51 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
     }
 }
 
-/// What the last mean of many looks like, whatever a program read.
-pub fn layout_of_rounds(plan: &Plan) -> Layout {
-    Layout::npy(plan.draft().data.shape.clone(), Dtype::F64)
+/// What the last mean of many looks like in a file of this name: numbers, or a model of the plan's
+/// tensors. Where what a program reads is such a model, `own`, it is written as that is, with its
+/// tensors of whole numbers.
+///
+/// # Errors
+/// The program's own model is none of the plan's (exit 7).
+pub fn layout_of_rounds(plan: &Plan, output: &Path, own: Option<&Path>) -> Result<Layout, Failure> {
+    let is_model = |path: &Path| {
+        path.extension()
+            .is_some_and(|extension| extension == "safetensors")
+    };
+    let Some(model) = layout_of_tensors(plan, Dtype::F32).filter(|_| is_model(output)) else {
+        return Ok(Layout::npy(plan.draft().data.shape.clone(), Dtype::F64));
+    };
+    let Some(own) = own.filter(|own| is_model(own)) else {
+        return Ok(model);
+    };
+    let layout = formats::read(own)?.layout;
+    match odd_tensor(plan, None, &layout) {
+        None => Ok(layout),
+        Some(odd) => Err(unusable(
+            own,
+            &odd,
+            "write the last mean as .npy: --output mean.npy",
+        )),
+    }
+}
+
+/// A model of the plan's tensors, all of this type; none where it names none.
+pub fn layout_of_tensors(plan: &Plan, dtype: Dtype) -> Option<Layout> {
+    let draft = plan.draft();
+    let tensor = |(name, shape): (&String, &Vec<usize>)| Tensor {
+        name: name.clone(),
+        shape: shape.clone(),
+        dtype,
+    };
+    let tensors = draft.data.tensors.as_ref()?.iter().map(tensor).collect();
+    Some(Layout {
+        shape: draft.data.shape.clone(),
+        format: Format::Safetensors {
+            tensors,
+            metadata: BTreeMap::new(),
+            carried: vec![],
+        },
+    })
 }
 
 /// What a model's numbers look like in a file of numbers alone.
@@ -168,4 +292,63 @@ pub fn layout_of_model(model: &ModelSettings) -> Layout {
         None => vec![model.parameters()],
     };
     Layout::npy(shape, Dtype::F64)
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn handed(tensors: &[(&str, &[usize])]) -> VectorFile {
+        let tensor = |&(name, shape): &(&str, &[usize])| Tensor {
+            name: name.into(),
+            shape: shape.to_vec(),
+            dtype: Dtype::F32,
+        };
+        let count: usize = tensors
+            .iter()
+            .map(|(_, shape)| shape.iter().product::<usize>())
+            .sum();
+        VectorFile {
+            layout: Layout {
+                shape: vec![count],
+                format: Format::Safetensors {
+                    tensors: tensors.iter().map(tensor).collect(),
+                    metadata: BTreeMap::new(),
+                    carried: vec![],
+                },
+            },
+            values: (0..count).map(|at| at as f64).collect(),
+        }
+    }
+
+    #[test]
+    fn rows_of_tensors_become_rows() {
+        let plan = |data: &str| {
+            let text = format!(
+                "task = \"rounds\"\nname = \"rows\"\n[data]\nreleases = 2\nunit = \"record\"\n\
+                 clip = {{ kind = \"l2\", radius = 1.0 }}\n{data}\n"
+            );
+            let run = RunFile::parse(&text, 4).expect("a run file");
+            make::make(run, &Peers::simulated(4, Some(3)).expect("peers"), 0).expect("a plan")
+        };
+        let named = plan("tensors = { a = [], b = [2] }");
+        let rows = values_handed_over(&named, 0, handed(&[("a", &[3]), ("b", &[3, 2])]));
+        assert_eq!(rows, Ok(vec![0.0, 3.0, 4.0, 1.0, 5.0, 6.0, 2.0, 7.0, 8.0]));
+        let odd = |tensors: &[(&str, &[usize])], words: &str| {
+            let refused = values_handed_over(&named, 0, handed(tensors)).expect_err("odd");
+            assert!(refused.contains(words), "{refused}");
+        };
+        odd(&[("a", &[2]), ("b", &[2, 2])], "tensor \"a\" of shape [2], where");
+        odd(
+            &[("a", &[3]), ("c", &[3, 2])],
+            "\"c\" of shape [3, 2], where the plan has tensor \"b\"",
+        );
+        odd(&[("a", &[3])], "1 tensors, the plan has 2");
+        let unnamed = values_handed_over(&plan("shape = [3]"), 0, handed(&[("a", &[3, 3])]));
+        assert!(unnamed.is_err_and(|refused| refused.contains("names no tensors")));
+    }
 }

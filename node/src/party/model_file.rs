@@ -49,6 +49,11 @@ pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
             "a model is written as .npy, .json or .safetensors",
             "write --output model.json, or another of these",
         ),
+        TaskKind::Rounds if plan.draft().data.tensors.is_some() => (
+            &["npy", "safetensors"],
+            "the last mean is written as .npy or .safetensors",
+            "write --output mean.safetensors, or mean.npy",
+        ),
         TaskKind::Rounds => (
             &["npy"],
             "the last mean is written as .npy",
@@ -147,7 +152,11 @@ impl ModelFile {
         ]);
         let layout = Layout {
             shape: vec![values.len()],
-            format: Format::Safetensors { tensors, metadata },
+            format: Format::Safetensors {
+                tensors,
+                metadata,
+                carried: vec![],
+            },
         };
         formats::write(path, &layout, &values)
     }

@@ -2,7 +2,8 @@
 //! its crash are not the node's.
 //!
 //! Frames go both ways over its standard streams: a round's number (4 bytes, little-endian), a
-//! length (8 bytes), and so many bytes of `.npy`. The node sends round k with the mean of round
+//! length (8 bytes), and so many bytes of `.npy`, or of `.safetensors` where the plan names tensors:
+//! the node writes what the program wrote last. The node sends round k with the mean of round
 //! k − 1, empty before the first; the program answers with the same number and what it hands over.
 //! After the last round comes the number 0 with the last mean, and its standard input ends. What it
 //! writes to its standard error is shown as it is.
@@ -18,13 +19,16 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::PartSource;
+use crate::party::input;
 use crate::telling::failure::Failure;
 use crate::vector_file::formats;
-use crate::vector_file::layout::{Dtype, Layout};
+use crate::vector_file::layout::{Dtype, Format, Layout};
 use crate::vector_file::vector::VectorFile;
 
-/// Bytes of a `.npy` that are no numbers, at most; our choice, far above what numpy writes.
+/// Bytes of an answer that are no numbers, at most, and as many for each tensor; our choice, far
+/// above what numpy and safetensors write.
 const MOST_HEADER: u64 = 1 << 16;
+const OF_A_TENSOR: u64 = 1 << 10;
 
 /// How long a program that answered in the last round may go on once it was told the last mean. Our
 /// choice.
@@ -35,7 +39,7 @@ const REAPING: Duration = Duration::from_millis(200);
 
 struct ProgramFrame {
     round: u32,
-    npy: Vec<u8>,
+    body: Vec<u8>,
 }
 
 /// Why nothing more is read of a program.
@@ -50,7 +54,11 @@ pub struct Program {
     child: Child,
     means: Option<SyncSender<ProgramFrame>>,
     answers: Receiver<Result<ProgramFrame, Silent>>,
-    shape: Vec<usize>,
+    /// What a mean looks like in a `.npy`, and as tensors if the plan has them.
+    numbers: Layout,
+    tensors: Option<Layout>,
+    /// Whether its latest answer was a `.safetensors`: it is told means as one, too.
+    speaks_tensors: bool,
     /// Whether it answered in the latest round.
     answered: bool,
     /// Why it is of no use any more.
@@ -79,10 +87,12 @@ impl Program {
             return Err(Failure::usage("a program without standard streams").field("--program"));
         };
         let rows = draft.members[me].records.unwrap_or(1);
+        let tensors = draft.data.tensors.as_ref().map_or(0, |tensors| tensors.len());
         let longest = rows
             .saturating_mul(draft.dimension() as u64)
             .saturating_mul(8)
-            .saturating_add(MOST_HEADER);
+            .saturating_add(MOST_HEADER)
+            .saturating_add(OF_A_TENSOR.saturating_mul(tensors as u64));
         let (means, to_write) = sync_channel(1);
         let (to_ask, answers) = sync_channel(1);
         thread::spawn(move || write_frames(stdin, to_write));
@@ -91,20 +101,23 @@ impl Program {
             child,
             means: Some(means),
             answers,
-            shape: draft.data.shape.clone(),
+            numbers: Layout::npy(draft.data.shape.clone(), Dtype::F64),
+            tensors: input::layout_of_tensors(plan, Dtype::F64),
+            speaks_tensors: false,
             answered: false,
             over: None,
         })
     }
 
     fn tell(&self, round: u32, mean: &[f64]) -> Result<(), String> {
-        let mut npy = Vec::new();
+        let mut body = Vec::new();
         if !mean.is_empty() {
-            let layout = Layout::npy(self.shape.clone(), Dtype::F64);
-            formats::write_to(&mut npy, &layout, mean).map_err(|e| format!("a mean is not written: {e}"))?;
+            let layout = if self.speaks_tensors { &self.tensors } else { &None };
+            let layout = layout.as_ref().unwrap_or(&self.numbers);
+            formats::write_to(&mut body, layout, mean).map_err(|e| format!("a mean is not written: {e}"))?;
         }
         let means = self.means.as_ref().ok_or("the rounds are over")?;
-        means.try_send(ProgramFrame { round, npy }).map_err(|e| match e {
+        means.try_send(ProgramFrame { round, body }).map_err(|e| match e {
             TrySendError::Full(_) => "the program does not read what it is sent".to_owned(),
             TrySendError::Disconnected(_) => "the program takes nothing any more".to_owned(),
         })
@@ -129,7 +142,10 @@ impl Program {
                 Err(RecvTimeoutError::Disconnected) => return Err("the program has ended".to_owned()),
             };
             if frame.round == round {
-                return formats::of_npy(frame.npy).map_err(|e| format!("the program's answer: {e}"));
+                let answer = formats::of_bytes(frame.body);
+                let answer = answer.map_err(|e| format!("the program's answer: {e}"))?;
+                self.speaks_tensors = matches!(answer.layout.format, Format::Safetensors { .. });
+                return Ok(answer);
             }
             // A late one of an earlier round, or nonsense: the right one may follow.
             another = Some(frame.round);
@@ -199,11 +215,11 @@ impl Drop for Program {
 }
 
 fn write_frames(mut stdin: ChildStdin, frames: Receiver<ProgramFrame>) {
-    for ProgramFrame { round, npy } in frames {
+    for ProgramFrame { round, body } in frames {
         let mut head = [0; 12];
         head[..4].copy_from_slice(&round.to_le_bytes());
-        head[4..].copy_from_slice(&(npy.len() as u64).to_le_bytes());
-        let written = stdin.write_all(&head).and_then(|()| stdin.write_all(&npy));
+        head[4..].copy_from_slice(&(body.len() as u64).to_le_bytes());
+        let written = stdin.write_all(&head).and_then(|()| stdin.write_all(&body));
         if written.and_then(|()| stdin.flush()).is_err() {
             return;
         }
@@ -233,13 +249,13 @@ fn read_frame(stdout: &mut impl Read, longest: u64) -> Result<ProgramFrame, Sile
         return Err(Silent::TooLong(length));
     }
     // Grows with what is really there.
-    let mut npy = Vec::new();
-    stdout.take(length).read_to_end(&mut npy).map_err(cut)?;
-    if (npy.len() as u64) < length {
+    let mut body = Vec::new();
+    stdout.take(length).read_to_end(&mut body).map_err(cut)?;
+    if (body.len() as u64) < length {
         return Err(Silent::Ended);
     }
     Ok(ProgramFrame {
         round: u32::from_le_bytes(round),
-        npy,
+        body,
     })
 }

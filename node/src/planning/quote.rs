@@ -60,6 +60,11 @@ pub fn protected(plan: &Plan) -> String {
     };
     let range = match &draft.data.clip {
         Clip::L2 { radius } => format!("L2 norm at most {}", number(*radius)),
+        Clip::Tensors { radius } => format!(
+            "each of {} tensors of L2 norm at most its radius, {} together",
+            radius.len(),
+            number(draft.data.radius().unwrap_or(0.0))
+        ),
         Clip::Box {
             low: Bound::All(low),
             high: Bound::All(high),

@@ -62,9 +62,9 @@ impl<'a> Worth<'a> {
     /// The noise over what a mean can be at most: its norm over the ball's radius, or a column's
     /// standard error over half of its range, the largest of all columns.
     pub fn ratio(&self) -> f64 {
-        match &self.plan.draft().data.clip {
-            Clip::L2 { radius } => self.norm() / (radius * self.reach()),
-            Clip::Box { .. } => self.columns().map(|column| column.ratio()).fold(0.0, f64::max),
+        match self.plan.draft().data.radius() {
+            Some(radius) => self.norm() / (radius * self.reach()),
+            None => self.columns().map(|column| column.ratio()).fold(0.0, f64::max),
         }
     }
 
@@ -94,7 +94,10 @@ impl<'a> Worth<'a> {
         let data = &self.plan.draft().data;
         let (low, high) = match &data.clip {
             Clip::Box { low, high } => (low.clone(), high.clone()),
-            Clip::L2 { radius } => (Bound::All(-radius), Bound::All(*radius)),
+            Clip::L2 { .. } | Clip::Tensors { .. } => {
+                let radius = data.radius().unwrap_or(0.0);
+                (Bound::All(-radius), Bound::All(radius))
+            }
         };
         let alike = data.columns.is_none() && matches!((&low, &high), (Bound::All(_), Bound::All(_)));
         let count = if alike { 1 } else { data.dimension() };
@@ -134,15 +137,15 @@ impl<'a> Worth<'a> {
     }
 
     fn sentence_of_mean(&self, ratio: f64, verdict: String) -> String {
-        match &self.plan.draft().data.clip {
-            Clip::L2 { radius } => format!(
+        match self.plan.draft().data.radius() {
+            Some(radius) => format!(
                 "A {} here has norm at most {}, the noise has norm {}: {}",
                 self.name(),
-                number(*radius * self.reach()),
+                number(radius * self.reach()),
                 number(self.norm()),
                 verdict
             ),
-            Clip::Box { .. } => {
+            None => {
                 let of = |column: ColumnNoise| {
                     let [low, high, error] = [column.low, column.high, column.error].map(number);
                     format!("{} from {low} to {high}: ± {error}", column.name)
@@ -171,7 +174,7 @@ impl<'a> Worth<'a> {
     /// A table of the columns, where they have ranges or names of their own; else nothing.
     pub fn table(&self) -> String {
         let of_its_own = self.plan.draft().data.columns.is_some() || self.plan.scales().differ();
-        if !of_its_own || matches!(self.plan.draft().data.clip, Clip::L2 { .. }) {
+        if !of_its_own || self.plan.draft().data.radius().is_some() {
             return String::new();
         }
         let of = format!("a {} is from", self.name());
@@ -195,7 +198,7 @@ impl<'a> Worth<'a> {
             "ratio": self.ratio(),
             "is_noise": self.is_noise(),
         });
-        if let Clip::L2 { radius } = &self.plan.draft().data.clip {
+        if let Some(radius) = self.plan.draft().data.radius() {
             object[format!("{}_at_most", self.name())] = json!(radius * self.reach());
             object["noise"] = json!(self.norm());
         }

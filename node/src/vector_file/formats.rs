@@ -65,13 +65,19 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
     reader(file, metadata.len()).map_err(refused)
 }
 
-/// Reads the bytes of a `.npy`, as [`read`] does a file.
+/// Reads the bytes of a `.npy` or of a `.safetensors`, which begins with its header's length and a
+/// bracket, as [`read`] does a file.
 ///
 /// # Errors
 /// Why they are none that can be used; no value is told.
-pub fn of_npy(bytes: Vec<u8>) -> Result<VectorFile, String> {
+pub fn of_bytes(bytes: Vec<u8>) -> Result<VectorFile, String> {
     let length = bytes.len() as u64;
-    npy::read(std::io::Cursor::new(bytes), length).map_err(|problem| problem.what)
+    let of_numpy = bytes.starts_with(b"\x93NUMPY");
+    let read = match bytes.get(8) {
+        Some(b'{') if !of_numpy => safetensors::of_bytes(&bytes),
+        _ => npy::read(std::io::Cursor::new(bytes), length),
+    };
+    read.map_err(|problem| problem.what)
 }
 
 fn extension_of(path: &Path) -> Option<String> {
@@ -130,7 +136,11 @@ pub(crate) fn write_to(out: impl Write, layout: &Layout, values: &[f64]) -> std:
         Format::Npy(dtype) => npy::write(out, &layout.shape, *dtype, values),
         Format::Csv { header } => csv::write(out, header.as_deref(), &layout.shape, values),
         Format::Json => json::write(out, &layout.shape, values),
-        Format::Safetensors { tensors, metadata } => safetensors::write(out, tensors, metadata, values),
+        Format::Safetensors {
+            tensors,
+            metadata,
+            carried,
+        } => safetensors::write(out, (tensors, carried), metadata, values),
     }
 }
 

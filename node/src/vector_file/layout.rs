@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::vector_file::carried::CarriedTensor;
+
 /// The element type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtype {
@@ -63,6 +65,8 @@ pub enum Format {
         tensors: Vec<Tensor>,
         /// The file's free text by key, such as format = "pt".
         metadata: BTreeMap<String, String>,
+        /// Its tensors of whole numbers, which are written again as they were read.
+        carried: Vec<CarriedTensor>,
     },
 }
 
@@ -146,9 +150,13 @@ impl Layout {
         let values = match &self.format {
             Format::Npy(dtype) => self.dimension().saturating_mul(size(*dtype)),
             Format::Csv { .. } | Format::Json => self.dimension().saturating_mul(CHARACTERS),
-            Format::Safetensors { tensors, .. } => tensors.iter().fold(0usize, |sum, tensor| {
-                sum.saturating_add(tensor.len().saturating_mul(size(tensor.dtype)) + 256)
-            }),
+            Format::Safetensors { tensors, carried, .. } => {
+                let averaged = tensors
+                    .iter()
+                    .map(|tensor| tensor.len().saturating_mul(size(tensor.dtype)));
+                let all = averaged.chain(carried.iter().map(|tensor| tensor.bytes.len()));
+                all.fold(0usize, |sum, bytes| sum.saturating_add(bytes.saturating_add(256)))
+            }
         };
         values.saturating_add(4096) as u64
     }

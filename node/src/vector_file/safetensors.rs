@@ -8,6 +8,7 @@ use half::{bf16, f16};
 use safetensors::tensor::{Dtype as FileDtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 
+use crate::vector_file::carried::{CarriedTensor, is_whole};
 use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
 use crate::vector_file::unusable::UnusableFile;
 use crate::vector_file::vector::{VectorFile, to_f32};
@@ -17,20 +18,34 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFi
     let mut bytes = vec![];
     file.read_to_end(&mut bytes)
         .map_err(|e| UnusableFile::new(format!("cannot be read: {e}"), "copy it again"))?;
+    of_bytes(&bytes)
+}
+
+/// Reads the bytes of a file.
+pub(super) fn of_bytes(bytes: &[u8]) -> Result<VectorFile, UnusableFile> {
     let unusable = |e| UnusableFile::new(format!("not a .safetensors file: {e}"), "write or copy it again");
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(unusable)?;
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(unusable)?;
     let metadata: BTreeMap<String, String> = header
         .metadata()
         .clone()
         .unwrap_or_default()
         .into_iter()
         .collect();
-    let file = SafeTensors::deserialize(&bytes).map_err(unusable)?;
+    let file = SafeTensors::deserialize(bytes).map_err(unusable)?;
     let mut views = file.tensors();
     // Files of different writers order their data differently; names are the same everywhere.
     views.sort_by(|a, b| a.0.cmp(&b.0));
-    let (mut tensors, mut values) = (vec![], vec![]);
+    let (mut tensors, mut carried, mut values) = (vec![], vec![], vec![]);
     for (name, view) in views {
+        if is_whole(view.dtype()) {
+            carried.push(CarriedTensor {
+                name,
+                dtype: view.dtype(),
+                shape: view.shape().to_vec(),
+                bytes: view.data().into(),
+            });
+            continue;
+        }
         let dtype = dtype_of(view.dtype()).ok_or_else(|| {
             let what = format!(
                 "tensor {name:?} has dtype {:?}, which cannot be averaged",
@@ -56,18 +71,35 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFi
         });
     }
     if values.is_empty() {
-        return Err(UnusableFile::new(
-            "it has no tensor with coordinates",
-            "at least one coordinate is needed",
-        ));
+        return Err(without_coordinates(carried.first()));
     }
     Ok(VectorFile {
         layout: Layout {
             shape: vec![values.len()],
-            format: Format::Safetensors { tensors, metadata },
+            format: Format::Safetensors {
+                tensors,
+                metadata,
+                carried,
+            },
         },
         values,
     })
+}
+
+fn without_coordinates(whole: Option<&CarriedTensor>) -> UnusableFile {
+    match whole {
+        Some(whole) => UnusableFile::new(
+            format!(
+                "it has no tensor with coordinates but of whole numbers, such as {:?}, which are not averaged",
+                whole.name
+            ),
+            "convert what is to be averaged to F32, F16, BF16 or F64: tensor.float()",
+        ),
+        None => UnusableFile::new(
+            "it has no tensor with coordinates",
+            "at least one coordinate is needed",
+        ),
+    }
 }
 
 fn dtype_of(dtype: FileDtype) -> Option<Dtype> {
@@ -103,10 +135,11 @@ fn extend(values: &mut Vec<f64>, dtype: Dtype, data: &[u8]) {
     }
 }
 
-/// The mean in each tensor's own dtype, rounded to the nearest that is finite.
+/// The mean in each tensor's own dtype, rounded to the nearest that is finite, and what is carried
+/// as it is.
 pub(super) fn write(
     mut out: impl Write,
-    tensors: &[Tensor],
+    (tensors, carried): (&[Tensor], &[CarriedTensor]),
     metadata: &BTreeMap<String, String>,
     values: &[f64],
 ) -> std::io::Result<()> {
@@ -120,7 +153,14 @@ pub(super) fn write(
     let views: Vec<_> = tensors
         .iter()
         .zip(&data)
-        .map(|(tensor, data)| view(tensor, data))
+        .map(|(tensor, data)| {
+            let dtype = dtype_in_file(tensor.dtype);
+            view(&tensor.name, (dtype, &tensor.shape), data)
+        })
+        .chain(carried.iter().map(|tensor| {
+            let shaped = (tensor.dtype, &tensor.shape[..]);
+            view(&tensor.name, shaped, &tensor.bytes)
+        }))
         .collect::<std::io::Result<_>>()?;
     let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
     let bytes =
@@ -128,10 +168,13 @@ pub(super) fn write(
     out.write_all(&bytes)
 }
 
-fn view<'a>(tensor: &Tensor, data: &'a [u8]) -> std::io::Result<(String, TensorView<'a>)> {
-    let view = TensorView::new(dtype_in_file(tensor.dtype), tensor.shape.clone(), data)
-        .map_err(std::io::Error::other)?;
-    Ok((tensor.name.clone(), view))
+fn view<'a>(
+    name: &str,
+    (dtype, shape): (FileDtype, &[usize]),
+    data: &'a [u8],
+) -> std::io::Result<(String, TensorView<'a>)> {
+    let view = TensorView::new(dtype, shape.to_vec(), data).map_err(std::io::Error::other)?;
+    Ok((name.to_owned(), view))
 }
 
 fn encode(dtype: Dtype, values: &[f64]) -> Vec<u8> {

@@ -11,4 +11,5 @@ pub mod parsed;
 pub mod problem;
 pub mod raw;
 pub mod settings;
+pub mod tensors;
 pub mod training;

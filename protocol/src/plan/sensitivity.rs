@@ -160,6 +160,7 @@ impl Data {
     /// - L2 ball of radius C: 2C (replace-one) or C (zero-out); box: ‖high − low‖₂ or
     ///   ‖max(|low|, |high|)‖₂. Times the weight where a party is the unit; where a record is, one
     ///   row of weight 1 changes, whatever the party's count.
+    /// - A ball for each tensor: the root of the sum of squares of what each would be.
     /// - Rows that a program clips: as an L2 ball's, and what rounding their sum adds.
     /// - Second moments of rows of length R, in the ball of radius R²: √2·R² and a little for their
     ///   rounding, on lattices that are no coarser than [`Data::coarsest_cell`].
@@ -178,6 +179,14 @@ impl Data {
                     Adjacency::ZeroOut => *radius,
                 };
                 add_up(moved, self.rounding_of_sums())
+            }
+            Clip::Tensors { radius } => {
+                let radii = radius.values().copied().collect();
+                let norm = norm_up(Extents::Each(radii), radius.len());
+                match self.adjacency {
+                    Adjacency::ReplaceOne => 2.0 * norm,
+                    Adjacency::ZeroOut => norm,
+                }
             }
             Clip::Box { low, high } => {
                 let (dimension, scales) = (self.dimension(), self.scales());
@@ -230,6 +239,7 @@ impl Data {
     pub fn largest_coordinate(&self) -> f64 {
         match &self.clip {
             Clip::L2 { radius } => *radius,
+            Clip::Tensors { radius } => radius.values().copied().fold(0.0, f64::max),
             Clip::Box {
                 low: Bound::All(low),
                 high: Bound::All(high),

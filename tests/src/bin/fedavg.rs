@@ -3,7 +3,8 @@
 //!
 //! Each row is a client of its own: some local steps on it alone, whose change is handed over. With
 //! `WHOLE` in the environment the party is one client, and hands over the mean of its rows'
-//! changes. Everybody goes on by the mean of all changes. At the end the weights are written beside
+//! changes; with `TENSORS` rows are handed over as the two tensors of a `.safetensors`, one for each
+//! layer. Everybody goes on by the mean of all changes. At the end the weights are written beside
 //! the table. The variable `FAULTS`, such as "party-1:nan:3 party-2:die:4", makes it do wrong.
 
 use std::io::{self, Read, Write};
@@ -46,6 +47,10 @@ fn main() -> io::Result<()> {
             changes = mean_of(&changes);
             shape = format!("({},)", network::WEIGHTS);
         }
+        if std::env::var_os("TENSORS").is_some() {
+            send(&mut output, round, &safetensors(&changes))?;
+            continue;
+        }
         let fault = fault(&party, round);
         answer(&mut output, (round, shape, changes), fault.as_deref())?;
     }
@@ -69,13 +74,17 @@ fn next_mean(input: &mut impl Read) -> io::Result<Option<(u32, Vec<f64>)>> {
     let (round, length) = head.split_at(4);
     let round = u32::from_le_bytes(round.try_into().expect("4 bytes"));
     let length = u64::from_le_bytes(length.try_into().expect("8 bytes"));
-    let mut npy = vec![0; length as usize];
-    input.read_exact(&mut npy)?;
-    if npy.is_empty() {
+    let mut body = vec![0; length as usize];
+    input.read_exact(&mut body)?;
+    if body.is_empty() {
         return Ok(Some((round, vec![])));
     }
-    let header = 10 + usize::from(u16::from_le_bytes([npy[8], npy[9]]));
-    let numbers = npy[header..].chunks_exact(8);
+    // Of a `.safetensors` with two tensors of one type the numbers are in the order of names.
+    let header = match body.starts_with(b"\x93NUMPY") {
+        true => 10 + usize::from(u16::from_le_bytes([body[8], body[9]])),
+        false => 8 + u64::from_le_bytes(body[..8].try_into().expect("8 bytes")) as usize,
+    };
+    let numbers = body[header..].chunks_exact(8);
     let mean = numbers.map(|bytes| f64::from_le_bytes(bytes.try_into().expect("8 bytes")));
     Ok(Some((round, mean.collect())))
 }
@@ -120,8 +129,35 @@ fn answer(
     npy.extend((header.len() as u16).to_le_bytes());
     npy.extend(header.bytes());
     values.iter().for_each(|value| npy.extend(value.to_le_bytes()));
+    send(output, round, &npy)
+}
+
+fn send(output: &mut impl Write, round: u32, body: &[u8]) -> io::Result<()> {
     output.write_all(&round.to_le_bytes())?;
-    output.write_all(&(npy.len() as u64).to_le_bytes())?;
-    output.write_all(&npy)?;
+    output.write_all(&(body.len() as u64).to_le_bytes())?;
+    output.write_all(body)?;
     output.flush()
+}
+
+/// Rows of weights as two tensors, each with the rows as its first axis.
+fn safetensors(rows: &[f64]) -> Vec<u8> {
+    let count = rows.len() / network::WEIGHTS;
+    let (mut entries, mut data, mut from) = (vec![], vec![], 0);
+    for (name, [units, inputs]) in network::LAYERS {
+        let (begin, length) = (data.len(), units * inputs);
+        for row in rows.chunks(network::WEIGHTS) {
+            let cells = row[from..from + length].iter();
+            data.extend(cells.flat_map(|cell| cell.to_le_bytes()));
+        }
+        from += length;
+        let end = data.len();
+        entries.push(format!(
+            "\"{name}\":{{\"dtype\":\"F64\",\"shape\":[{count},{units},{inputs}],\"data_offsets\":[{begin},{end}]}}"
+        ));
+    }
+    let mut header = format!("{{{}}}", entries.join(","));
+    while header.len() % 8 != 0 {
+        header.push(' ');
+    }
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &data].concat()
 }

@@ -43,7 +43,9 @@ pub(super) fn result_name(plan: &Plan, input: &Path) -> String {
     let extension = input.extension().and_then(|extension| extension.to_str());
     match plan.draft().task {
         TaskKind::Regression => "model.npy".into(),
-        TaskKind::Rounds => "mean.npy".into(),
-        TaskKind::Mean => format!("mean.{}", extension.unwrap_or("npy")),
+        TaskKind::Rounds if extension != Some("safetensors") || plan.draft().data.tensors.is_none() => {
+            "mean.npy".into()
+        }
+        TaskKind::Mean | TaskKind::Rounds => format!("mean.{}", extension.unwrap_or("npy")),
     }
 }

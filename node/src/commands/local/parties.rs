@@ -1,5 +1,6 @@
 //! The parties of a local cluster and their vectors or records: from files, or synthetic.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -7,13 +8,13 @@ use undertone_protocol::plan::peers::is_party_name;
 use undertone_protocol::plan::run_file::check::unnamed;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
-use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
+use undertone_protocol::plan::run_file::settings::{Clip, TaskKind, Unit};
 
 use crate::measuring::synthetic;
 use crate::party::input;
 use crate::telling::failure::Failure;
 use crate::vector_file::formats;
-use crate::vector_file::layout::{Dtype, Layout};
+use crate::vector_file::layout::{Dtype, Format, Layout};
 use crate::vector_file::vector::VectorFile;
 
 /// A party with its raw vector, which `local` knows since it is on this machine. It prints no
@@ -152,6 +153,17 @@ fn name_of(path: PathBuf) -> Result<(String, PathBuf), Failure> {
     )
 }
 
+/// The tensors of a model with their extents; none of another file.
+fn tensors(layout: &Layout) -> Option<BTreeMap<String, Vec<usize>>> {
+    let Format::Safetensors { tensors, .. } = &layout.format else {
+        return None;
+    };
+    let each = tensors
+        .iter()
+        .map(|tensor| (tensor.name.clone(), tensor.shape.clone()));
+    Some(each.collect())
+}
+
 /// The run file's shape follows from the files, which must all be alike; where records are
 /// protected, so do their counts.
 pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
@@ -201,6 +213,10 @@ pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
             .iter()
             .try_for_each(|party| input::check_columns(columns, &party.vector.layout, &party.input))?,
         None => raw.data.columns = names(parties, &shapes[0]),
+    }
+    // Tensors that are clipped each by itself: the run file's, else the files'.
+    if matches!(raw.data.clip, Some(Clip::Tensors { .. })) && raw.data.tensors.is_none() {
+        raw.data.tensors = tensors(&first.vector.layout);
     }
     // The shape: the files', which the run file's must agree with.
     let found = shapes.swap_remove(0);

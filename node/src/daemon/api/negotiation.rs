@@ -181,6 +181,7 @@ mod tests {
             format: Format::Safetensors {
                 tensors: vec![],
                 metadata: Default::default(),
+                carried: vec![],
             },
         };
         assert_eq!(

@@ -53,7 +53,7 @@ pub(super) async fn mean(
     Ok(([(header::CONTENT_TYPE, "application/x-npy")], Bytes::from(bytes)).into_response())
 }
 
-/// Takes this party's part of a round, the bytes of a `.npy`.
+/// Takes this party's part of a round, the bytes of a `.npy` or of a `.safetensors`.
 pub(super) async fn hand_over(
     State(api): State<Api>,
     OfRound { digest, round }: OfRound,
@@ -70,10 +70,10 @@ pub(super) async fn hand_over(
             return Err(problem);
         }
     };
-    let part = formats::of_npy(bytes).map_err(|why| {
+    let part = formats::of_bytes(bytes).map_err(|why| {
         Refusal::new(Kind::Input, format!("the body: {why}"))
             .field("body")
-            .hint("send the bytes of a .npy, as numpy.save writes it")
+            .hint("send the bytes of a .npy, as numpy.save writes it, or of a .safetensors")
     })?;
     desk.hand_over(round, part)?;
     Ok(StatusCode::NO_CONTENT.into_response())

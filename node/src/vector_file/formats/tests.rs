@@ -225,7 +225,11 @@ fn model(tensors: Vec<Tensor>) -> Layout {
     let length = tensors.iter().map(Tensor::len).sum();
     Layout {
         shape: vec![length],
-        format: Format::Safetensors { tensors, metadata },
+        format: Format::Safetensors {
+            tensors,
+            metadata,
+            carried: vec![],
+        },
     }
 }
 

@@ -9,6 +9,7 @@ use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::limits::*;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::*;
+use crate::plan::run_file::tensors::check_radius;
 use crate::plan::run_file::training::ModelSettings;
 
 /// The tasks that release sums in sequence, as messages call them.
@@ -221,6 +222,7 @@ impl Data {
             && self.shape.iter().all(|&extent| extent >= 1)
             && coordinates <= MOST_COORDINATES;
         require(fits, "data.shape", || Problem::Shape { coordinates })?;
+        self.check_tensors()?;
         self.clip.check(coordinates)?;
         self.check_columns()?;
         let Some(weights) = &self.weights else {
@@ -279,7 +281,7 @@ impl Clip {
     /// The first of so many coordinates whose bounds do not hold 0.
     fn without_zero(&self, coordinates: usize) -> Option<usize> {
         match self {
-            Clip::L2 { .. } => None,
+            Clip::L2 { .. } | Clip::Tensors { .. } => None,
             Clip::Box {
                 low: Bound::All(low),
                 high: Bound::All(high),
@@ -290,12 +292,9 @@ impl Clip {
 
     pub(super) fn check(&self, coordinates: usize) -> Checked {
         match self {
-            Clip::L2 { radius } => require((1e-100..=1e100).contains(radius), "data.clip.radius", || {
-                Problem::Range {
-                    found: *radius,
-                    expected: "a finite number above 0 (1e-100 to 1e100)",
-                }
-            }),
+            Clip::L2 { radius } => check_radius(*radius),
+            // With the tensors that they are of.
+            Clip::Tensors { .. } => Ok(()),
             Clip::Box { low, high } => {
                 for (field, bound) in [("data.clip.low", low), ("data.clip.high", high)] {
                     if let Bound::Each(bounds) = bound {

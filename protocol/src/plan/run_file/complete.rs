@@ -16,6 +16,7 @@ use crate::plan::run_file::settings::{
     CorrelatedNoise, Data, Dissemination, GraphChoice, IndependentNoise, InjectionChoice, MechanismKind,
     MechanismSettings, Privacy, RunSettings, TaskKind, Topology, Unit,
 };
+use crate::plan::run_file::tensors::coordinates_of_all;
 use crate::plan::run_file::training::{RawModel, RowsOf};
 
 /// No range is right for whatever rows there are: outside of it they count for less than they are,
@@ -177,13 +178,22 @@ impl RawRunFile {
 
 impl RawData {
     fn complete(self) -> Checked<Data> {
+        let of_tensors = self
+            .tensors
+            .as_ref()
+            .map(|tensors| vec![coordinates_of_all(tensors)]);
         Ok(Data {
-            shape: given(self.shape, "data.shape", "shape = [1000] under [data]")?,
+            shape: given(
+                self.shape.or(of_tensors),
+                "data.shape",
+                "shape = [1000] under [data]",
+            )?,
             unit: given(self.unit, "data.unit", "unit = \"party\"")?,
             adjacency: given(self.adjacency, "data.adjacency", "adjacency = \"replace-one\"")?,
             clip: given(self.clip, "data.clip", "clip = { kind = \"l2\", radius = 1.0 }")?,
             weights: self.weights.map(on_weight_grid),
             columns: self.columns,
+            tensors: self.tensors,
             releases: self.releases.unwrap_or(1),
             result: given(self.result, "data.result", "result = \"mean\"")?,
             clipped: given(self.clipped, "data.clipped", "clipped = \"by-node\"")?,

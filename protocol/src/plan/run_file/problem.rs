@@ -155,6 +155,20 @@ pub enum Problem {
         /// The first such coordinate, from 0.
         coordinate: usize,
     },
+    /// A tensor that the other key does not have, or that is none.
+    #[error("{what} {name:?}")]
+    Tensor {
+        /// What is wrong with it.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A shape that is not that of the tensors together.
+    #[error("is not that of data.tensors, which have {found} coordinates together")]
+    TensorShape {
+        /// Their coordinates together.
+        found: usize,
+    },
     /// More rows than f64 adds up well enough.
     #[error("is \"by-program\" for a party with {numbers} numbers in all its rows")]
     Summed {
@@ -221,6 +235,12 @@ impl Problem {
             Problem::WithoutZero { .. } => {
                 "let programs hand over differences to a public value, and widen the bounds to hold 0".into()
             }
+            Problem::Tensor { .. } => {
+                "give every tensor that is averaged its extents (data.tensors), and its radius where \
+                 each is clipped (data.clip)"
+                    .into()
+            }
+            Problem::TensorShape { found } => format!("leave data.shape out, or write shape = [{found}]"),
             Problem::Summed { .. } => "leave it to the node: clipped = \"by-node\"".into(),
             Problem::Set(_) => "correct model.set, or write { kind = \"none\" }".into(),
             Problem::NotYet { instead, .. } => format!("use {instead}"),

@@ -40,6 +40,7 @@ pub struct RawData {
     pub clip: Option<Clip>,
     pub weights: Option<BTreeMap<String, f64>>,
     pub columns: Option<Vec<String>>,
+    pub tensors: Option<BTreeMap<String, Vec<usize>>>,
     pub releases: Option<u64>,
     pub result: Option<ReleaseKind>,
     pub clipped: Option<ClippedBy>,
@@ -141,8 +142,8 @@ impl RawRunFile {
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
         fill!(
-            self.data, from.data, shape, unit, adjacency, clip, weights, columns, releases, result, clipped,
-            noise_ok
+            self.data, from.data, shape, unit, adjacency, clip, weights, columns, tensors, releases, result,
+            clipped, noise_ok
         );
         fill!(
             self.model, from.model, target, intercept, rows, method, clip, iterations, step, momentum, ridge,

@@ -111,6 +111,11 @@ pub enum Clip {
         /// The radius C > 0 of the ball, in the data's unit.
         radius: f64,
     },
+    /// A ball for each tensor of a model.
+    Tensors {
+        /// Their radii by name, in the data's unit.
+        radius: BTreeMap<String, f64>,
+    },
     /// An interval per coordinate.
     Box {
         /// Least values, below `high`.
@@ -141,6 +146,9 @@ pub struct Data {
     /// names, or in another order, is unusable input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
+    /// The tensors that a vector consists of by name, with their extents; in the order of names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensors: Option<BTreeMap<String, Vec<usize>>>,
     /// How many sums are released, each of which costs: 1, but in a training.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub releases: u64,

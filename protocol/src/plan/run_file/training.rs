@@ -415,7 +415,7 @@ impl ModelSettings {
         }
         match &self.bounds {
             None => Ok(()),
-            Some(Clip::L2 { .. }) => refuse(
+            Some(Clip::L2 { .. } | Clip::Tensors { .. }) => refuse(
                 "data.clip",
                 Problem::OnlyFor {
                     only: "another task than \"regression\"",

@@ -11,6 +11,7 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         clip,
         weights: None,
         columns: None,
+        tensors: None,
         releases: 1,
         result: ReleaseKind::Mean,
         clipped: ClippedBy::ByNode,
@@ -21,6 +22,29 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
 
 fn of(clip: Clip, adjacency: Adjacency, weight: f64) -> f64 {
     data(clip, adjacency, Unit::Party, vec![10, 10]).sensitivity(weight)
+}
+
+/// Each tensor may move by itself: squares add up.
+#[test]
+fn tensors_move_each_in_its_ball() {
+    let radius = [("b", 3.0), ("w", 4.0)];
+    let clip = Clip::Tensors {
+        radius: radius
+            .into_iter()
+            .map(|(name, it)| (name.to_owned(), it))
+            .collect(),
+    };
+    let of = |adjacency, unit| data(clip.clone(), adjacency, unit, vec![5]);
+    let replaced = of(Adjacency::ReplaceOne, Unit::Party);
+    assert_eq!(
+        (replaced.sensitivity(1.0), replaced.sensitivity(0.5)),
+        (10.0, 5.0)
+    );
+    assert_eq!(of(Adjacency::ZeroOut, Unit::Record).sensitivity(9.0), 5.0);
+    assert_eq!(
+        (replaced.largest_coordinate(), replaced.radius()),
+        (4.0, Some(5.0))
+    );
 }
 
 /// A program's sum is rounded once: what that adds is the lattice's to keep below what is said.

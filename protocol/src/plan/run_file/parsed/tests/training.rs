@@ -3,13 +3,17 @@ use super::*;
 const LOGISTIC: &str =
     "task = \"regression\"\nname = \"x\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\n";
 
+const MEAN: &str = "name = \"x\"\n[data]\nshape = [3]\n";
+
+/// The field for which a run file of eight parties is refused.
+fn refused(text: &str) -> String {
+    let error = RunFile::parse(text, 8).expect_err("refused");
+    error.field().unwrap_or_default().to_owned()
+}
+
 #[test]
 fn a_model_goes_with_a_training_only() {
-    let refused = |text: &str| {
-        let error = RunFile::parse(text, 8).expect_err("refused");
-        error.field().unwrap_or_default().to_owned()
-    };
-    let mean = "name = \"x\"\n[data]\nshape = [3]\n";
+    let mean = MEAN;
     assert_eq!(refused(&format!("{mean}[model]\nloss = \"squared\"\n")), "model");
     assert_eq!(
         refused(&format!("{mean}[run]\niteration_ms = 9\n")),
@@ -37,7 +41,16 @@ fn a_model_goes_with_a_training_only() {
     ] {
         assert_eq!(refused(&format!("{training}{line}\n")), field);
     }
-    // Means in sequence are as many as are asked for, and are no regression.
+    // Ten thousand models of a million numbers are more than a node is to keep.
+    let long = training.replace("[3]", "[1000000]") + "iterations = 10000\n";
+    assert_eq!(refused(&long), "model.iterations");
+    parse(&(long + "average = 0.0\n"), 8);
+}
+
+/// Means in sequence are as many as are asked for, and are no regression.
+#[test]
+fn rounds_are_as_many_as_are_asked_for() {
+    let mean = MEAN;
     let rounds = "task = \"rounds\"\nname = \"x\"\n[data]\nshape = [3]\nreleases = 20\n";
     let file = parse(rounds, 8);
     assert_eq!((file.data.releases, file.data.unit), (20, Unit::Party));
@@ -71,10 +84,38 @@ fn a_model_goes_with_a_training_only() {
     ] {
         assert_eq!(refused(&text), field, "{text}");
     }
-    // Ten thousand models of a million numbers are more than a node is to keep.
-    let long = training.replace("[3]", "[1000000]") + "iterations = 10000\n";
-    assert_eq!(refused(&long), "model.iterations");
-    parse(&(long + "average = 0.0\n"), 8);
+}
+
+/// Tensors by name: each with its extents, and its own radius.
+#[test]
+fn tensors_have_extents_and_radii() {
+    let tensors = |radius: &str, rest: &str| {
+        format!(
+            "task = \"rounds\"\nname = \"x\"\n[data]\nreleases = 2\n\
+             clip = {{ kind = \"tensors\", radius = {{ {radius} }} }}\n{rest}\n"
+        )
+    };
+    let both = "\"l.weight\" = 1.0, \"l.bias\" = 0.5";
+    let shapes = "tensors = { \"l.weight\" = [2, 3], \"l.bias\" = [] }";
+    let data = parse(&tensors(both, shapes), 8).data;
+    assert_eq!(data.shape, [7]);
+    let balls = data.balls().expect("balls");
+    let found: Vec<_> = balls.iter().map(|ball| (ball.coordinates, ball.radius)).collect();
+    assert_eq!(found, [(1, 0.5), (6, 1.0)], "in the order of names");
+    for (radius, rest, field) in [
+        (both, "shape = [7]", "data.tensors"),
+        (both, &*format!("{shapes}\nshape = [6]"), "data.shape"),
+        ("\"l.weight\" = 1.0", shapes, "data.clip.radius"),
+        (
+            "\"l.weight\" = 1.0, \"l.bias\" = 0.5, x = 1.0",
+            shapes,
+            "data.clip.radius",
+        ),
+        ("\"l.weight\" = 1.0, \"l.bias\" = 0.0", shapes, "data.clip.radius"),
+        ("w = 1.0", "tensors = { w = [3, 0] }", "data.tensors"),
+    ] {
+        assert_eq!(refused(&tensors(radius, rest)), field, "{radius} {rest}");
+    }
 }
 
 /// Noise of all iterations is mixed ahead where a node may hold it.
