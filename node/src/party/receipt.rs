@@ -404,6 +404,10 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
+        if plan.draft().outer.is_some() {
+            // An execution is one release's.
+            receipt["execution"] = Value::Null;
+        }
         if let Some(audit) = &self.audit
             && let Some(among) = audit.among
         {
@@ -476,6 +480,12 @@ fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
+        _ if plan.draft().outer.is_some() => Some(Audit {
+            same_sum_mu: None,
+            faults: vec![],
+            departed: BTreeSet::new(),
+            ..decision::without_verdict(plan, "")
+        }),
         Ending::Done | Ending::Degraded => finish.gate.as_ref().map(|gate| gate.audit.clone()),
         Ending::Withheld { reason } => Some(match &finish.gate {
             Some(gate) => gate.audit.clone(),

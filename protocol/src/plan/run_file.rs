@@ -6,6 +6,7 @@ pub mod error;
 pub mod fraction;
 pub mod handed_over;
 pub mod limits;
+pub mod outer;
 pub mod parsed;
 pub mod problem;
 pub mod raw;

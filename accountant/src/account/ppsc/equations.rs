@@ -53,14 +53,14 @@ fn printed_lambda() -> f64 {
 }
 
 /// What y* and the equations' directions come to.
-struct Setting {
+struct TableFour {
     /// ‖y*‖.
     solution: f64,
     /// λ_H.
     left: f64,
 }
 
-impl Setting {
+impl TableFour {
     fn of_table_4() -> Self {
         let mut mean: Mat<f64> = Mat::identity(DIMENSION, DIMENSION);
         for (h, _) in &EQUATIONS {
@@ -69,7 +69,7 @@ impl Setting {
                 mean[(a, b)] -= h[a] * h[b] / square / PARTIES as f64;
             }
         }
-        Setting {
+        TableFour {
             solution: square(&SOLUTION).sqrt(),
             left: mean
                 .self_adjoint_eigenvalues(Side::Lower)
@@ -96,8 +96,7 @@ impl Setting {
         let bound = self.bound(accuracy, spread);
         // (δ + e^ε)^{1/L} − e^{ε/L} without cancellation.
         let delta = (epsilon / l).exp() * ((DELTA * (-epsilon).exp()).ln_1p() / l).exp_m1();
-        let pairwise =
-            kappa(epsilon / l, delta) * (accuracy.sqrt() + bound + n.sqrt()) / printed_lambda();
+        let pairwise = kappa(epsilon / l, delta) * (accuracy.sqrt() + bound + n.sqrt()) / printed_lambda();
         let noise = ((PATHS.len() * GOSSIP_ITERATIONS) as f64 * pairwise).powi(2);
         let missed = -(RHO.ln() / (2.0 * l)).exp_m1();
         let shrinks = 1.0 - self.left * self.left;
@@ -142,7 +141,7 @@ pub fn table_5() -> Vec<RoundsOfEquations> {
         [(507, 180), (533, 192), (559, 207)],
         [(461, 155), (487, 170), (513, 182)],
     ];
-    let setting = Setting::of_table_4();
+    let setting = TableFour::of_table_4();
     let mut errors = Errors::new();
     let mut rows = vec![];
     for (epsilon, columns) in EPSILONS.into_iter().zip(printed) {
@@ -197,7 +196,10 @@ impl Errors {
     /// The fewest rounds with which the error is at most `accuracy`: by halves, since more rounds
     /// never err more.
     fn least_rounds(&mut self, accuracy: f64, outer: usize, pairwise_std: f64) -> f64 {
-        let row = ACCURACIES.iter().position(|&(_, l)| l == outer).expect("one of them");
+        let row = ACCURACIES
+            .iter()
+            .position(|&(_, l)| l == outer)
+            .expect("one of them");
         let (mut short, mut enough) = (FEWEST, MOST - 1);
         while short < enough {
             let middle = short + (enough - short) / 2;
@@ -290,7 +292,10 @@ impl Moments {
     fn add(&mut self, noise: &Array2<f64>) {
         for coordinate in 0..DIMENSION {
             let column = self.products.column_mut(coordinate * (DIMENSION + 1));
-            column.into_iter().zip(noise).for_each(|(product, noise)| *product += noise);
+            column
+                .into_iter()
+                .zip(noise)
+                .for_each(|(product, noise)| *product += noise);
         }
     }
 
@@ -426,7 +431,10 @@ mod tests {
             assert!((row.least.ours - row.least.paper).abs() <= 4.0, "{row:?}");
             as_printed.push(row.theorem_as_printed);
         }
-        assert_eq!(as_printed, [533.0, 557.0, 583.0, 487.0, 512.0, 537.0, 442.0, 466.0, 491.0]);
+        assert_eq!(
+            as_printed,
+            [533.0, 557.0, 583.0, 487.0, 512.0, 537.0, 442.0, 466.0, 491.0]
+        );
     }
 
     #[test]

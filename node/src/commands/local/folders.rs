@@ -44,6 +44,7 @@ pub(super) fn result_name(plan: &Plan, input: &Path) -> String {
     match plan.draft().task {
         TaskKind::Regression => "model.npy".into(),
         TaskKind::Rounds => "mean.npy".into(),
+        TaskKind::LinearEquations | TaskKind::Optimise => "iterate.npy".into(),
         TaskKind::Mean => format!("mean.{}", extension.unwrap_or("npy")),
     }
 }

@@ -94,7 +94,8 @@ pub(super) fn table_6() -> Computed {
     });
     Computed {
         name: "ppsc-table6",
-        title: "PPSC, Table 6: probability that every state changes in each of L outer iterations, S = 26".into(),
+        title: "PPSC, Table 6: probability that every state changes in each of L outer iterations, S = 26"
+            .into(),
         rows: objects.collect(),
         table,
         notes: vec![

@@ -406,7 +406,38 @@ pub(super) struct RowsOf {
     pub(super) bounds: Option<Clip>,
 }
 
+impl RowsOf {
+    /// How many columns a row has.
+    pub(super) fn columns(&self) -> Checked<usize> {
+        let [columns] = self.shape[..] else {
+            let extents = self.shape.iter();
+            let coordinates = extents.fold(1usize, |product, extent| product.saturating_mul(*extent));
+            return Err((
+                "data.shape".into(),
+                Problem::NoRow {
+                    axes: self.shape.len(),
+                    coordinates,
+                },
+            ));
+        };
+        Ok(columns)
+    }
+}
+
 impl RawModel {
+    /// What of it PPSC's outer recursions have: everything else stands as the table of defaults has
+    /// it, or not at all.
+    pub(super) fn is_of_outer(&self, table: &RawModel) -> bool {
+        let others = |model: &RawModel| RawModel {
+            loss: None,
+            ridge: None,
+            set: None,
+            ..model.clone()
+        };
+        let said = others(self);
+        said == RawModel::default() || said == others(table)
+    }
+
     /// Completes it; gaps are filled from the table of defaults by now, but for those without a
     /// default. `clipped`: whether the run file itself says `model.clip`.
     pub(super) fn complete(self, rows: RowsOf, clipped: bool) -> Checked<ModelSettings> {
@@ -422,19 +453,7 @@ impl RawModel {
                 },
             ));
         }
-        let [columns] = rows.shape[..] else {
-            let coordinates = rows
-                .shape
-                .iter()
-                .fold(1usize, |product, extent| product.saturating_mul(*extent));
-            return Err((
-                "data.shape".into(),
-                Problem::NoRow {
-                    axes: rows.shape.len(),
-                    coordinates,
-                },
-            ));
-        };
+        let columns = rows.columns()?;
         Ok(ModelSettings {
             columns,
             names: rows.names,
