@@ -363,9 +363,9 @@ impl Account {
         let unwritten = |e: serde_json::Error| {
             Failure::new(Exit::Internal, format!("the receipt cannot be written: {e}"))
         };
-        let mut execution = self
-            .audit
-            .as_ref()
+        // An execution is one release's.
+        let audit = self.audit.as_ref().filter(|_| plan.draft().outer.is_none());
+        let mut execution = audit
             .map(|audit| serde_json::to_value(&audit.execution))
             .transpose()
             .map_err(unwritten)?;
@@ -404,10 +404,6 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
-        if plan.draft().outer.is_some() {
-            // An execution is one release's.
-            receipt["execution"] = Value::Null;
-        }
         if let Some(audit) = &self.audit
             && let Some(among) = audit.among
         {

@@ -209,7 +209,7 @@ impl OuterSettings {
         require(found == 0 || found == expected, "outer.start", || {
             Problem::BoundCount { found, expected }
         })?;
-        let beyond = self.start.iter().find(|x| !(x.abs() <= 1e100));
+        let beyond = self.start.iter().find(|x| x.is_nan() || x.abs() > 1e100);
         match beyond {
             Some(&found) => refuse(
                 "outer.start",
