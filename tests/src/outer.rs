@@ -84,7 +84,7 @@ pub struct OuterRun {
     wakes: Vec<Time>,
     now: Time,
     post: VecDeque<(Party, Input)>,
-    /// Frames that a hostile peer sends when party 0 first averages: to it, on which graph, from whom.
+    /// What hostile peers send party 0 when it first averages: on which graph, from whom, what.
     pub hostile: Vec<(Network, Party, Vec<u8>)>,
     /// This party falls silent once it has said so many states.
     pub silent: Option<(Party, usize)>,

@@ -3,8 +3,8 @@
 //!
 //! All that is public satisfies this: in each outer iteration the states of a piece of the private
 //! graph add up to what they did before multi-gossip, whatever the noise. These sums are affine (or
-//! gradient steps) in public points, so that no ε holds for a change of one party's rows, and none is
-//! stated for other changes: it would need a bound on the iterates, which nobody has.
+//! gradient steps) in public points, so that no ε holds for a change of one party's rows, and none
+//! is stated for other changes: it would need a bound on the iterates, which nobody has.
 
 use undertone_protocol::model::local_step::Inconsistent;
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};

@@ -59,8 +59,8 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     check_predicted(&calibration.predicted, &of_result(plan.draft(), expected))
 }
 
-/// Of PPSC's outer recursions: the plan says that nothing bounds what is learned, and claims nothing
-/// else.
+/// Checks that a plan of PPSC's outer recursions says that nothing bounds what is learned, and
+/// claims nothing else.
 fn check_printed(plan: &Plan, told: &Claim) -> Result<(), VerifyError> {
     if plan.calibration().claims != [told.clone()] {
         return Err(VerifyError::Missing {

@@ -36,7 +36,7 @@ pub enum Paper {
     PpscTable2,
     /// PPSC: rounds of plain averaging on the 10-cycle to reach accuracy ν
     PpscTable3,
-    /// PPSC: rounds of averaging in each outer iteration of its linear equations to reach accuracy ν
+    /// PPSC: rounds of averaging in each outer iteration of linear equations to reach accuracy ν
     PpscTable5,
     /// PPSC: probability that every state changes in every outer iteration
     PpscTable6,

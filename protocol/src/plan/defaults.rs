@@ -112,7 +112,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("outer", "accuracy", "1e-2", "squared error", "what is meant to be reached; states are multiples of a thousandth of it, or of less"),
     setting("outer", "step", r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#, "how far a local step goes that is no projection; auto: 1/(l + 1)"),
     setting("outer", "start", "", "list of numbers", "where all begin; without it at 0").without_default(),
-    setting("outer", "averaging", r#"{ kind = "exact" }"#, r#"{ kind = "exact" }, { kind = "paper", rounds, weight }"#, "how all come to the mean: exactly, or in so many rounds with edges of one weight (without it 1/n)"),
+    setting("outer", "averaging", r#"{ kind = "exact" }"#, "exact, or paper with rounds and weight", "how all come to the mean: exactly, or in so many rounds with edges of one weight (without it 1/n)"),
     setting("outer", "gossip_iterations", "26", "iterations", "multi-gossip in each outer iteration"),
     setting("outer", "pairwise_std", "1.0", "the state's unit", "the noise of an exchange; no ε follows from it"),
     setting("outer", "inconsistent", "", r#""least-squares", "normalised""#, "linear-equations only: equations without a common solution; \"normalised\" is the paper's variant, least squares of rows scaled to length 1").without_default(),

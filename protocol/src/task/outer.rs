@@ -2,10 +2,11 @@
 //! averaging over the public one, and a step on data of one's own.
 //!
 //! Gathering, START and the mark that the plan is spent are those of a [`Run`]. From there on each
-//! node acts on its own edges in order, with no settling and no gate: this is what the paper prints,
-//! and it tells everybody who reads the public graph the exact sum of each piece's states in every
-//! outer iteration. Frames are the share's and the round's of the plan's one release, with numbers
-//! that go on from one outer iteration to the next; rounds travel as frames of later iterations.
+//! node acts on its own edges in order, with no settling and no gate: this is what the paper
+//! prints, and it tells everybody who reads the public graph the exact sum of each piece's states
+//! in every outer iteration. Frames are the share's and the round's of the plan's one release, with
+//! numbers that go on from one outer iteration to the next; rounds travel as frames of later
+//! iterations.
 //!
 //! There is nothing to take back: where somebody departs it ends, with the last iterate of one's
 //! own. What a peer can send: a round out of its turn, or a share that is not due, changes nothing;
@@ -38,7 +39,7 @@ use crate::task::outer::turn::GossipTurn;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// Of the run that gathers nothing is mixed.
+/// Draws nothing: the run that gathers mixes nothing.
 struct Nothing(PackedVector);
 
 impl NoiseSource<LatticeVector> for Nothing {

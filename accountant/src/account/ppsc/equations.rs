@@ -2,8 +2,8 @@
 //!
 //! Public graph: the cycle of ten, here with edges of weight 1/4. Private graph: the paths of
 //! Tables 2 and 3. The paper's letters: L outer iterations, each of S iterations of multi-gossip, T
-//! rounds of public averaging and a projection; y* the solution, ζ₀ where all begin, λ_H how much of
-//! an error an outer iteration leaves, ν the squared error that is allowed at the end.
+//! rounds of public averaging and a projection; y* the solution, ζ₀ where all begin, λ_H how much
+//! of an error an outer iteration leaves, ν the squared error that is allowed at the end.
 
 use faer::{Mat, Side};
 use ndarray::Array2;

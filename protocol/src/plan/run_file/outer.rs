@@ -1,4 +1,5 @@
-//! What PPSC's Algorithms 3 and 4 iterate, and how: the table `[outer]` of a run file and of a plan.
+//! What PPSC's Algorithms 3 and 4 iterate, and how: the table `[outer]` of a run file and of a
+//! plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,8 @@ use crate::plan::run_file::training::{LossChoice, RawModel, RowsOf, StepChoice};
 
 /// The most iterations of multi-gossip in each outer iteration. Our choice: 40 times the paper's.
 const MOST_GOSSIP: u64 = 1024;
-/// The most public rounds in each outer iteration. Our choice: above what the paper's Theorem 4 asks
-/// for in its last experiment.
+/// The most public rounds in each outer iteration. Our choice: above what the paper's Theorem 4
+/// asks for in its last experiment.
 const MOST_AVERAGING: u64 = 4096;
 /// Where states are kept, each coordinate between minus and plus this, unless the run file has a
 /// range. Our choice: far from anything that equations of people's numbers come to.

@@ -30,8 +30,8 @@ impl Outer {
         own.into()
     }
 
-    /// A share's number: those of earlier outer iterations come before, each of which has at most as
-    /// many rounds as iterations.
+    /// A share's number: those of earlier outer iterations come before, each of which has at most
+    /// as many rounds as iterations.
     fn number(&self, outer: u64, round: u32) -> u32 {
         outer as u32 * self.settings().gossip_iterations + round
     }
