@@ -93,7 +93,7 @@ impl Task {
     /// The number of the run that is under way, from 1; a mixing of noise ahead counts.
     pub fn run_number(&self) -> u32 {
         match self {
-            Task::Mean(_) => 1,
+            Task::Mean(_) | Task::Outer(_) => 1,
             Task::Training(training) => training.run_number(),
         }
     }
