@@ -9,6 +9,7 @@ pub mod error;
 pub mod limits;
 pub mod optimum;
 pub mod outlook;
+pub mod printed;
 pub(crate) mod releases;
 pub mod remedy;
 pub(crate) mod sealed;

@@ -18,6 +18,7 @@ pub mod rows;
 mod sealing;
 pub mod shelf;
 pub mod signals;
+mod solver;
 pub mod spent;
 pub mod trained;
 pub mod trainee;

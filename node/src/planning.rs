@@ -7,6 +7,7 @@ pub mod make;
 pub mod mechanism;
 pub mod plot;
 pub mod policy;
+mod printed;
 pub mod quote;
 mod trained;
 pub mod worth;

@@ -2,5 +2,6 @@
 
 pub mod machine;
 pub mod mean;
+pub mod outer;
 pub(crate) mod released;
 pub mod training;

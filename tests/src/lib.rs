@@ -9,6 +9,7 @@ pub mod http;
 pub mod inputs;
 pub mod network;
 pub mod openapi;
+pub mod outer;
 mod parties;
 mod process;
 pub mod receipt;

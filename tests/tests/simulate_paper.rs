@@ -78,6 +78,50 @@ fn ppsc_table_3() {
 }
 
 #[test]
+fn ppsc_table_5() {
+    let table = table("ppsc-table5");
+    assert_eq!(
+        column(&table, "theorem", "paper"),
+        [552.0, 579.0, 605.0, 507.0, 533.0, 559.0, 461.0, 487.0, 513.0]
+    );
+    assert_eq!(
+        column(&table, "theorem", "ours"),
+        column(&table, "theorem", "paper")
+    );
+    assert_eq!(column(&table, "outer", "ours"), [207.0, 260.0, 313.0].repeat(3));
+    let least = column(&table, "least", "paper");
+    for (ours, paper) in column(&table, "least", "ours").into_iter().zip(least) {
+        assert!((ours - paper).abs() <= 4.0, "{table}");
+    }
+    let notes = table["notes"].to_string();
+    assert!(
+        notes.contains("√n") && notes.contains("exact sum"),
+        "errata are said"
+    );
+}
+
+#[test]
+fn ppsc_table_6() {
+    let answer = computed("ppsc-table6");
+    for row in answer["rows"].as_array().expect("rows") {
+        let ours = row["probability"]["ours"].as_f64().expect("a number");
+        let exact = match row["outer"].as_u64() {
+            Some(207) => (0.99795, 0.888),
+            Some(260) => (0.99742, 0.861),
+            _ => (0.99690, 0.835),
+        };
+        assert_close(&row["probability"]["ours"], exact.0, 1e-5, "every state changes");
+        assert_close(&row["full_rank"], exact.1, 1e-3, "full rank");
+        assert_close(
+            &row["probability"]["ratio"],
+            ours / row["probability"]["paper"].as_f64().expect("a number"),
+            1e-12,
+            "a ratio",
+        );
+    }
+}
+
+#[test]
 fn a_table_takes_no_run() {
     let folder = tempfile::tempdir().expect("a folder");
     run_in(folder.path(), ["simulate", "--paper", "ppsc-table9", "--json"]).refused(2, "ppsc-table2");
@@ -240,6 +284,8 @@ fn everything_is_written_into_a_folder() {
         "inca-figure5",
         "ppsc-table2",
         "ppsc-table3",
+        "ppsc-table5",
+        "ppsc-table6",
     ];
     assert_eq!(answer["papers"].as_array().map(Vec::len), Some(names.len()));
     for name in names {

@@ -19,7 +19,9 @@
 //! here holds "with probability ρ".
 
 pub mod closed_forms;
+pub mod equations;
 pub mod paper;
+mod second_moments;
 
 use std::collections::BTreeMap;
 

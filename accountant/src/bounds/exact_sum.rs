@@ -168,6 +168,8 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
             connectivity: None,
             draw: None,
             sealed: false,
+            unbounded: false,
+            sentence: None,
             holds_as_headline: false,
         })
     };

@@ -22,6 +22,7 @@ use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
 use crate::calibration::optimum::{Optimum, Problem, before_publishing};
+use crate::calibration::printed;
 use crate::calibration::remedy::against_exposure;
 use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
@@ -41,6 +42,9 @@ const SEEDS_CAN_WIN: f64 = 1.05;
 /// the draft's (ε, δ) over its tolerated class and before publishing, with the least expected
 /// error. Deterministic. `progress` is told what is being tried, in words.
 pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
+    if let Some(outer) = &draft.outer {
+        return printed::calibrate(draft, outer);
+    }
     let mechanism = Mechanism::of_kind(draft.mechanism.kind).ok_or(CalibrateError::Kind)?;
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
         return Err(CalibrateError::Dropouts {

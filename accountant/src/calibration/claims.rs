@@ -101,6 +101,8 @@ impl Stated {
             connectivity: None,
             draw: None,
             sealed: false,
+            unbounded: false,
+            sentence: None,
             holds_as_headline: false,
         })
     }

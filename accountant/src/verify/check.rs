@@ -4,6 +4,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
 use crate::calibration::claims::{claims, covers, is_sure, predicted};
+use crate::calibration::printed;
 use crate::calibration::releases::over_releases;
 use crate::calibration::sealed::{claims_when_sealed, of_result, predicted_when_sealed};
 use crate::class::setting::Setting;
@@ -23,6 +24,9 @@ const PREDICTION: f64 = 1e-6;
 /// are accepted.
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
+    if let Some(outer) = &plan.draft().outer {
+        return check_printed(plan, &printed::claim(plan.draft(), outer));
+    }
     let privacy = &plan.draft().privacy;
     let setting = Setting::of_plan(plan)?;
     let noise = Noise {
@@ -53,6 +57,17 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let budget = releases::budget(plan.draft())?;
     let expected = predicted_when_sealed(plan.draft(), predicted(&setting, noise, budget)?);
     check_predicted(&calibration.predicted, &of_result(plan.draft(), expected))
+}
+
+/// Checks that a plan of PPSC's outer recursions says that nothing bounds what is learned, and
+/// claims nothing else.
+fn check_printed(plan: &Plan, told: &Claim) -> Result<(), VerifyError> {
+    if plan.calibration().claims != [told.clone()] {
+        return Err(VerifyError::Missing {
+            faults: "what is printed: that exact sums are revealed, and nothing else",
+        });
+    }
+    check_predicted(&plan.calibration().predicted, &printed::NO_NOISE)
 }
 
 /// Checks that what holds as headline covers coalitions as large as the plan's privacy target says.

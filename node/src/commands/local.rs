@@ -145,7 +145,7 @@ fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
             *field = flag;
         }
     }
-    if raw.task == Some(TaskKind::Regression) {
+    if raw.task.is_some_and(TaskKind::takes_rows) {
         raw.data.unit = raw.data.unit.or(Some(Unit::Record));
     }
     beat(&mut raw.privacy.epsilon, arguments.epsilon);
@@ -233,17 +233,17 @@ fn gather_parties(
     if let Some(inputs) = &arguments.inputs {
         let mut parties = parties::read(inputs, arguments.nodes)?;
         parties::shape(&mut raw, &mut parties)?;
-        if raw.data.clip.is_none() && raw.task != Some(TaskKind::Regression) {
+        if raw.data.clip.is_none() && !raw.task.is_some_and(TaskKind::takes_rows) {
             return Err(no_clip(&place));
         }
         return Ok((resolve(raw, parties.len())?, parties));
     }
-    if raw.task == Some(TaskKind::Regression) {
-        return Err(
-            Failure::usage("a model is fitted to rows: there are none to make up")
-                .field("--inputs")
-                .hint("give a folder with a table for each party: --inputs DIR"),
-        );
+    if raw.task.is_some_and(TaskKind::takes_rows) {
+        return Err(Failure::usage(
+            "a model is fitted to rows, and equations are rows: there are none to make up",
+        )
+        .field("--inputs")
+        .hint("give a folder with a table for each party: --inputs DIR"));
     }
     // Else made-up data: of patients in the demonstration, or plain vectors of a given length.
     let nodes = arguments.nodes.unwrap_or(8);

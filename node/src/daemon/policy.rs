@@ -189,6 +189,10 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
 /// feasible; else Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
+    if plan.draft().outer.is_some() {
+        // Exact sums at every iterate: no loss bounds them.
+        return Ok(f64::INFINITY);
+    }
     if plan.draws_at_start() {
         // Who is not vouched for is known before the draw: the claim is against as many. More may
         // part this party from others, and the schedule is not here yet.

@@ -3,6 +3,7 @@
 mod computed;
 mod departing;
 pub(crate) mod draws;
+mod equations;
 mod inca;
 mod ppsc;
 mod without_roll_back;
@@ -35,6 +36,10 @@ pub enum Paper {
     PpscTable2,
     /// PPSC: rounds of plain averaging on the 10-cycle to reach accuracy ν
     PpscTable3,
+    /// PPSC: rounds of averaging in each outer iteration of linear equations to reach accuracy ν
+    PpscTable5,
+    /// PPSC: probability that every state changes in every outer iteration
+    PpscTable6,
     /// All of these
     All,
 }
@@ -55,6 +60,8 @@ impl Paper {
             Paper::IncaFigure5 => vec![inca::figure_5(draws, progress)],
             Paper::PpscTable2 => vec![ppsc::table_2()],
             Paper::PpscTable3 => vec![ppsc::table_3()],
+            Paper::PpscTable5 => vec![equations::table_5()],
+            Paper::PpscTable6 => vec![equations::table_6()],
             Paper::All => {
                 let all = Paper::value_variants()
                     .iter()

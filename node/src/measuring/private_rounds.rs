@@ -159,6 +159,8 @@ fn plan(draft: Draft) -> Result<Plan, Failure> {
         connectivity: None,
         draw: None,
         sealed: false,
+        unbounded: false,
+        sentence: None,
         holds_as_headline: true,
     };
     let calibration = Calibration {

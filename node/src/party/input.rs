@@ -25,9 +25,11 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
         let hint = "bring a model whose tensors are the plan's (data.tensors), in name and extents";
         return Err(unusable(path, &odd, hint));
     }
-    let named = match &plan.draft().model {
-        Some(model) => &model.names,
-        None => &plan.draft().data.columns,
+    let draft = plan.draft();
+    let named = match (&draft.model, &draft.outer) {
+        (Some(model), _) => &model.names,
+        (None, Some(outer)) => &outer.names,
+        (None, None) => &draft.data.columns,
     };
     match named {
         Some(columns) => check_columns(columns, layout, path),
@@ -183,9 +185,10 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
 
 fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
     let (draft, member) = (plan.draft(), &plan.draft().members[me]);
-    let expected = match &draft.model {
-        Some(model) => &vec![model.columns],
-        None => &draft.data.shape,
+    let expected = match (&draft.model, &draft.outer) {
+        (Some(model), _) => &vec![model.columns],
+        (None, Some(outer)) => &vec![outer.columns],
+        (None, None) => &draft.data.shape,
     };
     let Some((count, shape)) = layout.records() else {
         return Err(unusable(
@@ -231,6 +234,9 @@ fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
 pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
     if let Some(model) = &plan.draft().model {
         return layout_of_model(model);
+    }
+    if plan.draft().outer.is_some() {
+        return layout_of_rounds(plan);
     }
     match brings_rows(plan) {
         false => input.clone(),

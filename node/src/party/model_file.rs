@@ -59,6 +59,11 @@ pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
             "the last mean is written as .npy",
             "write --output mean.npy",
         ),
+        TaskKind::LinearEquations | TaskKind::Optimise => (
+            &["npy"],
+            "this party's last iterate is written as .npy",
+            "write --output iterate.npy",
+        ),
     };
     let extension = path.extension().and_then(|extension| extension.to_str());
     if extension.is_some_and(|extension| known.contains(&extension)) {

@@ -8,10 +8,12 @@ use rand::rngs::ChaCha12Rng;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::outer::OuterSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::clipping::{self, Clipped};
 use crate::party::contributor::{Contributor, HandedOver, PartSource};
+use crate::party::solver::Solver;
 use crate::party::trainee::Trainee;
 use crate::party::{input, randomness};
 use crate::telling::failure::{Exit, Failure};
@@ -70,6 +72,14 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
     if let Some(trainee) = Trainee::of(plan, me, &vector.values, path)? {
         let start = vec![0.0; plan.draft().dimension()];
         return Ok(of_contributor(Box::new(trainee), &start, noise));
+    }
+    if let Some(solver) = Solver::of(plan, &vector.values, path)? {
+        let start = plan.draft().outer.as_ref().map(OuterSettings::start);
+        return Ok(of_contributor(
+            Box::new(solver),
+            &start.unwrap_or_default(),
+            noise,
+        ));
     }
     let mut values = vector.values;
     let clipped = clipping::clip_all(&plan.draft().data, &mut values);

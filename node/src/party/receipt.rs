@@ -363,9 +363,9 @@ impl Account {
         let unwritten = |e: serde_json::Error| {
             Failure::new(Exit::Internal, format!("the receipt cannot be written: {e}"))
         };
-        let mut execution = self
-            .audit
-            .as_ref()
+        // An execution is one release's.
+        let audit = self.audit.as_ref().filter(|_| plan.draft().outer.is_none());
+        let mut execution = audit
             .map(|audit| serde_json::to_value(&audit.execution))
             .transpose()
             .map_err(unwritten)?;
@@ -476,6 +476,12 @@ fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
+        _ if plan.draft().outer.is_some() => Some(Audit {
+            same_sum_mu: None,
+            faults: vec![],
+            departed: BTreeSet::new(),
+            ..decision::without_verdict(plan, "")
+        }),
         Ending::Done | Ending::Degraded => finish.gate.as_ref().map(|gate| gate.audit.clone()),
         Ending::Withheld { reason } => Some(match &finish.gate {
             Some(gate) => gate.audit.clone(),

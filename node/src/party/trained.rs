@@ -71,12 +71,21 @@ fn together(plan: &Plan, training: &TrainingOutcome, audit: Audit) -> Audit {
     Audit { mu, epsilon, ..audit }
 }
 
+/// How many iterations the plan has.
+fn planned(plan: &Plan) -> u64 {
+    let draft = plan.draft();
+    draft
+        .outer
+        .as_ref()
+        .map_or(draft.releases(), |outer| outer.iterations)
+}
+
 fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
     let members = &plan.draft().members;
     let departed = training.departed.iter();
     let departed = departed.map(|(&party, since)| (members[party].name.clone(), json!(since)));
     json!({
-        "planned": plan.draft().releases(),
+        "planned": planned(plan),
         "run": training.iterations,
         "spent": training.spent,
         "corrected": training.corrected,
@@ -86,11 +95,16 @@ fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
 }
 
 fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
-    let (run, planned) = (training.iterations, plan.draft().releases());
+    let (run, planned) = (training.iterations, planned(plan));
     let (what, each) = match plan.draft().model {
         Some(_) => ("model".to_owned(), "iteration"),
         None => (format!("last {}", plan.draft().data.result.name()), "round"),
     };
+    if let (Some(stopped), Some(_)) = (&training.stopped, &plan.draft().outer) {
+        return Some(format!(
+            "it ended after {run} of {planned} outer iterations, with this party's last iterate: {stopped}"
+        ));
+    }
     if let Some(stopped) = &training.stopped {
         return Some(match run {
             0 => stopped.clone(),

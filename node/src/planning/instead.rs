@@ -39,6 +39,9 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     let drafted = plan.draft();
     let uniform = drafted.mechanism.correlated == CorrelatedNoise::Uniform;
     let mut ways = Vec::new();
+    if drafted.outer.is_some() {
+        return vec![];
+    }
     if drafted.task.is_training() {
         return vec![local(plan), server(plan)];
     }

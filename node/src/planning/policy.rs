@@ -111,6 +111,13 @@ fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<
         .hint("ask for a plan with a smaller epsilon")),
         (Some(_), _) => Ok(()),
         (None, None) if mechanism::reveals_sums(plan) => Ok(()),
+        (None, Some(_)) if plan.draft().outer.is_some() => {
+            let message = "the plan reveals exact sums at every iterate, as printed, and nothing bounds what \
+                           they tell";
+            Err(refused(message.into(), "--max-epsilon").hint(
+                "what you want is task = \"regression\"; or leave --max-epsilon out if exact sums are meant",
+            ))
+        }
         (None, Some(_)) if mechanism::reveals_sums(plan) => {
             let message = "the plan reveals exact sums (independent_noise = \"none\"): \
                            what it claims holds for changes that keep these, and a change of one value \

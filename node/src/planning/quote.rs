@@ -11,11 +11,14 @@ use undertone_protocol::plan::run_file::training::LossChoice;
 
 use crate::planning::instead::{self, Instead};
 use crate::planning::worth::Worth;
-use crate::planning::{foundations, mechanism, trained};
+use crate::planning::{foundations, mechanism, printed, trained};
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
+    if plan.draft().outer.is_some() {
+        return printed::THREAT.into();
+    }
     let (coalition, departures) = (coalition(plan), departures(plan));
     format!("Honest but curious: {coalition}; {departures}; not parties that lie about their values")
 }
@@ -53,6 +56,9 @@ fn departures(plan: &Plan) -> String {
 /// What is protected: whose change is hidden, and within which public range.
 pub fn protected(plan: &Plan) -> String {
     let draft = plan.draft();
+    if draft.outer.is_some() {
+        return printed::PROTECTED.into();
+    }
     let change = match draft.data.adjacency {
         _ if mechanism::reveals_sums(plan) => "several changed at once such that every revealed sum stays",
         Adjacency::ReplaceOne => "replaced by any other",
@@ -145,6 +151,9 @@ fn what(plan: &Plan) -> &'static str {
 
 /// The object of `plan` and `verify`.
 pub fn json(plan: &Plan) -> Value {
+    if let Some(json) = printed::json(plan) {
+        return json;
+    }
     let calibration = plan.calibration();
     let averaging = plan.terms().map(|terms| {
         json!({
@@ -192,11 +201,17 @@ pub fn comparing_json(plan: &Plan, ways: &[Instead]) -> Value {
 
 /// The quote as a person reads it who makes a plan.
 pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
+    if ways.is_empty() {
+        return text(plan);
+    }
     text(plan) + &instead::text(plan, ways)
 }
 
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
+    if let Some(text) = printed::text(plan) {
+        return text;
+    }
     let (draft, calibration) = (plan.draft(), plan.calibration());
     let mut text = format!(
         "{}: {} over {} parties, {} coordinates, {}\n{}.\n\n",

@@ -73,6 +73,8 @@ pub enum Travel<'a> {
     HandOver {
         /// How often, all parties together.
         exchanges: usize,
+        /// A step is at most this, in the data's unit; none: as coarse as noise and values allow.
+        finest: Option<f64>,
     },
 }
 
@@ -174,7 +176,7 @@ impl Lattice {
                 injection,
                 received_bound,
             } => Self::fit_split(request, fanout, injection, received_bound),
-            Travel::HandOver { exchanges } => Self::fit_handed_over(request, exchanges),
+            Travel::HandOver { exchanges, finest } => Self::fit_handed_over(request, exchanges, finest),
             Travel::Residues { halved } => Self::fit_residues(request, halved),
         }
     }
@@ -285,7 +287,7 @@ impl Lattice {
                 };
                 request.parties as f64 * (0..self.rounds as usize).map(of).sum::<f64>()
             }
-            Travel::HandOver { exchanges } => exchanges as f64 * levels(request.correlated_std, 1),
+            Travel::HandOver { exchanges, .. } => exchanges as f64 * levels(request.correlated_std, 1),
             // No normal variate: raw words of the cipher.
             Travel::Residues { .. } => 0.0,
         };

@@ -21,6 +21,7 @@ impl Lattice {
     pub(super) fn fit_handed_over(
         request: &LatticeRequest<'_>,
         exchanges: usize,
+        finest: Option<f64>,
     ) -> Result<Self, LatticeError> {
         // The step: as coarse as the noises allow.
         let smooth = |std: f64| libm::log2(std) + f64::from(NOISE_GRID_LOG2);
@@ -30,7 +31,8 @@ impl Lattice {
             libm::log2(request.value_bound) + EXACT_GRID_LOG2
         };
         let per_row = libm::log2(request.rows.max(1) as f64);
-        let step_log2 = (smooth(request.correlated_std).min(blurred) - per_row).floor();
+        let coarsest = smooth(request.correlated_std).min(blurred) - per_row;
+        let step_log2 = coarsest.min(finest.map_or(f64::INFINITY, libm::log2)).floor();
         if !(-1000.0..=900.0).contains(&step_log2) {
             let value = request.correlated_std;
             return Err(LatticeError::Parameter {

@@ -1,6 +1,6 @@
 //! What the accountant answers to a draft: rounds, schedule, noise, claims.
 
-use crate::lattice::grid::{Lattice, LatticeRequest};
+use crate::lattice::grid::{Lattice, LatticeRequest, Travel};
 use crate::plan::claim::{Claim, Predicted, number};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
@@ -9,6 +9,7 @@ use crate::plan::run_file::handed_over::ClippedBy;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise, MechanismKind};
 use crate::plan::shares::ShareCounts;
+use crate::topology::multi_gossip::MultiGossip;
 use crate::topology::schedule::Schedule;
 
 /// Claims of one plan: ours have six at most. Each is computed again by whoever verifies it.
@@ -70,7 +71,14 @@ impl Calibration {
         LatticeRequest {
             parties: draft.parties(),
             dimension: draft.dimension(),
-            travel: planned.travel(&shares),
+            travel: match (planned.travel(&shares), &draft.outer) {
+                // States are as fine as the accuracy that is asked for.
+                (Travel::HandOver { exchanges, .. }, Some(outer)) => Travel::HandOver {
+                    exchanges,
+                    finest: Some(outer.finest_step()),
+                },
+                (travel, _) => travel,
+            },
             value_bound: draft.value_bound(),
             rows: rounded.max().unwrap_or(1),
             coarsest: draft.data.coarsest_cell(),
@@ -115,6 +123,11 @@ impl Calibration {
     /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them.
     /// None if the private graph has parties with too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
+        if let Some(outer) = &draft.outer {
+            // That of the first outer iteration; the others follow from the seeds after it.
+            let iterations = outer.gossip_iterations as usize;
+            return Some(MultiGossip::draw(&draft.private_graph, iterations, seed)?.schedule());
+        }
         let occasion = Occasion {
             private_graph: &draft.private_graph,
             settings: &draft.mechanism,
@@ -180,6 +193,13 @@ impl Calibration {
                     field: format!("mechanism.{key}"),
                 }),
             };
+        }
+        if let Some(outer) = &draft.outer
+            && outer.pairwise_std != self.correlated_std
+        {
+            return Err(PlanError::Derived {
+                field: format!("mechanism.{key}"),
+            });
         }
         positive(&format!("mechanism.{key}"), self.correlated_std)
     }

@@ -65,7 +65,10 @@ impl Plan {
             .calibration
             .claims
             .iter()
-            .map(|claim| plan.sampling_delta(claim.epsilon))
+            .map(|claim| match claim.unbounded {
+                true => 0.0,
+                false => plan.sampling_delta(claim.epsilon),
+            })
             .collect();
         for (claim, added) in plan.calibration.claims.iter_mut().zip(added) {
             claim.sampling_delta = added;

@@ -1,6 +1,6 @@
 //! One sentence of privacy, and what is predicted of the result.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::plan::error::PlanError;
 use crate::plan::run_file::problem::Problem;
@@ -99,9 +99,11 @@ pub struct Claim {
     pub size: usize,
     /// The faults under which it holds.
     pub faults: Faults,
-    /// The loss μ: the view is μ-Gaussian-DP. Finite.
+    /// The loss μ: the view is μ-Gaussian-DP. Infinite, and null in files, where it is unbounded.
+    #[serde(serialize_with = "or_null", deserialize_with = "or_infinite")]
     pub mu: f64,
-    /// ε that follows from μ at `delta`.
+    /// ε that follows from μ at `delta`; infinite with it.
+    #[serde(serialize_with = "or_null", deserialize_with = "or_infinite")]
     pub epsilon: f64,
     /// The δ at which ε holds, for noise that is really Gaussian; with the chance of a draw that
     /// hides nothing, where the claim rests on one.
@@ -135,6 +137,12 @@ pub struct Claim {
     /// secret as make it known. Absent: no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
+    /// Whether no loss bounds what the adversary learns. Absent: no.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unbounded: bool,
+    /// What the adversary learns, where that is unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
     /// Whether the headline ε rests on it.
     pub holds_as_headline: bool,
 }
@@ -172,6 +180,17 @@ pub struct Predicted {
     pub bytes_per_party: u64,
 }
 
+/// Files have null for what is infinite.
+fn or_null<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let finite = Some(*number).filter(|number| number.is_finite());
+    finite.serialize(serializer)
+}
+
+fn or_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number = Option::<f64>::deserialize(deserializer)?;
+    Ok(number.unwrap_or(f64::INFINITY))
+}
+
 impl Claim {
     /// What can be said of the plan's number `index` without the accountant; `threshold`: whether
     /// finals are sealed.
@@ -182,6 +201,15 @@ impl Claim {
         }
         let at_least_zero =
             |key: &str, found: f64| number(&field(key), found, found >= 0.0, "a finite number, at least 0");
+        if self.unbounded {
+            let infinite = self.mu.is_infinite() && self.epsilon.is_infinite() && !self.holds_as_headline;
+            return match infinite && self.sentence.is_some() {
+                true => Ok(()),
+                false => Err(PlanError::Derived {
+                    field: field("unbounded"),
+                }),
+            };
+        }
         at_least_zero("mu", self.mu)?;
         at_least_zero("epsilon", self.epsilon)?;
         number(

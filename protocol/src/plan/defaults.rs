@@ -83,7 +83,7 @@ impl Setting {
 #[rustfmt::skip] // a table: one line a row
 pub const SETTINGS: &[Setting] = &[
     setting("", "version", "1", "1", "version of this format"),
-    setting("", "task", r#""mean""#, r#""mean", "regression", "rounds""#, "what is computed: the (weighted) mean of the parties' vectors; a model that they fit together; means in sequence of what programs hand over"),
+    setting("", "task", r#""mean""#, r#""mean", "regression", "rounds", "linear-equations", "optimise""#, "what is computed: the (weighted) mean of the parties' vectors; a model that they fit together; means in sequence of what programs hand over; PPSC's Algorithms 3 and 4 as printed, which reveal exact sums"),
     setting("", "name", "", "[a-z0-9-], 1 to 64", "name of the run, shown everywhere; part of the plan").without_default().or_local(r#""local""#),
     setting("data", "shape", "", "list of extents", "shape of one party's vector, or of one record (local: from the input files)").without_default(),
     setting("data", "unit", r#""party""#, r#""party", "record""#, "whose change is hidden: a party's whole vector, or one row of its matrix"),
@@ -110,6 +110,14 @@ pub const SETTINGS: &[Setting] = &[
     setting("model", "ridge", "0.0", r#"0 or above, "auto""#, "what the gradient grows by for each length of the model; auto, for statistics only: 0.15 times the expected spectral norm of the noise"),
     setting("model", "set", r#"{ kind = "none" }"#, "none, ball, box, simplex, affine", "where the model is kept"),
     setting("model", "average", "0.5", "from 0 to 1", "the share of the iterates, from the end, whose mean is the model; 0: the last one"),
+    setting("outer", "iterations", "", "iterations", "linear-equations, optimise: how many outer iterations, each of multi-gossip, averaging and a local step").without_default(),
+    setting("outer", "accuracy", "1e-2", "squared error", "what is meant to be reached; states are multiples of a thousandth of it, or of less"),
+    setting("outer", "step", r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#, "how far a local step goes that is no projection; auto: 1/(l + 1)"),
+    setting("outer", "start", "", "list of numbers", "where all begin; without it at 0").without_default(),
+    setting("outer", "averaging", r#"{ kind = "exact" }"#, "exact, or paper with rounds and weight", "how all come to the mean: exactly, or in so many rounds with edges of one weight (without it 1/n)"),
+    setting("outer", "gossip_iterations", "26", "iterations", "multi-gossip in each outer iteration"),
+    setting("outer", "pairwise_std", "1.0", "the state's unit", "the noise of an exchange; no ε follows from it"),
+    setting("outer", "inconsistent", "", r#""least-squares", "normalised""#, "linear-equations only: equations without a common solution; \"normalised\" is the paper's variant, least squares of rows scaled to length 1").without_default(),
     setting("privacy", "epsilon", "1.0", "above 0", "ε, the most that a coalition may learn about one unit"),
     setting("privacy", "delta", "1e-6", "in (0, 1)", "δ, the chance that ε does not hold; well below 1 / number of people"),
     setting("privacy", "colluding", "1", "parties", "size of the coalitions that the claims cover"),
@@ -189,7 +197,7 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with('['))
             .count();
-        assert_eq!(sections, 6);
+        assert_eq!(sections, 7);
         fields.sort();
         fields.dedup();
         assert_eq!(fields.len(), SETTINGS.len());

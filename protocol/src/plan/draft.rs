@@ -10,6 +10,7 @@ use crate::plan::named_graph::NamedGraph;
 use crate::plan::peers::{Address, Peer, Peers, public_key};
 use crate::plan::run_file::check::Asked;
 use crate::plan::run_file::handed_over::ClippedBy;
+use crate::plan::run_file::outer::OuterSettings;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{
@@ -57,6 +58,8 @@ pub struct Draft {
     pub data: Data,
     /// What a training fits.
     pub model: Option<ModelSettings>,
+    /// What PPSC's outer recursions iterate.
+    pub outer: Option<OuterSettings>,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
     /// How noise is shared out. `rounds` may still be `auto`.
@@ -97,6 +100,7 @@ impl Draft {
             name,
             data,
             model,
+            outer,
             privacy,
             mechanism,
             topology: _,
@@ -108,6 +112,7 @@ impl Draft {
             task,
             data,
             model,
+            outer,
             privacy,
             mechanism,
             run,
@@ -193,6 +198,7 @@ impl Draft {
             name: &self.name,
             data: &self.data,
             model: self.model.as_ref(),
+            outer: self.outer.as_ref(),
             privacy: &self.privacy,
             mechanism: &self.mechanism,
             run: &self.run,

@@ -19,6 +19,7 @@ use crate::plan::hex::{hex, unhex};
 use crate::plan::peers::{Peer, check_entries};
 use crate::plan::run_file::check::Asked;
 use crate::plan::run_file::limits::MOST_PARTIES;
+use crate::plan::run_file::outer::OuterSettings;
 use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings, TaskKind};
 use crate::plan::run_file::training::ModelSettings;
 use crate::topology::graph::Graph;
@@ -37,6 +38,8 @@ struct PlanFile {
     data: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelSettings>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outer: Option<OuterSettings>,
     privacy: Privacy,
     run: RunSettings,
     members: Vec<MemberFile>,
@@ -62,6 +65,7 @@ impl Plan {
             nonce: hex(&self.nonce),
             data: draft.data.clone(),
             model: draft.model.clone(),
+            outer: draft.outer.clone(),
             privacy: draft.privacy.clone(),
             run: draft.run.clone(),
             members: draft.members.iter().map(MemberFile::from).collect(),
@@ -125,6 +129,7 @@ impl PlanFile {
             name: &self.name,
             data: &self.data,
             model: self.model.as_ref(),
+            outer: self.outer.as_ref(),
             privacy: &self.privacy,
             mechanism: &mechanism,
             run: &self.run,
@@ -148,6 +153,7 @@ impl PlanFile {
             task: self.task,
             data: self.data,
             model: self.model,
+            outer: self.outer,
             privacy: self.privacy,
             mechanism,
             run: self.run,
@@ -174,6 +180,13 @@ impl PlanFile {
     fn check_model(&self) -> Result<(), PlanError> {
         if self.model.is_some() != (self.task == TaskKind::Regression) {
             return Err(derived("model"));
+        }
+        if self.outer.is_some() != self.task.is_outer() {
+            return Err(derived("outer"));
+        }
+        let states = self.outer.as_ref().map(|outer| outer.states(self.data.clone()));
+        if states.is_some_and(|states| states != self.data) {
+            return Err(derived("data"));
         }
         let contributed = |model: &ModelSettings| model.contributions(self.data.clone());
         match &self.model {

@@ -7,6 +7,7 @@ pub mod fraction;
 pub mod handed_over;
 pub mod limits;
 pub mod method;
+pub mod outer;
 pub mod parsed;
 pub mod problem;
 pub mod raw;

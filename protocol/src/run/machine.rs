@@ -31,7 +31,7 @@
 //! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
 //! #     established: Established::Theorem, cases: 1, seed: None, changes: None,
 //! #     basis: None, connectivity: None, draw: None, sealed: false,
-//! #     sampling_delta: 0.0, holds_as_headline: true,
+//! #     sampling_delta: 0.0, unbounded: false, sentence: None, holds_as_headline: true,
 //! # };
 //! # let calibration = Calibration {
 //! #     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0,

@@ -27,4 +27,5 @@ pub(super) struct Record {
     pub(super) out_of_range: bool,
     pub(super) finished: bool,
     pub(super) complete: bool,
+    pub(super) handed_over: bool,
 }

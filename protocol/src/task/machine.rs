@@ -11,6 +11,7 @@ use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::Progress;
 use crate::task::mean::Mean;
+use crate::task::outer::Outer;
 use crate::task::training::Training;
 use crate::time::Time;
 
@@ -23,6 +24,8 @@ pub enum Task {
     Mean(Box<Mean>),
     /// A model that is fitted over many releases.
     Training(Box<Training>),
+    /// PPSC's Algorithms 3 and 4.
+    Outer(Box<Outer>),
 }
 
 impl Task {
@@ -37,6 +40,9 @@ impl Task {
             TaskKind::Regression | TaskKind::Rounds => {
                 Task::Training(Box::new(Training::new(plan, identity, value, noise, now)))
             }
+            TaskKind::LinearEquations | TaskKind::Optimise => {
+                Task::Outer(Box::new(Outer::new(plan, identity, value, noise, now)))
+            }
         }
     }
 
@@ -45,6 +51,7 @@ impl Task {
         match self {
             Task::Mean(mean) => Task::Mean(Box::new(mean.shelving(shelf))),
             Task::Training(training) => Task::Training(Box::new(training.shelving(shelf))),
+            Task::Outer(outer) => Task::Outer(Box::new(outer.shelving(shelf))),
         }
     }
 
@@ -56,6 +63,7 @@ impl Task {
         match self {
             Task::Mean(mean) => mean.handle(now, input),
             Task::Training(training) => training.handle(now, input),
+            Task::Outer(outer) => outer.handle(now, input),
         }
     }
 
@@ -64,6 +72,7 @@ impl Task {
         match self {
             Task::Mean(mean) => mean.poll_output(),
             Task::Training(training) => training.poll_output(),
+            Task::Outer(outer) => outer.poll_output(),
         }
     }
 
@@ -72,6 +81,7 @@ impl Task {
         match self {
             Task::Mean(mean) => mean.release(),
             Task::Training(training) => training.release(),
+            Task::Outer(outer) => outer.release(),
         }
     }
 
@@ -83,7 +93,7 @@ impl Task {
     /// The number of the run that is under way, from 1; a mixing of noise ahead counts.
     pub fn run_number(&self) -> u32 {
         match self {
-            Task::Mean(_) => 1,
+            Task::Mean(_) | Task::Outer(_) => 1,
             Task::Training(training) => training.run_number(),
         }
     }
@@ -93,6 +103,7 @@ impl Task {
         match self {
             Task::Mean(_) => 1,
             Task::Training(training) => training.iteration(),
+            Task::Outer(outer) => outer.iteration(),
         }
     }
 

@@ -14,11 +14,12 @@ use ndarray::Array2;
 use crate::account::ppsc::closed_forms::{
     PrivatePhase, algebraic_connectivity, consensus_rounds, iterations_to_change_every_state, kappa,
 };
+use crate::account::ppsc::second_moments::{SecondMoments, edges};
 
 /// Each party's value: Table 1.
 const VALUES: [f64; 10] = [10.0, 100.0, 20.0, -30.0, -20.0, 60.0, 70.0, 0.0, 80.0, -20.0];
 /// First party and length of each path: Figure 4c.
-const PATHS: [(usize, usize); 3] = [(0, 4), (4, 3), (7, 3)];
+pub(super) const PATHS: [(usize, usize); 3] = [(0, 4), (4, 3), (7, 3)];
 const EDGE_WEIGHT: f64 = 0.1;
 /// Iterations of multi-gossip behind Table 3.
 const ITERATIONS: usize = 25;
@@ -100,35 +101,18 @@ pub fn table_2() -> Vec<Coverage> {
     printed.into_iter().map(row).collect()
 }
 
-/// Directed edges of a path, each with its chance of being drawn: a party evenly, then one of its
-/// neighbours evenly.
-fn edges(length: usize) -> Vec<(usize, usize, f64)> {
-    let of_party = |out: usize| {
-        let neighbours: Vec<usize> = [out.checked_sub(1), Some(out + 1).filter(|&next| next < length)]
-            .into_iter()
-            .flatten()
-            .collect();
-        let chance = 1.0 / (length * neighbours.len()) as f64;
-        neighbours
-            .into_iter()
-            .map(move |into| (out, into, chance))
-            .collect::<Vec<_>>()
-    };
-    (0..length).flat_map(of_party).collect()
-}
-
 /// What an edge marks, as bits: its ends.
-fn every_state(out: usize, into: usize) -> usize {
+pub(super) fn every_state(out: usize, into: usize) -> usize {
     1 << out | 1 << into
 }
 
 /// What an edge marks, as bits: itself, whichever way.
-fn every_edge(out: usize, into: usize) -> usize {
+pub(super) fn every_edge(out: usize, into: usize) -> usize {
     1 << out.min(into)
 }
 
 /// The chance that after 0, 1, … iterations all that edges can mark is marked, in every path.
-fn chances(marks: fn(usize, usize) -> usize) -> Vec<f64> {
+pub(super) fn chances(marks: fn(usize, usize) -> usize) -> Vec<f64> {
     let mut all = vec![1.0; 200];
     for (_, length) in PATHS {
         let whole = edges(length)
@@ -212,11 +196,16 @@ pub fn lambda_of_the_graph() -> f64 {
     2.0 * (std::f64::consts::PI / 8.0).sin()
 }
 
+/// The algebraic connectivity λ_G of a cycle whose edges weigh `weight` each.
+pub(super) fn connectivity_of_the_cycle(parties: usize, weight: f64) -> f64 {
+    let cycle: Vec<(usize, usize)> = (0..parties).map(|i| (i, (i + 1) % parties)).collect();
+    algebraic_connectivity(parties, &cycle, weight)
+}
+
 /// The rounds of Theorem 2.
 fn theorem_2(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     let parties = VALUES.len();
-    let cycle: Vec<(usize, usize)> = (0..parties).map(|i| (i, (i + 1) % parties)).collect();
-    let connectivity = algebraic_connectivity(parties, &cycle, EDGE_WEIGHT);
+    let connectivity = connectivity_of_the_cycle(parties, EDGE_WEIGHT);
     let phase = PrivatePhase {
         parties,
         norm_squared: VALUES.iter().map(|x| x * x).sum(),
@@ -233,12 +222,7 @@ fn least_rounds(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     let parties = VALUES.len();
     let mean = VALUES.iter().sum::<f64>() / parties as f64;
     let mut error = second_moment(kappa(epsilon, DELTA) / lambda) - mean * mean;
-    let mut step = Array2::eye(parties) * (1.0 - 2.0 * EDGE_WEIGHT);
-    for party in 0..parties {
-        let next = (party + 1) % parties;
-        step[[party, next]] += EDGE_WEIGHT;
-        step[[next, party]] += EDGE_WEIGHT;
-    }
+    let step = round_on_the_cycle(parties, EDGE_WEIGHT);
     for rounds in 0..MOST {
         if error.diag().sum() <= accuracy {
             return rounds as f64;
@@ -248,46 +232,23 @@ fn least_rounds(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     f64::INFINITY
 }
 
-/// The expectation of x xᵀ, x the states after multi-gossip from Table 1, over edges and noise:
-/// linear in itself, iteration by iteration.
+/// A round of plain averaging on a cycle whose edges weigh `weight` each.
+pub(super) fn round_on_the_cycle(parties: usize, weight: f64) -> Array2<f64> {
+    let mut step = Array2::eye(parties) * (1.0 - 2.0 * weight);
+    for party in 0..parties {
+        let next = (party + 1) % parties;
+        step[[party, next]] += weight;
+        step[[next, party]] += weight;
+    }
+    step
+}
+
+/// The expectation of x xᵀ, x the states after multi-gossip from Table 1, over edges and noise.
 fn second_moment(pairwise_std: f64) -> Array2<f64> {
     let parties = VALUES.len();
-    let mut moment = Array2::from_shape_fn((parties, parties), |(a, b)| VALUES[a] * VALUES[b]);
-    for _ in 0..ITERATIONS {
-        let mut mean_step: Array2<f64> = Array2::zeros((parties, parties));
-        let mut within: Array2<f64> = Array2::zeros((parties, parties));
-        let mut same = Array2::from_elem((parties, parties), false);
-        for (first, length) in PATHS {
-            let block = |matrix: &mut Array2<f64>, of: &dyn Fn(usize, usize) -> f64| {
-                (first..first + length)
-                    .for_each(|a| (first..first + length).for_each(|b| matrix[[a, b]] += of(a, b)));
-            };
-            (first..first + length).for_each(|a| (first..first + length).for_each(|b| same[[a, b]] = true));
-            for (out, into, chance) in edges(length) {
-                let (out, into) = (first + out, first + into);
-                // The out-agent's row becomes nothing, the in-agent's its own plus the out-agent's.
-                let step =
-                    |a: usize, b: usize| f64::from(u8::from(a != out && a == b || a == into && b == out));
-                let noise = |a: usize| f64::from(u8::from(a == out)) - f64::from(u8::from(a == into));
-                let step = Array2::from_shape_fn((parties, parties), |(a, b)| step(a, b));
-                let after = step.dot(&moment).dot(&step.t());
-                block(&mut mean_step, &|a, b| chance * step[[a, b]]);
-                block(&mut within, &|a, b| {
-                    chance * (after[[a, b]] + pairwise_std * pairwise_std * noise(a) * noise(b))
-                });
-            }
-        }
-        // Components draw independently.
-        let across = mean_step.dot(&moment).dot(&mean_step.t());
-        moment = Array2::from_shape_fn((parties, parties), |(a, b)| {
-            if same[[a, b]] {
-                within[[a, b]]
-            } else {
-                across[[a, b]]
-            }
-        });
-    }
-    moment
+    let start = Array2::from_shape_fn((parties, parties), |(a, b)| VALUES[a] * VALUES[b]);
+    let moments = SecondMoments::of(&PATHS, ITERATIONS);
+    moments.products_after(&start) + &moments.noise * (pairwise_std * pairwise_std)
 }
 
 #[cfg(test)]

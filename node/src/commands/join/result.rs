@@ -161,11 +161,17 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     if let Some(failure) = delivery.unwritten() {
         text += &format!("Not everything is written: {failure}\n\n");
     } else if account.finished() {
+        let what = match plan.draft().outer {
+            Some(_) => "This party's last iterate".to_owned(),
+            None => format!(
+                "The {} of {} of {} parties",
+                plan.draft().data.result.name(),
+                account.included().len(),
+                plan.parties()
+            ),
+        };
         text += &format!(
-            "The {} of {} of {} parties is in {}{}.\n\n",
-            plan.draft().data.result.name(),
-            account.included().len(),
-            plan.parties(),
+            "{what} is in {}{}.\n\n",
             delivery.places[0].display(),
             match delivery.places.get(1) {
                 Some(receipt) => format!(", its receipt in {}", receipt.display()),

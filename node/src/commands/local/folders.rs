@@ -46,6 +46,7 @@ pub(super) fn result_name(plan: &Plan, input: &Path) -> String {
         TaskKind::Rounds if extension != Some("safetensors") || plan.draft().data.tensors.is_none() => {
             "mean.npy".into()
         }
+        TaskKind::LinearEquations | TaskKind::Optimise => "iterate.npy".into(),
         TaskKind::Mean | TaskKind::Rounds => format!("mean.{}", extension.unwrap_or("npy")),
     }
 }

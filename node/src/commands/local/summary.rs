@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 
 use crate::commands::join::result;
 use crate::commands::local::cluster::NodeEnd;
@@ -48,7 +48,7 @@ impl<'a> Summary<'a> {
         begun: Instant,
     ) -> Result<Self, Failure> {
         let ends = Ends::of(ends);
-        let training = plan.draft().task.is_training();
+        let training = plan.draft().task != TaskKind::Mean;
         let truths = (!training).then(|| Truths::of(plan, parties));
         let means = ends.means(plan, parties, output)?;
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
@@ -174,6 +174,15 @@ impl<'a> Summary<'a> {
             .object
             .get("records")
             .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
+        if let (Some(iterations), Some(_)) = (self.object.get("iterations"), &self.plan.draft().outer) {
+            return format!(
+                "\n{finished} of {parties} nodes have an iterate of their own, {} coordinates, after {} outer \
+                 iterations.\n{}\n",
+                self.plan.draft().dimension(),
+                iterations["run"],
+                self.nodes_that_failed()
+            );
+        }
         if let Some(iterations) = self.object.get("iterations") {
             let test = self.object.get("test").map_or(String::new(), tested);
             let draft = self.plan.draft();
@@ -259,7 +268,7 @@ impl<'a> Summary<'a> {
     }
 
     fn errors(&self) -> String {
-        if self.plan.draft().task.is_training() {
+        if self.plan.draft().task != TaskKind::Mean {
             return String::new();
         }
         let scale = if self.plan.scales().differ() {

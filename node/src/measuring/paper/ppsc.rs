@@ -6,11 +6,11 @@ use undertone_accountant::account::ppsc::paper::{self, Compared, PRINTED_LAMBDA,
 use crate::measuring::paper::computed::Computed;
 use crate::telling::table::{Table, number};
 
-fn object(compared: &Compared) -> Value {
+pub(super) fn object(compared: &Compared) -> Value {
     json!({"paper": compared.paper, "ours": compared.ours, "ratio": compared.ratio()})
 }
 
-fn cells(compared: &Compared) -> [String; 3] {
+pub(super) fn cells(compared: &Compared) -> [String; 3] {
     [
         compared.paper.to_string(),
         compared.ours.to_string(),

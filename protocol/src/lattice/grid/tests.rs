@@ -233,7 +233,10 @@ fn handed_over(independent_std: f64, exchanges: usize) -> LatticeRequest<'static
     LatticeRequest {
         parties: 8,
         dimension: 1000,
-        travel: Travel::HandOver { exchanges },
+        travel: Travel::HandOver {
+            exchanges,
+            finest: None,
+        },
         value_bound: 1.0,
         rows: 1,
         coarsest: f64::INFINITY,

@@ -236,6 +236,7 @@ fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
         dimension: 5,
         travel: Travel::HandOver {
             exchanges: schedule.shares(),
+            finest: None,
         },
         value_bound: 1.0,
         rows: 1,

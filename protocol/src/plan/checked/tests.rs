@@ -47,6 +47,8 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
         connectivity: None,
         draw: None,
         sealed: false,
+        unbounded: false,
+        sentence: None,
         holds_as_headline,
     };
     Calibration {

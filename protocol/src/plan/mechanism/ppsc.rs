@@ -108,6 +108,7 @@ impl Planned for PlannedPpsc {
         match self.correlated {
             CorrelatedNoise::Gaussian => Travel::HandOver {
                 exchanges: shares.all,
+                finest: None,
             },
             CorrelatedNoise::Uniform => Travel::Residues { halved: false },
         }

@@ -7,6 +7,7 @@ use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::limits::*;
+use crate::plan::run_file::outer::OuterSettings;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::*;
 use crate::plan::run_file::tensors::check_radius;
@@ -38,6 +39,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) data: &'a Data,
     /// What a training fits.
     pub(crate) model: Option<&'a ModelSettings>,
+    /// What PPSC's outer recursions iterate.
+    pub(crate) outer: Option<&'a OuterSettings>,
     /// The target: ε, δ, and against whom.
     pub(crate) privacy: &'a Privacy,
     /// How noise is shared out.
@@ -57,6 +60,7 @@ impl Asked<'_> {
                 .all(|b| b.is_ascii_alphanumeric() || b" ._-".contains(&b))
             && self.name.trim() == self.name;
         require(name_fine, "name", || Problem::Name)?;
+        self.check_outer()?;
         self.check_training()?;
         // Of anybody else's vectors it would be a false Δ.
         let moments = self.model.is_some_and(ModelSettings::is_statistics);
@@ -87,6 +91,44 @@ impl Asked<'_> {
             only: "mechanism.correlated = \"uniform\"",
         })?;
         self.run.check(parties, self.privacy.dropouts)
+    }
+
+    /// PPSC's outer recursions are asked for as what they are, and carried out as they are printed.
+    fn check_outer(&self) -> Checked {
+        let Some(outer) = self.outer else {
+            return Ok(());
+        };
+        let mechanism = self.mechanism;
+        let printed = |holds: bool, field: &str, needs| require(holds, field, || Problem::Printed { needs });
+        let ppsc = mechanism.kind == MechanismKind::Ppsc;
+        printed(ppsc, "mechanism.kind", "kind = \"ppsc\"")?;
+        let none = mechanism.independent_noise == IndependentNoise::None;
+        printed(
+            none,
+            "mechanism.independent_noise",
+            "independent_noise = \"none\"",
+        )?;
+        let accepted = mechanism.accept_exact_sum;
+        printed(accepted, "mechanism.accept_exact_sum", "accept_exact_sum = true")?;
+        let any = self.privacy.coalitions == Coalitions::Any;
+        printed(any, "privacy.coalitions", "coalitions = \"any\"")?;
+        count("privacy.dropouts", self.privacy.dropouts as u64, 0, 0)?;
+        let flood = self.run.dissemination == Dissemination::Flood;
+        printed(flood, "run.dissemination", "dissemination = \"flood\"")?;
+        printed(
+            self.data.unit == Unit::Record,
+            "data.unit",
+            "unit = \"record\": parties bring rows",
+        )?;
+        let bounds = matches!(
+            self.data.clip,
+            Clip::Box {
+                low: Bound::All(_),
+                high: Bound::All(_)
+            }
+        );
+        printed(bounds, "data.clip", "one box for all coordinates of a state")?;
+        outer.check(self.task)
     }
 
     /// A training's sums are of clipped gradients, sealed each by itself, by masks of pairs.
@@ -208,6 +250,7 @@ impl RunFile {
             name: &self.name,
             data: &self.data,
             model: self.model.as_ref(),
+            outer: self.outer.as_ref(),
             privacy: &self.privacy,
             mechanism: &self.mechanism,
             run: &self.run,

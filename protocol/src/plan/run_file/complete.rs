@@ -7,6 +7,7 @@ use crate::plan::ahead;
 use crate::plan::defaults::Defaults;
 use crate::plan::run_file::check::{TRAININGS, count_parties, majority};
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::outer::{OuterSettings, RawOuter};
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::{Checked, Problem, require};
 use crate::plan::run_file::raw::{
@@ -47,6 +48,9 @@ impl RawRunFile {
                 self.privacy.dropouts = Some(0);
             }
         }
+        if self.task.is_some_and(TaskKind::is_outer) {
+            self.prepare_outer();
+        }
         if self.data.unit == Some(Unit::Record) && self.task != Some(TaskKind::Regression) {
             given(self.data.clip.as_ref(), "data.clip", CLIP_OF_RECORDS)?;
         }
@@ -74,12 +78,18 @@ impl RawRunFile {
         let sealed = self.run.sealed.unwrap_or(correlated == CorrelatedNoise::Uniform);
         let mut data = self.data.complete()?;
         let mut model = None;
-        if regression {
-            let rows = RowsOf {
-                shape: std::mem::take(&mut data.shape),
-                names: data.columns.take(),
-                bounds,
-            };
+        let mut outer = None;
+        let takes_rows = self.task.is_some_and(TaskKind::takes_rows);
+        let rows = takes_rows.then(|| RowsOf {
+            shape: std::mem::take(&mut data.shape),
+            names: data.columns.take(),
+            bounds,
+        });
+        if let (Some(rows), false) = (rows.clone(), regression) {
+            let iterated = self.outer.complete(rows, self.model)?;
+            data = iterated.states(data);
+            outer = Some(iterated);
+        } else if let Some(rows) = rows {
             let fitted = self.model.complete(rows, clipped)?;
             data = fitted.contributions(data);
             model = Some(fitted);
@@ -96,6 +106,7 @@ impl RawRunFile {
             name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
             data,
             model,
+            outer,
             privacy: self.privacy.complete(dropouts)?,
             mechanism: self.mechanism.complete(correlated)?,
             topology,
@@ -105,7 +116,20 @@ impl RawRunFile {
 
     /// Refuses keys that only other tasks have; the documented defaults may stand in any file.
     fn check_task_keys(&self, table: &RawRunFile) -> Checked {
-        if self.task != Some(TaskKind::Regression) {
+        let is_outer = self.task.is_some_and(TaskKind::is_outer);
+        if is_outer {
+            require(self.model.is_of_outer(&table.model), "model", || {
+                Problem::OnlyFor {
+                    only: "task = \"regression\", but for loss, ridge and set",
+                }
+            })?;
+        } else {
+            let unsaid = self.outer == RawOuter::default() || self.outer == table.outer;
+            require(unsaid, "outer", || Problem::OnlyFor {
+                only: "task = \"linear-equations\" or \"optimise\"",
+            })?;
+        }
+        if self.task != Some(TaskKind::Regression) && !is_outer {
             let unsaid = self.model == RawModel::default() || self.model == table.model;
             require(unsaid, "model", || Problem::OnlyFor {
                 only: "task = \"regression\"",
@@ -126,6 +150,13 @@ impl RawRunFile {
             }
         }
         self.check_releases()
+    }
+
+    /// States are of rows' coordinates, kept in a box; nobody may leave.
+    fn prepare_outer(&mut self) {
+        self.data.unit = self.data.unit.or(Some(Unit::Record));
+        self.data.clip.get_or_insert_with(OuterSettings::range);
+        self.privacy.dropouts = self.privacy.dropouts.or(Some(0));
     }
 
     /// A training's stages take half of an iteration each.

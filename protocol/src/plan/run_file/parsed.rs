@@ -3,6 +3,7 @@
 
 use crate::plan::defaults::Defaults;
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::outer::OuterSettings;
 use crate::plan::run_file::raw::RawRunFile;
 use crate::plan::run_file::settings::*;
 use crate::plan::run_file::training::ModelSettings;
@@ -18,6 +19,8 @@ pub struct RunFile {
     pub data: Data,
     /// What a training fits.
     pub model: Option<ModelSettings>,
+    /// What PPSC's outer recursions iterate.
+    pub outer: Option<OuterSettings>,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
     /// How noise is shared out.

@@ -9,6 +9,7 @@ use crate::plan::defaults::{Defaults, document};
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
+use crate::plan::run_file::outer::RawOuter;
 use crate::plan::run_file::training::RawModel;
 
 /// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
@@ -21,6 +22,7 @@ pub struct RawRunFile {
     pub name: Option<String>,
     pub data: RawData,
     pub model: RawModel,
+    pub outer: RawOuter,
     pub privacy: RawPrivacy,
     pub mechanism: RawMechanism,
     pub topology: RawTopology,
@@ -148,6 +150,18 @@ impl RawRunFile {
         fill!(
             self.model, from.model, target, intercept, rows, method, clip, iterations, step, momentum, ridge,
             set, average
+        );
+        fill!(
+            self.outer,
+            from.outer,
+            iterations,
+            accuracy,
+            step,
+            start,
+            averaging,
+            gossip_iterations,
+            pairwise_std,
+            inconsistent
         );
         fill!(
             self.privacy,

@@ -21,12 +21,26 @@ pub enum TaskKind {
     Regression,
     /// Means in sequence of whatever programs hand over, each of which has seen the means before.
     Rounds,
+    /// PPSC's Algorithm 3: the common solution of everybody's linear equations.
+    LinearEquations,
+    /// PPSC's Algorithm 4: the least sum of everybody's convex losses.
+    Optimise,
 }
 
 impl TaskKind {
     /// Whether it is a training: sums in sequence, each of which depends on the ones before.
     pub fn is_training(self) -> bool {
-        self != TaskKind::Mean
+        matches!(self, TaskKind::Regression | TaskKind::Rounds)
+    }
+
+    /// Whether it is one of PPSC's outer recursions.
+    pub fn is_outer(self) -> bool {
+        matches!(self, TaskKind::LinearEquations | TaskKind::Optimise)
+    }
+
+    /// Whether parties bring rows of features, each with a target.
+    pub fn takes_rows(self) -> bool {
+        self == TaskKind::Regression || self.is_outer()
     }
 }
 

@@ -469,6 +469,24 @@ const CLIP_OF_SQUARED: &str = "clip = 1.0, the most that one row's gradient coun
 const CLIP_OF_MOMENTS: &str = "clip = 2.0, the length that a row is shortened to, its target included; or \
                                target_box = [low, high] with rows of length 1";
 
+impl RowsOf {
+    /// How many columns a row has.
+    pub(super) fn columns(&self) -> Checked<usize> {
+        let [columns] = self.shape[..] else {
+            let extents = self.shape.iter();
+            let coordinates = extents.fold(1usize, |product, extent| product.saturating_mul(*extent));
+            return Err((
+                "data.shape".into(),
+                Problem::NoRow {
+                    axes: self.shape.len(),
+                    coordinates,
+                },
+            ));
+        };
+        Ok(columns)
+    }
+}
+
 impl RawModel {
     /// Says what follows from the method where the run file does not: called before gaps are filled
     /// from the `table` of defaults, which may stand in any file.
@@ -506,6 +524,19 @@ impl RawModel {
         Ok(())
     }
 
+    /// What of it PPSC's outer recursions have: everything else stands as the table of defaults has
+    /// it, or not at all.
+    pub(super) fn is_of_outer(&self, table: &RawModel) -> bool {
+        let others = |model: &RawModel| RawModel {
+            loss: None,
+            ridge: None,
+            set: None,
+            ..model.clone()
+        };
+        let said = others(self);
+        said == RawModel::default() || said == others(table)
+    }
+
     /// Completes it; gaps are filled from the table of defaults by now, but for those without a
     /// default. `clipped`: whether the run file itself says `model.clip`.
     pub(super) fn complete(self, rows: RowsOf, clipped: bool) -> Checked<ModelSettings> {
@@ -520,19 +551,7 @@ impl RawModel {
             };
             return Err(("model.clip".into(), Problem::Missing { example }));
         }
-        let [columns] = rows.shape[..] else {
-            let coordinates = rows
-                .shape
-                .iter()
-                .fold(1usize, |product, extent| product.saturating_mul(*extent));
-            return Err((
-                "data.shape".into(),
-                Problem::NoRow {
-                    axes: rows.shape.len(),
-                    coordinates,
-                },
-            ));
-        };
+        let columns = rows.columns()?;
         Ok(ModelSettings {
             columns,
             names: rows.names,

@@ -131,6 +131,11 @@ impl Run {
             return self.finish(Ending::Spent { reason }, Published::default());
         }
         self.commons.event(Event::Phase(Phase::Mixing));
+        if self.plan.draft().outer.is_some() {
+            // What follows is no release: the task goes on by itself.
+            self.record.handed_over = true;
+            return;
+        }
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();

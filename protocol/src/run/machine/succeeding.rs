@@ -162,6 +162,16 @@ impl Run {
         &self.record.started
     }
 
+    /// When this node held every START.
+    pub fn started_at(&self) -> Option<Time> {
+        self.record.started_at
+    }
+
+    /// Whether START is here and the plan is spent, of one whose outer iterations its task does.
+    pub fn has_handed_over(&self) -> bool {
+        self.record.handed_over
+    }
+
     /// Whether the plan may have another release after this one.
     pub(super) fn may_go_on(&self) -> bool {
         self.plan.draft().releases() > 1

@@ -54,6 +54,8 @@ fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32)
         connectivity: None,
         draw: None,
         sealed: false,
+        unbounded: false,
+        sentence: None,
         holds_as_headline: true,
     };
     let calibration = Calibration {

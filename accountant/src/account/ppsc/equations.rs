@@ -1,0 +1,448 @@
+//! The paper's Tables 5 and 6, computed again: Algorithm 3 on the ten equations of its Table 4.
+//!
+//! Public graph: the cycle of ten, here with edges of weight 1/4. Private graph: the paths of
+//! Tables 2 and 3. The paper's letters: L outer iterations, each of S iterations of multi-gossip, T
+//! rounds of public averaging and a projection; y* the solution, ζ₀ where all begin, λ_H how much
+//! of an error an outer iteration leaves, ν the squared error that is allowed at the end.
+
+use faer::{Mat, Side};
+use ndarray::Array2;
+use ndarray::linalg::kron;
+
+use crate::account::ppsc::closed_forms::kappa;
+use crate::account::ppsc::paper::{
+    Compared, PATHS, chances, connectivity_of_the_cycle, every_edge, every_state, round_on_the_cycle,
+};
+use crate::account::ppsc::second_moments::SecondMoments;
+
+const PARTIES: usize = 10;
+const DIMENSION: usize = 6;
+/// Table 4: each party's equation hᵀy = z.
+const EQUATIONS: [([f64; DIMENSION], f64); PARTIES] = [
+    ([1.0, 2.0, 0.0, 0.0, 0.0, 0.0], -15.0),
+    ([1.0, 1.0, 1.0, 0.0, 0.0, 0.0], 5.0),
+    ([0.0, 1.0, 1.0, 0.0, 0.0, 3.0], 15.0),
+    ([0.0, -1.0, 1.0, 2.0, 5.0, -2.0], 5.0),
+    ([5.0, -2.0, 0.0, 2.0, 0.0, 1.0], 40.0),
+    ([2.0, 0.0, 1.0, 0.0, 2.0, 1.0], 27.0),
+    ([1.0, 1.0, 1.0, 2.0, 0.0, 1.0], 0.0),
+    ([3.0, 1.0, 5.0, 6.0, 8.0, -2.0], 23.0),
+    ([0.0, -2.0, 0.0, 1.0, 5.0, 0.0], 20.0),
+    ([0.0, 0.0, 0.0, 0.0, 2.0, -1.0], -3.0),
+];
+/// The solution, as Table 4 has it.
+const SOLUTION: [f64; DIMENSION] = [5.0, -10.0, 10.0, -5.0, 1.0, 5.0];
+const EDGE_WEIGHT: f64 = 0.25;
+/// S of all these runs.
+const GOSSIP_ITERATIONS: usize = 26;
+/// The chance that is asked for: ρ.
+const RHO: f64 = 0.95;
+const DELTA: f64 = 1e-6;
+/// What the paper does not print, and what its numbers follow from: ε₀ of L*, and the lengths of ζ₀
+/// and of ζ₀ − y*, the latter squared.
+const SLACK: f64 = 0.01;
+const START_LENGTH: f64 = 14.0;
+const START_APART_SQUARED: f64 = 395.0;
+/// The accuracies ν, and what the paper has for L.
+const ACCURACIES: [(f64, usize); 3] = [(1.0, 207), (0.1, 260), (0.01, 313)];
+const EPSILONS: [f64; 3] = [1e-3, 1e-2, 1e-1];
+
+/// λ_ppsc with which the paper's numbers follow, as in its Table 3: √(3 − √5).
+fn printed_lambda() -> f64 {
+    (3.0 - 5f64.sqrt()).sqrt()
+}
+
+/// What y* and the equations' directions come to.
+struct TableFour {
+    /// ‖y*‖.
+    solution: f64,
+    /// λ_H.
+    left: f64,
+}
+
+impl TableFour {
+    fn of_table_4() -> Self {
+        let mut mean: Mat<f64> = Mat::identity(DIMENSION, DIMENSION);
+        for (h, _) in &EQUATIONS {
+            let square = square(h);
+            for (a, b) in pairs() {
+                mean[(a, b)] -= h[a] * h[b] / square / PARTIES as f64;
+            }
+        }
+        TableFour {
+            solution: square(&SOLUTION).sqrt(),
+            left: mean
+                .self_adjoint_eigenvalues(Side::Lower)
+                .map_or(f64::NAN, |values| values[DIMENSION - 1]),
+        }
+    }
+
+    /// L*.
+    fn outer_iterations(&self, accuracy: f64) -> f64 {
+        let start = 2.0 * PARTIES as f64 * START_APART_SQUARED;
+        let left = (SLACK + self.left * self.left).ln() - SLACK.ln_1p();
+        ((accuracy.ln() - start.ln()) / left).ceil()
+    }
+
+    /// φ*, the bound on the states; `spread` is √n as printed.
+    fn bound(&self, accuracy: f64, spread: f64) -> f64 {
+        let rest = (2.0 - self.left) / (1.0 - self.left) * accuracy.sqrt();
+        spread * (2.0 * self.solution + START_LENGTH) + rest
+    }
+
+    /// σ_γ* and T* of Theorem 3.
+    fn theorem_3(&self, epsilon: f64, accuracy: f64, outer: usize, spread: f64) -> (f64, f64) {
+        let (n, l) = (PARTIES as f64, outer as f64);
+        let bound = self.bound(accuracy, spread);
+        // (δ + e^ε)^{1/L} − e^{ε/L} without cancellation.
+        let delta = (epsilon / l).exp() * ((DELTA * (-epsilon).exp()).ln_1p() / l).exp_m1();
+        let pairwise = kappa(epsilon / l, delta) * (accuracy.sqrt() + bound + n.sqrt()) / printed_lambda();
+        let noise = ((PATHS.len() * GOSSIP_ITERATIONS) as f64 * pairwise).powi(2);
+        let missed = -(RHO.ln() / (2.0 * l)).exp_m1();
+        let shrinks = 1.0 - self.left * self.left;
+        let least = [
+            0.5 * (missed * accuracy / (bound * bound + 2.0 * noise)).ln(),
+            (shrinks / (5.0 * n * (1.0 + 1.0 / SLACK))).ln(),
+            (accuracy * shrinks / (16.0 * (n * self.solution * self.solution + noise))).ln(),
+        ];
+        let least = least.into_iter().fold(f64::INFINITY, f64::min);
+        let connectivity = connectivity_of_the_cycle(PARTIES, EDGE_WEIGHT);
+        (pairwise, (least / (-connectivity).ln_1p()).ceil())
+    }
+}
+
+fn square(vector: &[f64]) -> f64 {
+    vector.iter().map(|v| v * v).sum()
+}
+
+/// An entry of Table 5: how many public rounds in each outer iteration an accuracy takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RoundsOfEquations {
+    /// ε of the whole of Algorithm 3.
+    pub epsilon: f64,
+    /// The expected squared distance of all nodes from the solution that is allowed, ν.
+    pub accuracy: f64,
+    /// L by Theorem 3.
+    pub outer: Compared,
+    /// T by Theorem 3, with n where the bound φ* on the states has √n.
+    pub theorem: Compared,
+    /// T by Theorem 3 as printed.
+    pub theorem_as_printed: f64,
+    /// σ_γ of Theorem 3 as printed, which `least` rests on.
+    pub pairwise_std: f64,
+    /// The fewest rounds that reach the accuracy, the expectation computed.
+    pub least: Compared,
+}
+
+/// The paper's Table 5, computed again.
+pub fn table_5() -> Vec<RoundsOfEquations> {
+    let printed = [
+        [(552, 204), (579, 217), (605, 229)],
+        [(507, 180), (533, 192), (559, 207)],
+        [(461, 155), (487, 170), (513, 182)],
+    ];
+    let setting = TableFour::of_table_4();
+    let mut errors = Errors::new();
+    let mut rows = vec![];
+    for (epsilon, columns) in EPSILONS.into_iter().zip(printed) {
+        for ((accuracy, outer), (theorem, least)) in ACCURACIES.into_iter().zip(columns) {
+            let n = PARTIES as f64;
+            let (pairwise_std, as_printed) = setting.theorem_3(epsilon, accuracy, outer, n.sqrt());
+            rows.push(RoundsOfEquations {
+                epsilon,
+                accuracy,
+                outer: Compared {
+                    paper: outer as f64,
+                    ours: setting.outer_iterations(accuracy),
+                },
+                theorem: Compared {
+                    paper: f64::from(theorem),
+                    ours: setting.theorem_3(epsilon, accuracy, outer, n).1,
+                },
+                theorem_as_printed: as_printed,
+                pairwise_std,
+                least: Compared {
+                    paper: f64::from(least),
+                    ours: errors.least_rounds(accuracy, outer, pairwise_std),
+                },
+            });
+        }
+    }
+    rows
+}
+
+/// Expected squared distances from the solution after Algorithm 3, by rounds T: exact, over edges,
+/// noise and the direction of ζ₀.
+struct Errors {
+    gossip: SecondMoments,
+    /// By T: for each L of the paper's, the distance without noise, and what noise of variance 1 in
+    /// each exchange adds.
+    known: Vec<Option<[(f64, f64); ACCURACIES.len()]>>,
+}
+
+/// Rounds T that are looked at: from the first, with which no accuracy of the table is reached, to
+/// below the second.
+const FEWEST: usize = 128;
+const MOST: usize = 256;
+
+impl Errors {
+    fn new() -> Self {
+        Errors {
+            gossip: SecondMoments::of(&PATHS, GOSSIP_ITERATIONS),
+            known: vec![None; MOST],
+        }
+    }
+
+    /// The fewest rounds with which the error is at most `accuracy`: by halves, since more rounds
+    /// never err more.
+    fn least_rounds(&mut self, accuracy: f64, outer: usize, pairwise_std: f64) -> f64 {
+        let row = ACCURACIES
+            .iter()
+            .position(|&(_, l)| l == outer)
+            .expect("one of them");
+        let (mut short, mut enough) = (FEWEST, MOST - 1);
+        while short < enough {
+            let middle = short + (enough - short) / 2;
+            let gossip = &self.gossip;
+            let all = self.known[middle].get_or_insert_with(|| errors(gossip, middle));
+            let (start, noise) = all[row];
+            if start + pairwise_std * pairwise_std * noise <= accuracy {
+                enough = middle;
+            } else {
+                short = middle + 1;
+            }
+        }
+        enough as f64
+    }
+}
+
+/// The error after each L of the paper's, with T = `rounds`: without noise, and of noise alone.
+fn errors(gossip: &SecondMoments, rounds: usize) -> [(f64, f64); ACCURACIES.len()] {
+    let average = power(&round_on_the_cycle(PARTIES, EDGE_WEIGHT), rounds);
+    // Noise adds up to nothing: taken without its sum, which rounding would bring back.
+    let apart = round_on_the_cycle(PARTIES, EDGE_WEIGHT) - 1.0 / PARTIES as f64;
+    let apart = power(&apart, rounds);
+    let fresh = apart.dot(&gossip.noise).dot(&apart);
+    let means = average.dot(&gossip.means);
+    let products = kron(&average, &average).dot(&gossip.products);
+    let mut start = Moments::of_start();
+    let mut noise = Moments::nothing();
+    let mut found = [(0.0, 0.0); ACCURACIES.len()];
+    for outer in 1..=ACCURACIES[ACCURACIES.len() - 1].1 {
+        for moments in [&mut start, &mut noise] {
+            moments.means = means.dot(&moments.means);
+            moments.products = products.dot(&moments.products);
+        }
+        noise.add(&fresh);
+        // Noise leaves the mean as it is: of its part, there is no solution to be away from.
+        start.project(&SOLUTION);
+        noise.project(&[0.0; DIMENSION]);
+        if let Some(row) = ACCURACIES.iter().position(|&(_, l)| l == outer) {
+            found[row] = (start.distance(&SOLUTION), noise.distance(&[0.0; DIMENSION]));
+        }
+    }
+    found
+}
+
+fn power(step: &Array2<f64>, times: usize) -> Array2<f64> {
+    (0..times).fold(Array2::eye(step.nrows()), |all, _| step.dot(&all))
+}
+
+/// A square matrix over coordinates.
+type Square = [[f64; DIMENSION]; DIMENSION];
+
+/// The expectations of the parties' states, and of the products of two coordinates of them.
+struct Moments {
+    /// A row a party.
+    means: Array2<f64>,
+    /// A row for each two parties, a column for each two coordinates.
+    products: Array2<f64>,
+}
+
+impl Moments {
+    fn nothing() -> Self {
+        Moments {
+            means: Array2::zeros((PARTIES, DIMENSION)),
+            products: Array2::zeros((PARTIES * PARTIES, DIMENSION * DIMENSION)),
+        }
+    }
+
+    /// All at ζ₀, then each on its own equation: ζ₀ as long and as far from y* as the paper's L and
+    /// σ_γ need it, and all directions alike beside that.
+    fn of_start() -> Self {
+        let length_squared = square(&SOLUTION);
+        let inner = (START_LENGTH * START_LENGTH + length_squared - START_APART_SQUARED) / 2.0;
+        let along = inner / length_squared;
+        let aside = START_LENGTH * START_LENGTH - along * along * length_squared;
+        let aside = aside / (DIMENSION - 1) as f64;
+        let mut moments = Moments::nothing();
+        for (a, b) in pairs() {
+            let both = SOLUTION[a] * SOLUTION[b];
+            let product = along * along * both + aside * (identity(a, b) - both / length_squared);
+            moments.products.column_mut(a * DIMENSION + b).fill(product);
+        }
+        for (coordinate, y) in SOLUTION.iter().enumerate() {
+            moments.means.column_mut(coordinate).fill(along * y);
+        }
+        moments.project(&SOLUTION);
+        moments
+    }
+
+    /// Adds noise that is alike in every coordinate, and independent.
+    fn add(&mut self, noise: &Array2<f64>) {
+        for coordinate in 0..DIMENSION {
+            let column = self.products.column_mut(coordinate * (DIMENSION + 1));
+            column
+                .into_iter()
+                .zip(noise)
+                .for_each(|(product, noise)| *product += noise);
+        }
+    }
+
+    /// The expectation of (x_a − y)(x_b − y)ᵀ.
+    fn apart(&self, (a, b): (usize, usize), y: &[f64; DIMENSION]) -> Square {
+        let products = self.products.row(a * PARTIES + b);
+        let (of_a, of_b) = (self.means.row(a), self.means.row(b));
+        let mut apart = Square::default();
+        for (i, j) in pairs() {
+            apart[i][j] = products[i * DIMENSION + j] - of_a[i] * y[j] - y[i] * of_b[j] + y[i] * y[j];
+        }
+        apart
+    }
+
+    /// Each party's state onto its own equation, `y` a solution of all.
+    fn project(&mut self, y: &[f64; DIMENSION]) {
+        let onto = EQUATIONS.map(|(h, _)| projection(&h));
+        let mut means = self.means.clone();
+        for (party, onto) in onto.iter().enumerate() {
+            let off = |i: usize| self.means[[party, i]] - y[i];
+            for (i, row) in onto.iter().enumerate() {
+                means[[party, i]] = y[i] + (0..DIMENSION).map(|j| row[j] * off(j)).sum::<f64>();
+            }
+        }
+        for (a, b) in (0..PARTIES).flat_map(|a| (0..PARTIES).map(move |b| (a, b))) {
+            let apart = times(&times(&onto[a], &self.apart((a, b), y)), &onto[b]);
+            for (i, j) in pairs() {
+                self.products[[a * PARTIES + b, i * DIMENSION + j]] =
+                    apart[i][j] + means[[a, i]] * y[j] + y[i] * means[[b, j]] - y[i] * y[j];
+            }
+        }
+        self.means = means;
+    }
+
+    /// The expectation of Σ_k ‖x_k − y‖².
+    fn distance(&self, y: &[f64; DIMENSION]) -> f64 {
+        let of_party = |party: usize| {
+            let apart = self.apart((party, party), y);
+            (0..DIMENSION).map(|i| apart[i][i]).sum::<f64>()
+        };
+        (0..PARTIES).map(of_party).sum()
+    }
+}
+
+fn pairs() -> impl Iterator<Item = (usize, usize)> {
+    (0..DIMENSION).flat_map(|i| (0..DIMENSION).map(move |j| (i, j)))
+}
+
+fn identity(i: usize, j: usize) -> f64 {
+    if i == j { 1.0 } else { 0.0 }
+}
+
+fn times(a: &Square, b: &Square) -> Square {
+    let mut product = Square::default();
+    for (row, of_a) in product.iter_mut().zip(a) {
+        for (factor, of_b) in of_a.iter().zip(b) {
+            row.iter_mut().zip(of_b).for_each(|(p, b)| *p += factor * b);
+        }
+    }
+    product
+}
+
+/// The projection onto what is perpendicular to `h`.
+fn projection(h: &[f64; DIMENSION]) -> Square {
+    let square = square(h);
+    let mut onto = Square::default();
+    pairs().for_each(|(i, j)| onto[i][j] = identity(i, j) - h[i] * h[j] / square);
+    onto
+}
+
+/// A row of Table 6: the chance that in every outer iteration every state changes, which the paper
+/// takes for that of privacy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoverageOfEquations {
+    /// ε of the paper's runs; nothing here depends on it.
+    pub epsilon: f64,
+    /// The accuracy ν, which decides L.
+    pub accuracy: f64,
+    /// Outer iterations L.
+    pub outer: usize,
+    /// The chance that every state changes in each outer iteration; exact.
+    pub chance: Compared,
+    /// The chance that in each outer iteration all edges of the private graph are used, so that the
+    /// noises have full rank; exact.
+    pub full_rank: f64,
+}
+
+/// The paper's Table 6, computed again.
+pub fn table_6() -> Vec<CoverageOfEquations> {
+    let printed = [
+        [0.9975, 0.9975, 0.9970],
+        [0.9983, 0.9970, 0.9971],
+        [0.9977, 0.9970, 0.9967],
+    ];
+    let changed = chances(every_state)[GOSSIP_ITERATIONS];
+    let joined = chances(every_edge)[GOSSIP_ITERATIONS];
+    let rows = |(epsilon, columns): (f64, [f64; 3])| {
+        ACCURACIES
+            .into_iter()
+            .zip(columns)
+            .map(move |((accuracy, outer), paper)| CoverageOfEquations {
+                epsilon,
+                accuracy,
+                outer,
+                chance: Compared {
+                    paper,
+                    ours: changed.powi(outer as i32),
+                },
+                full_rank: joined.powi(outer as i32),
+            })
+    };
+    EPSILONS.into_iter().zip(printed).flat_map(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_equation_holds_at_the_solution() {
+        for (h, z) in &EQUATIONS {
+            let at: f64 = h.iter().zip(SOLUTION).map(|(h, y)| h * y).sum();
+            assert_eq!(at, *z);
+        }
+    }
+
+    #[test]
+    fn table_5_follows() {
+        let mut as_printed = vec![];
+        for row in table_5() {
+            assert_eq!(row.outer.ours, row.outer.paper, "{row:?}");
+            assert_eq!(row.theorem.ours, row.theorem.paper, "{row:?}");
+            assert!((row.least.ours - row.least.paper).abs() <= 4.0, "{row:?}");
+            as_printed.push(row.theorem_as_printed);
+        }
+        assert_eq!(
+            as_printed,
+            [533.0, 557.0, 583.0, 487.0, 512.0, 537.0, 442.0, 466.0, 491.0]
+        );
+    }
+
+    #[test]
+    fn table_6_follows_and_is_not_full_rank() {
+        for row in table_6() {
+            // The paper has samples: within 0.0005 of the exact chance.
+            assert!((row.chance.ours - row.chance.paper).abs() < 5e-4, "{row:?}");
+            assert!(row.full_rank < 0.9, "{row:?}");
+        }
+    }
+}

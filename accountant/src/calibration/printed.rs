@@ -1,0 +1,92 @@
+//! PPSC's Algorithms 3 and 4 as printed: a schedule, the noise that the run file asks for, and the
+//! one thing that can be claimed.
+//!
+//! All that is public satisfies this: in each outer iteration the states of a piece of the private
+//! graph add up to what they did before multi-gossip, whatever the noise. These sums are affine (or
+//! gradient steps) in public points, so that no ε holds for a change of one party's rows, and none
+//! is stated for other changes: it would need a bound on the iterates, which nobody has.
+
+use undertone_protocol::model::local_step::Inconsistent;
+use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::outer::OuterSettings;
+use undertone_protocol::plan::run_file::settings::TaskKind;
+use undertone_protocol::plan::run_file::training::LossChoice;
+
+use crate::calibration::error::CalibrateError;
+
+/// The seed of the first outer iteration's schedule; each later one has the next.
+const SEED: u64 = 0;
+
+/// What everybody who reads the public graph learns.
+pub fn told(draft: &Draft, outer: &OuterSettings) -> String {
+    let gradients =
+        draft.task == TaskKind::Optimise || outer.inconsistent == Some(Inconsistent::LeastSquares);
+    let sums = if gradients {
+        "gradient steps"
+    } else {
+        "normalised equations"
+    };
+    // What is affine in the iterate follows from as many points as it has coefficients.
+    let wholes = match outer.loss {
+        Some(LossChoice::Logistic | LossChoice::Softmax) => String::new(),
+        Some(LossChoice::Squared) | None => format!(
+            "; after {} iterations the pieces' whole systems",
+            outer.dimension() + 1
+        ),
+    };
+    format!(
+        "anyone who reads the public graph learns, exactly, for every connected piece of the private graph, \
+         the sum of its members' {sums} at every iterate{wholes}"
+    )
+}
+
+/// The one claim: that nothing bounds what is learned.
+pub(crate) fn claim(draft: &Draft, outer: &OuterSettings) -> Claim {
+    Claim {
+        adversary: Adversary::Public,
+        size: 0,
+        faults: Faults::Any,
+        mu: f64::INFINITY,
+        epsilon: f64::INFINITY,
+        delta: draft.privacy.delta,
+        sampling_delta: 0.0,
+        established: Established::Theorem,
+        cases: 1,
+        seed: None,
+        changes: None,
+        basis: None,
+        connectivity: None,
+        draw: None,
+        sealed: false,
+        unbounded: true,
+        sentence: Some(told(draft, outer)),
+        holds_as_headline: false,
+    }
+}
+
+/// No error of noise: it cancels in the mean, and no party adds any of its own.
+pub(crate) const NO_NOISE: Predicted = Predicted {
+    standard_error: 0.0,
+    standard_error_one_dropout: None,
+    standard_error_late_dropout: None,
+    standard_error_correcting: None,
+    central: 0.0,
+    local: 0.0,
+    error_floor: 0.0,
+    bytes_per_party: 0,
+};
+
+pub(super) fn calibrate(draft: &Draft, outer: &OuterSettings) -> Result<Calibration, CalibrateError> {
+    // However many rounds: the number of iterations is what is drawn.
+    let schedule = Calibration::draw_schedule(draft, 1, SEED).ok_or(CalibrateError::Kind)?;
+    Ok(Calibration {
+        rounds: schedule.rounds() as u32,
+        drawn: Some(SeededSchedule { seed: SEED, schedule }),
+        independent_std: 0.0,
+        correlated_std: outer.pairwise_std,
+        claims: vec![claim(draft, outer)],
+        predicted: NO_NOISE,
+    })
+}

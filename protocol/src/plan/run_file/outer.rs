@@ -1,0 +1,288 @@
+//! What PPSC's Algorithms 3 and 4 iterate, and how: the table `[outer]` of a run file and of a
+//! plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::descent::StepLength;
+use crate::model::local_step::{Inconsistent, LocalStep, PrivateRows};
+use crate::model::loss::Loss;
+use crate::model::projection::ModelSet;
+use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERATIONS};
+use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
+use crate::plan::run_file::settings::{Bound, Clip, Data, TaskKind};
+use crate::plan::run_file::training::{LossChoice, RawModel, RowsOf, StepChoice};
+
+/// The most iterations of multi-gossip in each outer iteration. Our choice: 40 times the paper's.
+const MOST_GOSSIP: u64 = 1024;
+/// The most public rounds in each outer iteration. Our choice: above what the paper's Theorem 4
+/// asks for in its last experiment.
+const MOST_AVERAGING: u64 = 4096;
+/// Where states are kept, each coordinate between minus and plus this, unless the run file has a
+/// range. Our choice: far from anything that equations of people's numbers come to.
+const RANGE: f64 = 1e6;
+
+/// How all come near the mean of their states.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PublicAveraging {
+    /// In as many rounds as the graph's Laplacian has different eigenvalues above 0: exact.
+    Exact,
+    /// The paper's: every edge weighs the same in every round.
+    Paper {
+        /// How many rounds, T.
+        rounds: u32,
+        /// The weight of an edge, a; none: 1/n for n parties.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weight: Option<f64>,
+    },
+}
+
+/// What is iterated, and how. All of it is public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OuterSettings {
+    /// Columns of a row, the right side or target included: at least 2.
+    pub columns: usize,
+    /// What the columns are called, if they have names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Vec<String>>,
+    /// `task = "optimise"`: how a state is held against a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<LossChoice>,
+    /// `task = "optimise"`: what each party's gradient grows by for each length of the state.
+    pub ridge: f64,
+    /// Where states are kept after each local step.
+    pub set: ModelSet,
+    /// L: how many outer iterations there are.
+    pub iterations: u64,
+    /// ν: the squared error that is meant to be reached; states are multiples of a thousandth of it
+    /// or less.
+    pub accuracy: f64,
+    /// How far a local step goes that is not a projection; auto: 1/(l + 1).
+    pub step: StepChoice,
+    /// ζ₀: where all begin; empty: at 0.
+    pub start: Vec<f64>,
+    /// How all come near the mean.
+    pub averaging: PublicAveraging,
+    /// S: iterations of multi-gossip in each outer iteration.
+    pub gossip_iterations: u32,
+    /// σ_γ: the noise of an exchange.
+    pub pairwise_std: f64,
+    /// `task = "linear-equations"`: equations without a common solution, and what is meant then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inconsistent: Option<Inconsistent>,
+}
+
+impl OuterSettings {
+    /// Coordinates of a state.
+    pub fn dimension(&self) -> usize {
+        self.columns.saturating_sub(1)
+    }
+
+    /// The loss that is minimised; none where equations are solved.
+    pub fn loss(&self) -> Option<Loss> {
+        match self.loss? {
+            LossChoice::Squared => Some(Loss::Squared),
+            LossChoice::Logistic => Some(Loss::Logistic),
+            LossChoice::Softmax => None,
+        }
+    }
+
+    /// ζ₀.
+    pub fn start(&self) -> Vec<f64> {
+        match self.start[..] {
+            [] => vec![0.0; self.dimension()],
+            _ => self.start.clone(),
+        }
+    }
+
+    /// The local step of a party with these rows. Every target is one that the loss knows.
+    pub fn local_step(&self, rows: PrivateRows) -> LocalStep {
+        let length = match self.step {
+            StepChoice::Auto => StepLength::Inverse { first: 1.0 },
+            StepChoice::Constant(step) => StepLength::Constant(step),
+            StepChoice::Inverse { first } => StepLength::Inverse { first },
+        };
+        let set = self.set.projection(self.dimension());
+        let set = set.expect("a checked plan's set is one");
+        match self.loss() {
+            Some(loss) => LocalStep::of_loss(rows, (loss, self.ridge), length, set),
+            None => LocalStep::of_equations(rows, self.inconsistent, length, set),
+        }
+    }
+
+    /// What parties exchange, over this plan's unit and adjacency: states.
+    pub(in crate::plan) fn states(&self, data: Data) -> Data {
+        Data {
+            shape: vec![self.dimension()],
+            columns: None,
+            ..data
+        }
+    }
+
+    /// The range of states where the run file has none.
+    pub(super) fn range() -> Clip {
+        Clip::Box {
+            low: Bound::All(-RANGE),
+            high: Bound::All(RANGE),
+        }
+    }
+
+    /// The most that a coordinate of a state may be on a lattice for this accuracy.
+    pub(in crate::plan) fn finest_step(&self) -> f64 {
+        self.accuracy / 1000.0
+    }
+
+    /// Refuses what makes no iteration of this task.
+    pub(super) fn check(&self, task: TaskKind) -> Checked {
+        count("data.shape", self.columns as u64, 2, MOST_COORDINATES as u64)?;
+        count("outer.iterations", self.iterations, 1, MOST_ITERATIONS)?;
+        count(
+            "outer.gossip_iterations",
+            self.gossip_iterations.into(),
+            1,
+            MOST_GOSSIP,
+        )?;
+        within("outer.accuracy", self.accuracy, 1e-12, 1e12)?;
+        within("outer.pairwise_std", self.pairwise_std, 1e-12, 1e18)?;
+        let fine = self.ridge.is_finite() && (0.0..=1e100).contains(&self.ridge);
+        require(fine, "model.ridge", || Problem::Range {
+            found: self.ridge,
+            expected: "0 or above, such as 0.01",
+        })?;
+        self.check_averaging()?;
+        self.check_start()?;
+        self.check_step(task)?;
+        match (task, self.loss) {
+            (TaskKind::Optimise, None) => refuse(
+                "model.loss",
+                Problem::Missing {
+                    example: "loss = \"logistic\" under [model]",
+                },
+            )?,
+            (TaskKind::Optimise, Some(LossChoice::Softmax)) => refuse(
+                "model.loss",
+                Problem::NotYet {
+                    found: "\"softmax\" in task = \"optimise\"",
+                    instead: "\"squared\" or \"logistic\", or task = \"regression\"",
+                },
+            )?,
+            (TaskKind::Optimise, Some(_)) | (_, None) => {}
+            (_, Some(_)) => refuse(
+                "model.loss",
+                Problem::OnlyFor {
+                    only: "task = \"optimise\" or \"regression\"",
+                },
+            )?,
+        }
+        let equations = task == TaskKind::LinearEquations;
+        require(
+            equations || self.inconsistent.is_none(),
+            "outer.inconsistent",
+            || Problem::OnlyFor {
+                only: "task = \"linear-equations\"",
+            },
+        )?;
+        if let ModelSet::Affine { a, .. } = &self.set {
+            count("model.set", a.len() as u64, 1, MOST_EQUATIONS)?;
+        }
+        let set = self.set.projection(self.dimension());
+        set.map(drop)
+            .map_err(|reason| ("model.set".to_owned(), Problem::Set(reason)))
+    }
+
+    fn check_averaging(&self) -> Checked {
+        let PublicAveraging::Paper { rounds, weight } = self.averaging else {
+            return Ok(());
+        };
+        count("outer.averaging", rounds.into(), 1, MOST_AVERAGING)?;
+        let weight = weight.unwrap_or(0.5);
+        require(weight > 0.0 && weight <= 1.0, "outer.averaging", || {
+            Problem::Range {
+                found: weight,
+                expected: "an edge's weight, above 0 and at most 1",
+            }
+        })
+    }
+
+    fn check_start(&self) -> Checked {
+        let (found, expected) = (self.start.len(), self.dimension());
+        require(found == 0 || found == expected, "outer.start", || {
+            Problem::BoundCount { found, expected }
+        })?;
+        let beyond = self.start.iter().find(|x| x.is_nan() || x.abs() > 1e100);
+        match beyond {
+            Some(&found) => refuse(
+                "outer.start",
+                Problem::Range {
+                    found,
+                    expected: "a finite number",
+                },
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn check_step(&self, task: TaskKind) -> Checked {
+        let exact = task == TaskKind::LinearEquations && self.inconsistent.is_none();
+        let found = match self.step {
+            StepChoice::Auto => return Ok(()),
+            StepChoice::Constant(step) | StepChoice::Inverse { first: step } => step,
+        };
+        require(!exact, "outer.step", || Problem::OnlyFor {
+            only: "task = \"optimise\", or inconsistent = \"least-squares\" or \"normalised\"",
+        })?;
+        within("outer.step", found, 1e-100, 1e100)
+    }
+}
+
+fn within(field: &str, found: f64, least: f64, most: f64) -> Checked {
+    require((least..=most).contains(&found), field, || Problem::Range {
+        found,
+        expected: "a finite number above 0, such as 0.01",
+    })
+}
+
+/// The section `[outer]`, with gaps.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)] // the keys of run.toml, explained in `defaults::SETTINGS`
+pub struct RawOuter {
+    pub iterations: Option<u64>,
+    pub accuracy: Option<f64>,
+    pub step: Option<StepChoice>,
+    pub start: Option<Vec<f64>>,
+    pub averaging: Option<PublicAveraging>,
+    pub gossip_iterations: Option<u32>,
+    pub pairwise_std: Option<f64>,
+    pub inconsistent: Option<Inconsistent>,
+}
+
+impl RawOuter {
+    /// Completes it; gaps are filled from the table of defaults by now, but for those without a
+    /// default. What is minimised, and where, is in `[model]`.
+    pub(super) fn complete(self, rows: RowsOf, model: RawModel) -> Checked<OuterSettings> {
+        fn given<T>(value: Option<T>, key: &str, example: &'static str) -> Checked<T> {
+            value.ok_or_else(|| (format!("outer.{key}"), Problem::Missing { example }))
+        }
+        Ok(OuterSettings {
+            columns: rows.columns()?,
+            names: rows.names,
+            loss: model.loss,
+            ridge: model.ridge.unwrap_or(0.0),
+            set: model.set.unwrap_or_default(),
+            iterations: given(self.iterations, "iterations", "iterations = 300 under [outer]")?,
+            accuracy: given(self.accuracy, "accuracy", "accuracy = 1e-2")?,
+            step: given(self.step, "step", "step = \"auto\"")?,
+            start: self.start.unwrap_or_default(),
+            averaging: given(self.averaging, "averaging", "averaging = { kind = \"exact\" }")?,
+            gossip_iterations: given(
+                self.gossip_iterations,
+                "gossip_iterations",
+                "gossip_iterations = 26",
+            )?,
+            pairwise_std: given(self.pairwise_std, "pairwise_std", "pairwise_std = 1.0")?,
+            inconsistent: self.inconsistent,
+        })
+    }
+}
