@@ -42,12 +42,7 @@ impl RawRunFile {
 
     fn complete(mut self, parties: usize, defaults: Defaults) -> Checked<RunFile> {
         let table = RawRunFile::defaults(defaults);
-        if self.privacy.dropouts.is_none() {
-            let colluding = self.privacy.colluding.or(table.privacy.colluding).unwrap_or(0);
-            if !majority(parties, colluding, 1) {
-                self.privacy.dropouts = Some(0);
-            }
-        }
+        self.leave_a_majority(parties, &table);
         if self.task.is_some_and(TaskKind::is_outer) {
             self.prepare_outer();
         }
@@ -112,6 +107,14 @@ impl RawRunFile {
             topology,
             run: self.run.complete(parties.saturating_sub(dropouts), sealed)?,
         })
+    }
+
+    /// Few parties tolerate no departure: too few would be left to agree.
+    fn leave_a_majority(&mut self, parties: usize, table: &RawRunFile) {
+        let colluding = self.privacy.colluding.or(table.privacy.colluding).unwrap_or(0);
+        if self.privacy.dropouts.is_none() && !majority(parties, colluding, 1) {
+            self.privacy.dropouts = Some(0);
+        }
     }
 
     /// Refuses keys that only other tasks have; the documented defaults may stand in any file.

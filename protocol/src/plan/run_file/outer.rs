@@ -265,11 +265,18 @@ impl RawOuter {
         fn given<T>(value: Option<T>, key: &str, example: &'static str) -> Checked<T> {
             value.ok_or_else(|| (format!("outer.{key}"), Problem::Missing { example }))
         }
+        let ridge = match model.ridge {
+            None => 0.0,
+            Some(ridge) => ridge.constant().ok_or_else(|| {
+                let only = "task = \"regression\" with method = \"statistics\"";
+                ("model.ridge".to_owned(), Problem::OnlyFor { only })
+            })?,
+        };
         Ok(OuterSettings {
             columns: rows.columns()?,
             names: rows.names,
             loss: model.loss,
-            ridge: model.ridge.unwrap_or(0.0),
+            ridge,
             set: model.set.unwrap_or_default(),
             iterations: given(self.iterations, "iterations", "iterations = 300 under [outer]")?,
             accuracy: given(self.accuracy, "accuracy", "accuracy = 1e-2")?,
