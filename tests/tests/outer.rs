@@ -416,16 +416,20 @@ fn a_kill_ends_it_with_the_last_iterates() {
     }
 }
 
+/// The refusal of a local run over the rows in this folder.
+#[track_caller]
+fn refused(folder: &Path, code: i32, field: &str, run: &str) -> Value {
+    std::fs::write(folder.join("run.toml"), run).expect("writable");
+    let line = "local --inputs rows --run run.toml --json";
+    run_in(folder, line.split(' ')).refused_at(code, field)
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_moves() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     write_table_4(folder, "");
-    let refused = |code: i32, field: &str, run: &str| {
-        std::fs::write(folder.join("run.toml"), run).expect("writable");
-        let line = "local --inputs rows --run run.toml --json";
-        run_in(folder, line.split(' ')).refused_at(code, field)
-    };
+    let refused = |code, field, run: &str| refused(folder, code, field, run);
     let whole = table_4("iterations = 20");
     for (line, other, field) in [
         ("kind = \"ppsc\"", "kind = \"inca\"", "mechanism.kind"),
@@ -470,6 +474,15 @@ fn what_makes_no_sense_is_refused_before_anything_moves() {
     ] {
         refused(2, field, &table_4(line));
     }
+}
+
+#[test]
+fn keys_of_other_tasks_and_rows_that_are_none_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write_table_4(folder, "");
+    let refused = |code, field, run: &str| refused(folder, code, field, run);
+    let whole = table_4("iterations = 20");
     let mean =
         format!("[outer]\niterations = 9\n[data]\nclip = {{ kind = \"l2\", radius = 1.0 }}\n{FIGURE_4}");
     refused(2, "outer", &mean);
