@@ -112,7 +112,11 @@ fn tensors_have_extents_and_radii() {
             "data.clip.radius",
         ),
         ("\"l.weight\" = 1.0, \"l.bias\" = 0.0", shapes, "data.clip.radius"),
-        ("w = 1.0", "tensors = { w = [3, 0] }", "data.tensors"),
+        (
+            "v = 1.0, w = 1.0",
+            "tensors = { v = [2], w = [3, 0] }",
+            "data.tensors",
+        ),
     ] {
         assert_eq!(refused(&tensors(radius, rest)), field, "{radius} {rest}");
     }
