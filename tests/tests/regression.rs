@@ -351,7 +351,11 @@ fn what_does_not_go_together_is_refused_by_field() {
             "[mechanism]\nkind = \"ppsc\"\n[model]",
             "mechanism.kind",
         ),
-        ("[model]", "[mechanism]\nrounds = 2\n[model]", "mechanism.rounds"),
+        (
+            "[model]",
+            "[mechanism]\nkind = \"pairwise\"\nrounds = 2\n[model]",
+            "mechanism.rounds",
+        ),
         (
             "[model]",
             "[privacy]\ncoalitions = \"static\"\n[model]",

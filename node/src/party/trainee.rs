@@ -223,7 +223,7 @@ mod tests {
         let far = |sign: f64| [sign * 1e9, 0.0, 1.0, sign * 7.0, 0.0, 1.0, sign, 1.0, 1e5];
         assert!(length(&plan, &sum(&plan, &far(1.0))) <= 1.25);
         let moved = apart(&plan, &far(1.0), &[-1e9, 0.0, 1.0]);
-        assert!(moved <= 2.5 && moved > 2.499, "{moved}");
+        assert!(moved <= 2.5 && moved > 2.48, "{moved}");
         // What has no finite gradient counts as zero, in the mean of as many.
         let spoilt = sum(&plan, &[-0.2, 0.0, 1.0, 1e200, 1.0, 1e200]).to_f64(plan.lattice().step());
         assert!((spoilt[0] - 0.25).abs() < 1e-3, "{spoilt:?}");
