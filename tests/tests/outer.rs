@@ -179,7 +179,7 @@ fn first_said(run: &OuterRun, outer: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
 /// each exchange has noise a thousand times as large as the solution.
 #[test]
 fn whoever_reads_the_public_graph_has_every_pieces_system() {
-    let run = table_4("iterations = 9\naccuracy = 1e-8\ngossip_iterations = 20\npairwise_std = 1000.0");
+    let run = table_4("iterations = 50\naccuracy = 1e-9\ngossip_iterations = 20\npairwise_std = 1000.0");
     // So fine a lattice has room for no more.
     let range = "shape = [7]\nclip = { kind = \"box\", low = -1e3, high = 1e3 }";
     let plan = plan(&run.replace("shape = [7]", range), 10, 1);
@@ -190,7 +190,8 @@ fn whoever_reads_the_public_graph_has_every_pieces_system() {
         // l.
         let size = piece.len() as f64;
         let (mut points, mut sums) = (vec![], vec![]);
-        for outer in 0..7 {
+        // Points far apart in time tell more than neighbours do, which are nearly on one line.
+        for outer in [0, 1, 3, 6, 12, 24, 48] {
             let (_, mean) = first_said(&run, outer);
             let (states, _) = first_said(&run, outer + 1);
             let sum = |i: usize| piece.clone().map(|party| states[party][i]).sum::<f64>();
