@@ -62,7 +62,8 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
         assert_eq!(raw.name.is_some(), defaults == Defaults::Local);
     }
     // Every key of the table is one that the parser knows, and the parser lists no other.
-    for section in ["", "data", "model", "outer", "privacy", "mechanism", "topology", "run"] {
+    const SECTIONS: [&str; 7] = ["data", "model", "outer", "privacy", "mechanism", "topology", "run"];
+    for section in [""].into_iter().chain(SECTIONS) {
         let text = if section.is_empty() {
             "zzz = 1\n".to_string()
         } else {
@@ -76,15 +77,7 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
             .map(|s| s.key)
             .collect();
         if section.is_empty() {
-            table.extend([
-                "data",
-                "model",
-                "outer",
-                "privacy",
-                "mechanism",
-                "topology",
-                "run",
-            ]);
+            table.extend(SECTIONS);
         }
         listed.sort_unstable();
         table.sort_unstable();
