@@ -296,10 +296,10 @@ fn an_audit_of_a_training_finds_noise_that_is_too_small() {
         .map(|lines| format!("{lines}records = 100\n"))
         .collect();
     parties.write("peers.toml", &format!("version = 1\n{list}"));
-    let more = "clip = 1.0\nstep = 0.7\niterations = 6\n[privacy]\nepsilon = 3.0\ndelta = 1e-5\n";
+    let more = "clip = 1.0\nstep = 0.7\niterations = 3\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n";
     parties.plan("plan", &format!("{SQUARES}{more}"));
     let audit = |scale: &str| {
-        let line = format!("audit plan.json --json --pairs 60000 --noise-scale {scale}");
+        let line = format!("audit plan.json --json --pairs 300000 --noise-scale {scale}");
         let object = run_in(parties.folder(), line.split(' ')).json_of(0);
         ["epsilon_lower", "epsilon_claimed"].map(|key| object[key].as_f64().expect("a number"))
     };
@@ -307,14 +307,14 @@ fn an_audit_of_a_training_finds_noise_that_is_too_small() {
     assert!(lower <= claimed && lower >= claimed / 2.0, "{lower} of {claimed}");
     let [lower, claimed] = audit("0.6");
     assert!(lower > claimed, "{lower} of {claimed}");
-    let line = "account training --epsilon 3 --delta 1e-5 --iterations 6 --published 3 --json";
+    let line = "account training --epsilon 1 --delta 1e-5 --iterations 4 --published 2 --json";
     let object = run_in(parties.folder(), line.split(' ')).json_of(0);
     let plan = read_json(&parties.path("plan.json"));
     let mu = plan["claims"][0]["mu"].as_f64().expect("μ");
     assert_close(&object["mu"], mu / 2f64.sqrt(), 1e-4, "half of the squares");
     run_in(
         parties.folder(),
-        line.replace("--published 3", "--published 7").split(' '),
+        line.replace("--published 2", "--published 7").split(' '),
     )
     .refused_at(2, "--published");
 }
@@ -351,7 +351,11 @@ fn what_does_not_go_together_is_refused_by_field() {
             "[mechanism]\nkind = \"ppsc\"\n[model]",
             "mechanism.kind",
         ),
-        ("[model]", "[mechanism]\nrounds = 2\n[model]", "mechanism.rounds"),
+        (
+            "[model]",
+            "[mechanism]\nkind = \"pairwise\"\nrounds = 9\n[model]",
+            "mechanism.rounds",
+        ),
         (
             "[model]",
             "[privacy]\ncoalitions = \"static\"\n[model]",

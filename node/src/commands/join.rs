@@ -56,7 +56,8 @@ pub struct JoinArgs {
     /// Its only argument is the path of --input, if that is given; UNDERTONE_PARTY in its
     /// environment is this party's name. Frames go over its standard streams, both ways: a round's
     /// number (4 bytes, little-endian), a length (8 bytes), so many bytes of .npy, or of
-    /// .safetensors where the plan names tensors (rows are their first axis). It is sent round k with the mean of round k - 1 (of length 0 before the first), and answers with the same
+    /// .safetensors where the plan names tensors (rows are their first axis). It is sent round k
+    /// with the mean of round k - 1 (of length 0 before the first), and answers with the same
     /// number and its contribution within 0.4 of run.iteration_ms; what is late, not finite or of
     /// another shape counts as zero. At the end comes the number 0 with the last mean.
     #[arg(long, value_name = "FILE")]

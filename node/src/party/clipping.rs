@@ -11,9 +11,9 @@ use undertone_protocol::plan::run_file::tensors::Ball;
 
 use crate::telling::table::number;
 
-/// Clips in place, as the plan says; where that changed anything, what the vector, or the tensor that
-/// lost most, was scaled by (1 in a box). Bounds are public, and not to be taken from the data.
-/// `balls` are the range's own; none of a box.
+/// Clips in place, as the plan says; where that changed anything, what the vector, or the tensor
+/// that lost most, was scaled by (1 in a box). Bounds are public, and not to be taken from the
+/// data. `balls` are the range's own; none of a box.
 fn clip(bounds: &Clip, balls: &[Ball], values: &mut [f64]) -> Option<f64> {
     if let Clip::Box { low, high } = bounds {
         let mut changed = false;
@@ -362,8 +362,8 @@ mod tests {
         );
     }
 
-    /// Each tensor stays in its own ball on the lattice, whatever the others are, and no two rows are
-    /// further apart than the sensitivity.
+    /// Each tensor stays in its own ball on the lattice, whatever the others are, and no two rows
+    /// are further apart than the sensitivity.
     #[test]
     fn tensors_are_clipped_each_to_its_own_radius() {
         let text = "name = \"tensors\"\n[data]\nunit = \"record\"\ntensors = { b = [2], w = [3, 1] }\n\

@@ -24,7 +24,8 @@ enum Sums {
 }
 
 impl<'a> RowSum<'a> {
-    /// An empty sum, for at most `rows` vectors of so many coordinates, each of length at most `radius`.
+    /// An empty sum, for at most `rows` vectors of so many coordinates, each of length at most
+    /// `radius`.
     pub(super) fn new(lattice: &'a Lattice, radius: f64, (rows, coordinates): (usize, usize)) -> Self {
         let cell = lattice.value_step();
         let exact = (radius / cell + 1.0) * (rows as f64 + 1.0) < EXACT && lattice.value_grid() == 1;

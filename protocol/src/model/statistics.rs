@@ -47,8 +47,8 @@ pub fn sensitivity_before_steps(square: f64, coordinates: usize) -> f64 {
 }
 
 /// The coarsest step that second moments may be rounded to, so that Δ can be told before it is
-/// chosen: e is at most 2⁻¹⁵·R², for which Δ has 2⁻¹⁴·R², 6·10⁻⁵ of Δ. Our choice: it costs a sum no
-/// bits, since rows are many and noise is coarse.
+/// chosen: e is at most 2⁻¹⁵·R², for which Δ has 2⁻¹⁴·R², 6·10⁻⁵ of Δ. Our choice: where rows are
+/// many it costs a sum no bits.
 pub fn coarsest_step(square: f64, coordinates: usize) -> f64 {
     square / (1u64 << 15) as f64 / (coordinates as f64).sqrt()
 }
