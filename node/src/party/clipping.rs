@@ -12,8 +12,8 @@ use undertone_protocol::plan::run_file::tensors::Ball;
 use crate::telling::table::number;
 
 /// Clips in place, as the plan says; where that changed anything, what the vector, or the tensor
-/// that lost most, was scaled by (1 in a box). Bounds are public, and not to be taken from the data.
-/// `balls` are the range's own; none of a box.
+/// that lost most, was scaled by (1 in a box). Bounds are public, and not to be taken from the
+/// data. `balls` are the range's own; none of a box.
 fn clip(bounds: &Clip, balls: &[Ball], values: &mut [f64]) -> Option<f64> {
     if let Clip::Box { low, high } = bounds {
         let mut changed = false;

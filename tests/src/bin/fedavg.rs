@@ -5,7 +5,8 @@
 //! `WHOLE` in the environment the party is one client, and hands over the mean of its rows'
 //! changes; with `TENSORS` rows are handed over as the two tensors of a `.safetensors`, one for
 //! each layer. Everybody goes on by the mean of all changes. At the end the weights are written
-//! beside the table. The variable `FAULTS`, such as "party-1:nan:3 party-2:die:4", makes it do wrong.
+//! beside the table. The variable `FAULTS`, such as "party-1:nan:3 party-2:die:4", makes it do
+//! wrong.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
