@@ -4,9 +4,9 @@
 //! Frames go both ways over its standard streams: a round's number (4 bytes, little-endian), a
 //! length (8 bytes), and so many bytes of `.npy`, or of `.safetensors` where the plan names
 //! tensors: the node writes what the program wrote last. The node sends round k with the mean of
-//! round k − 1, empty before the first; the program answers with the same number and what it hands over.
-//! After the last round comes the number 0 with the last mean, and its standard input ends. What it
-//! writes to its standard error is shown as it is.
+//! round k − 1, empty before the first; the program answers with the same number and what it hands
+//! over. After the last round comes the number 0 with the last mean, and its standard input ends.
+//! What it writes to its standard error is shown as it is.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
