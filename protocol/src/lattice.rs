@@ -1,6 +1,7 @@
 //! Exact numbers: states as vectors of integers or of residues, what is injected into them, and how
 //! noise is laid onto their grids.
 
+pub mod average;
 pub mod grid;
 mod handed_over;
 pub mod injection;

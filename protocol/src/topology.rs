@@ -3,6 +3,7 @@
 mod apart;
 pub mod connectivity;
 pub mod graph;
+pub(crate) mod greatest_matching;
 mod harary;
 mod independent;
 pub mod multi_gossip;
