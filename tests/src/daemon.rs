@@ -33,7 +33,22 @@ impl Daemon {
     /// Starts the daemon of a party with its API at a TCP address, by a command that starts
     /// `undertone`.
     pub fn start_at(command: Command, parties: &Parties, party: usize, api: SocketAddr) -> Self {
-        let configuration = format!("[api]\nlisten = \"{api}\"\n");
+        Daemon::start_at_with(command, parties, party, (api, ""))
+    }
+
+    /// Starts the daemon of a party with its API at a TCP address, where browsers get to, and with
+    /// more configuration.
+    pub fn start_with(parties: &Parties, party: usize, api: SocketAddr, configuration: &str) -> Self {
+        Daemon::start_at_with(Command::new(undertone()), parties, party, (api, configuration))
+    }
+
+    fn start_at_with(
+        command: Command,
+        parties: &Parties,
+        party: usize,
+        (api, more): (SocketAddr, &str),
+    ) -> Self {
+        let configuration = format!("[api]\nlisten = \"{api}\"\n{more}");
         let running = Daemon::run_by(command, parties, party, &configuration);
         let (name, state) = (
             &parties.names()[party],

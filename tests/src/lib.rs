@@ -1,6 +1,7 @@
 //! What the whole-system tests share: the binary, vectors on disk, processes under watch, and
 //! parties with keys and plans.
 
+pub mod browser;
 pub mod composition;
 pub mod daemon;
 pub mod digits;
@@ -12,6 +13,7 @@ pub mod openapi;
 pub mod outer;
 mod parties;
 mod process;
+pub mod python;
 pub mod receipt;
 pub mod recorded;
 pub mod simulated;

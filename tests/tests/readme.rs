@@ -1,13 +1,16 @@
 //! Every command of README.md is run, in order, as it stands there.
 //!
 //! Blocks fenced as `sh` run with `sh -eu` in one empty folder; `undertone`, and
-//! `cargo run --release --`, mean the binary under test. A block is left out only if the line above
-//! it says `<!-- not run: REASON -->` with a reason that is listed here.
+//! `cargo run --release --`, mean the binary under test, `python3` one that has what they import,
+//! and `node` is the repository's. A block is left out only if the line above it says
+//! `<!-- not run: REASON -->` with a reason that is listed here.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use undertone_tests::composition::top;
+use undertone_tests::python::python;
 use undertone_tests::{Running, alone, undertone};
 
 /// Why a block may not be run here.
@@ -62,10 +65,11 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// A folder to be put first on PATH: `undertone` and `cargo` that mean the binary under test.
+/// A folder to be put first on PATH: `undertone` and `cargo` that mean the binary under test, and a
+/// `python3` that need not fetch numpy and pandas, if there is one.
 fn stand_ins(folder: &Path) {
     let binary = undertone();
-    let scripts = [
+    let mut scripts = vec![
         (
             "undertone",
             format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary.display()),
@@ -78,6 +82,15 @@ fn stand_ins(folder: &Path) {
             ),
         ),
     ];
+    if let Some(python) = python() {
+        scripts.push((
+            "python3",
+            format!(
+                "#!/bin/sh\nPATH=\"${{PATH#*:}}\" exec {} \"$@\"\n",
+                python.display()
+            ),
+        ));
+    }
     for (name, script) in scripts {
         let path = folder.join(name);
         std::fs::write(&path, script).expect("writable");
@@ -119,6 +132,7 @@ fn every_command_of_the_readme_works() {
     stand_ins(tools.path());
     let folder = tempfile::tempdir().expect("a folder");
     let _daemons = Left(folder.path().to_owned());
+    std::os::unix::fs::symlink(top().join("node"), folder.path().join("node")).expect("writable");
     let path = format!(
         "{}:{}",
         tools.path().display(),

@@ -4,8 +4,8 @@
 //! What holds:
 //! - All that it answers comes from the [`Service`](crate::daemon::service::Service); it has no
 //!   state of a run of its own.
-//! - `/healthz` and `/readyz` answer anybody; everything else needs the token, which is compared in
-//!   constant time, before the body is read.
+//! - `/healthz` and `/readyz` answer anybody, and so does `/`, a page that is the same for all;
+//!   everything else needs the token, which is compared in constant time, before the body is read.
 //! - Who shows no token is in nobody's way: it waits for its own kind only, and gives its place to
 //!   the next.
 //! - Every bound is checked while bytes come: connections, headers, bodies (bytes and time), slow
@@ -23,6 +23,7 @@ mod listen;
 mod metrics;
 mod negotiation;
 mod offers;
+mod page;
 mod parts;
 pub mod problem;
 mod rounds;

@@ -5,11 +5,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::daemon::status::{Metrics, RunState, RunStatus};
 
+/// How a run can end. Each is counted from 0 on: what first shows up as 1 is no increase to a
+/// monitor.
+const ENDS: [&str; 7] = [
+    "done",
+    "degraded",
+    "aborted",
+    "withheld",
+    "withdrawn",
+    "interrupted",
+    FAILED,
+];
+const FAILED: &str = "failed";
+
 /// Counts since the daemon began.
 #[derive(Debug, Default)]
 pub(super) struct Counters(Mutex<Counts>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counts {
     submitted: u64,
     refused: u64,
@@ -17,6 +30,19 @@ struct Counts {
     ended: BTreeMap<&'static str, u64>,
     private_bytes: u64,
     public_bytes: u64,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts {
+            submitted: 0,
+            refused: 0,
+            offered: 0,
+            ended: ENDS.map(|how| (how, 0)).into(),
+            private_bytes: 0,
+            public_bytes: 0,
+        }
+    }
 }
 
 impl Counters {
@@ -38,15 +64,12 @@ impl Counters {
 
     /// A run is over.
     pub(super) fn ended(&self, status: &RunStatus) {
-        let how = match (status.state, status.outcome.as_deref()) {
-            (RunState::Withdrawn, _) => "withdrawn",
-            (RunState::Interrupted, _) => "interrupted",
-            (_, Some("done")) => "done",
-            (_, Some("degraded")) => "degraded",
-            (_, Some("aborted")) => "aborted",
-            (_, Some("withheld")) => "withheld",
-            _ => "failed",
+        let how = match status.state {
+            RunState::Withdrawn => "withdrawn",
+            RunState::Interrupted => "interrupted",
+            _ => status.outcome.as_deref().unwrap_or(FAILED),
         };
+        let how = ENDS.into_iter().find(|end| *end == how).unwrap_or(FAILED);
         let mut counts = self.counts();
         *counts.ended.entry(how).or_default() += 1;
         counts.private_bytes += status.private_bytes;

@@ -1,7 +1,12 @@
-//! What the daemon says of itself at a glance: budgets, readiness, metrics.
+//! What the daemon says of itself at a glance: budgets, readiness, metrics, what a mean is worth.
 
+use serde_json::Value;
+
+use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::{MOST_WAITING, Service};
 use crate::daemon::status::{BudgetStatus, Metrics, Readiness, RunState};
+use crate::planning::files;
+use crate::planning::worth::Worth;
 use crate::telling::process;
 
 impl Service {
@@ -37,10 +42,32 @@ impl Service {
         }
     }
 
-    /// What `GET /metrics` shows.
+    /// What the mean of a run is worth: the noise that is in it beside what it can be, for each
+    /// column where columns have public bounds.
+    ///
+    /// # Errors
+    /// There is no such run, it goes on, or it has no mean.
+    pub async fn worth(&self, digest: &str) -> Result<Value, Refusal> {
+        let run = self.run(digest)?;
+        if !run.state.is_over() {
+            return Err(Refusal::new(Kind::Conflict, "the run has not ended yet").field("digest"));
+        }
+        let Some(error) = run.standard_error else {
+            return Err(Refusal::new(Kind::Unknown, "the run has no mean").field("digest"));
+        };
+        let plan = self.plan(digest).await?;
+        self.check(move || {
+            let plan = files::parse(plan.as_bytes(), "the run's plan")?;
+            Ok(Worth::with_error(&plan, error).json_by_column())
+        })
+        .await
+    }
+
+    /// What `GET /metrics` shows. Peers are looked for meanwhile: who asks again soon gets to see
+    /// which of them answer.
     pub fn metrics(&self) -> Metrics {
         let count = |state: fn(RunState) -> bool| self.shared.runs.count(state) as u64;
-        let (peers_private, peers_public) = self.shared.peers.answering();
+        let (peers, peers_private, peers_public) = self.shared.peers.answering();
         let mut metrics = Metrics {
             uptime_s: self.shared.begun.elapsed().as_secs_f64(),
             cpu_s: process::cpu_s(),
@@ -48,12 +75,19 @@ impl Service {
             open_files: process::open_files(),
             runs_waiting: count(|state| state == RunState::Waiting),
             runs_active: count(|state| matches!(state, RunState::Gathering | RunState::Running)),
+            peers,
             peers_private,
             peers_public,
             budgets: self.budgets(),
             ..Metrics::default()
         };
         self.shared.counters.tell(&mut metrics);
+        let looking = self.downgrade();
+        self.in_background(async move {
+            if let Some(service) = looking.upgrade() {
+                service.shared.peers.look(service.hub()).await;
+            }
+        });
         metrics
     }
 }

@@ -76,8 +76,9 @@ impl Peers {
         looked
     }
 
-    /// How many answered when somebody last looked: on the private graph, on the public one.
-    pub(super) fn answering(&self) -> (u64, u64) {
+    /// How many there are, and how many answered when somebody last looked: on the private graph, on
+    /// the public one.
+    pub(super) fn answering(&self) -> (u64, u64, u64) {
         let (_, peers) = self.last();
         let count = |side: fn(&PeerStatus) -> &Reachability| {
             peers
@@ -85,7 +86,11 @@ impl Peers {
                 .filter(|peer| side(peer).reachable == Some(true))
                 .count() as u64
         };
-        (count(|peer| &peer.private), count(|peer| &peer.public))
+        (
+            peers.len() as u64,
+            count(|peer| &peer.private),
+            count(|peer| &peer.public),
+        )
     }
 }
 

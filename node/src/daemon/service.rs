@@ -145,6 +145,7 @@ impl Service {
     pub(super) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stopping = self.shared.stopping.clone();
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             let mut told = stopping.subscribe();
             tokio::select! {
@@ -413,7 +414,7 @@ impl Service {
     }
 
     /// Does heavy work on a thread of its own, one at a time.
-    async fn check<T: Send + 'static>(
+    pub(super) async fn check<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {

@@ -259,6 +259,8 @@ pub struct Metrics {
     pub private_bytes: u64,
     /// Bytes sent on the public graph by runs that ended.
     pub public_bytes: u64,
+    /// Peers in the list, this node apart.
+    pub peers: u64,
     /// Peers that answer on the private graph, of those that were looked at.
     pub peers_private: u64,
     /// Peers that answer on the public graph, of those that were looked at.

@@ -16,7 +16,7 @@ use crate::daemon::api::visitors::Visiting;
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Lets a request through to its route. Those with the token wait for each other only; what anybody
-/// may ask is answered at once.
+/// may ask is answered at once, but for the page, which is longer.
 pub(super) async fn guard(
     State(api): State<Api>,
     Extension(visit): Extension<Visiting>,
@@ -28,6 +28,9 @@ pub(super) async fn guard(
         let response = answer(&api, request, next).await;
         visit.asks(false);
         response
+    } else if request.uri().path() == "/" {
+        api.bounds.strangers_turn().await;
+        answer(&api, request, next).await
     } else if !api.token.admits(request.headers()) {
         api.bounds.strangers_turn().await;
         let (head, body) = request.into_parts();

@@ -13,10 +13,23 @@ use crate::daemon::status::{BudgetStatus, Metrics};
 pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Requests since the daemon began.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Requests {
     under_way: AtomicU64,
     answered: Mutex<BTreeMap<u16, u64>>,
+}
+
+/// Statuses that somebody may watch for. They are counted from 0 on: what first shows up as 1 is no
+/// increase to a monitor.
+const WATCHED: [u16; 5] = [401, 429, 500, 503, 507];
+
+impl Default for Requests {
+    fn default() -> Self {
+        Requests {
+            under_way: AtomicU64::new(0),
+            answered: Mutex::new(WATCHED.map(|status| (status, 0)).into()),
+        }
+    }
 }
 
 /// A request that is not answered yet; one whose client went away is dropped.
@@ -129,9 +142,15 @@ const FAMILIES: &[MetricFamily] = &[
         samples: |metrics, _| by_graph(metrics.private_bytes as f64, metrics.public_bytes as f64),
     },
     MetricFamily {
+        name: "undertone_peers",
+        kind: GAUGE,
+        explanation: "Peers in the list, this node apart.",
+        samples: |metrics, _| one(metrics.peers),
+    },
+    MetricFamily {
         name: "undertone_peers_reachable",
         kind: GAUGE,
-        explanation: "Peers that answer.",
+        explanation: "Peers that answered when they were last asked: each reading asks anew, for the next.",
         samples: |metrics, _| by_graph(metrics.peers_private as f64, metrics.peers_public as f64),
     },
     MetricFamily {

@@ -6,12 +6,13 @@ use hyper::{Method, StatusCode, Uri};
 
 use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::problem::Problem;
-use crate::daemon::api::{guard, offers, rounds, runs, status};
+use crate::daemon::api::{guard, offers, page, rounds, runs, status};
 use crate::daemon::refusal::{Kind, Refusal};
 
 /// Every path with its methods. The OpenAPI document has the same ones, which a test holds.
 pub(super) fn router(api: Api) -> Router {
     Router::new()
+        .route("/", get(page::page))
         .route("/healthz", get(status::health))
         .route("/readyz", get(status::ready))
         .route("/metrics", get(status::metrics))
@@ -26,6 +27,7 @@ pub(super) fn router(api: Api) -> Router {
             "/v1/runs/{digest}/rounds/{round}",
             get(rounds::mean).post(rounds::hand_over),
         )
+        .route("/v1/runs/{digest}/worth", get(runs::worth))
         .route("/v1/runs/{digest}/receipt", get(runs::receipt))
         .route("/v1/runs/{digest}/receipt.sig", get(runs::signature))
         .route("/v1/offers", get(offers::list).post(offers::propose))

@@ -77,6 +77,11 @@ pub(super) async fn plan(State(api): State<Api>, Digest(digest): Digest) -> Resu
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
+/// How much noise is in the mean, by column where columns have public bounds.
+pub(super) async fn worth(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+    Ok(json(StatusCode::OK, &api.service.worth(&digest).await?))
+}
+
 pub(super) async fn receipt(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     let receipt = api.service.receipt(&digest).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], receipt.json).into_response())

@@ -1,0 +1,132 @@
+"""HTTP/1.1 over TCP or a Unix socket, one connection a request. Nothing is sent twice."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+import socket
+from dataclasses import dataclass
+from typing import Any, Iterable
+
+from .errors import Refused, Unreachable, refusal
+from .settings import Token
+
+#: Seconds without a byte after which a daemon counts as unreachable. It answers within 30 s where
+#: it waits for a place, and within 20 s where it waits for a mean; verifying a plan of many parties
+#: takes some seconds more. Our guess.
+_SILENCE_S = 120.0
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that is no refusal."""
+
+    status: int
+    media_type: str
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise Unreachable("what answers at the API's address is no Undertone daemon") from None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a form; one with a file name is an upload."""
+
+    name: str
+    data: bytes
+    file_name: str | None = None
+
+
+class Api:
+    """The daemon's API."""
+
+    def __init__(self, address: str, token: Token) -> None:
+        self.address = address
+        self._token = token
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        media_type: str | None = None,
+        accept: str | None = None,
+    ) -> Answer:
+        """Sends a request and reads its answer. A refusal (4xx, 5xx) is raised as what it is."""
+        connection = self._connection()
+        try:
+            connection.putrequest(method, path)
+            connection.putheader("Authorization", self._token.header())
+            connection.putheader("Connection", "close")
+            if media_type is not None:
+                connection.putheader("Content-Type", media_type)
+            if accept is not None:
+                connection.putheader("Accept", accept)
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            answer = self._exchange(connection, body)
+        except (OSError, http.client.HTTPException) as error:
+            what = "does not answer" if isinstance(error, TimeoutError) else str(error) or "broke off"
+            raise Unreachable(f"the daemon at {self.address}: {what}") from None
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise _refused(answer)
+        return answer
+
+    def post_form(self, path: str, parts: Iterable[Part]) -> Answer:
+        """Sends multipart/form-data."""
+        boundary = secrets.token_hex(16)
+        body = b"".join(_encoded(part, boundary) for part in parts) + f"--{boundary}--\r\n".encode()
+        return self.ask("POST", path, body=body, media_type=f"multipart/form-data; boundary={boundary}")
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.address.startswith("unix:"):
+            return _UnixConnection(self.address.removeprefix("unix:"), _SILENCE_S)
+        return http.client.HTTPConnection(self.address, timeout=_SILENCE_S)
+
+    @staticmethod
+    def _exchange(connection: http.client.HTTPConnection, body: bytes | None) -> Answer:
+        connection.endheaders()
+        try:
+            if body is not None:
+                connection.send(body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # A refusal may come before the body is taken; it is still there to read.
+        response = connection.getresponse()
+        media_type = (response.getheader("Content-Type") or "").split(";")[0].strip()
+        return Answer(response.status, media_type, response.read())
+
+
+def _encoded(part: Part, boundary: str) -> bytes:
+    file_name = f'; filename="{part.file_name}"' if part.file_name else ""
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="{part.name}"{file_name}\r\n\r\n'
+    return head.encode() + part.data + b"\r\n"
+
+
+def _refused(answer: Answer) -> Refused:
+    try:
+        problem = json.loads(answer.body)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {"status": answer.status, "detail": f"HTTP status {answer.status}"}
+    return refusal(problem)

@@ -1,0 +1,76 @@
+"""Where a daemon answers and by what token, as node.toml and the environment say."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any, Mapping, NoReturn
+
+from .errors import Misconfigured
+
+#: A token has 16 to 512 visible ASCII characters, as the daemon has it.
+_SHORTEST, _LONGEST = 16, 512
+
+
+class Token:
+    """The bearer token. It is never printed, logged or pickled."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def header(self) -> str:
+        """The value of ``Authorization``."""
+        return "Bearer " + self._text
+
+    def __repr__(self) -> str:
+        return "Token"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a token is not written anywhere")
+
+
+def load(config: str | os.PathLike[str] | None, environment: Mapping[str, str]) -> tuple[str, Path]:
+    """The API's address ("HOST:PORT" or "unix:PATH") and the token's file. Paths of the file count
+    from its folder, those of the environment (UNDERTONE_STATE, UNDERTONE_API_LISTEN,
+    UNDERTONE_API_TOKEN) from here."""
+    folder, file = Path(""), {}
+    if config is not None:
+        folder = Path(config).parent
+        try:
+            with open(config, "rb") as opened:
+                file = tomllib.load(opened)
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise Misconfigured(f"{os.fspath(config)}: {error}") from None
+    api: dict[str, Any] = file.get("api", {})
+    state = Path(environment.get("UNDERTONE_STATE") or folder / str(file.get("state", "state")))
+    listen = environment.get("UNDERTONE_API_LISTEN")
+    if listen is None and (found := api.get("listen")) is not None:
+        listen = str(found)
+        if listen.startswith("unix:"):
+            listen = f"unix:{folder / listen.removeprefix('unix:')}"
+    token = environment.get("UNDERTONE_API_TOKEN")
+    if token is None and "token" in api:
+        token = str(folder / str(api["token"]))
+    return listen or f"unix:{state / 'api.sock'}", Path(token or state / "api.token")
+
+
+def read_token(path: Path) -> Token:
+    """Reads the token's file, which only its owner may be able to read."""
+    try:
+        with open(path, encoding="ascii") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if os.name == "posix" and mode & 0o077:
+                raise Misconfigured(f"token {path}: others can read it (mode {mode:04o}); chmod 600 {path}")
+            text = file.read(_LONGEST + 2).rstrip("\r\n")
+    except OSError as error:
+        raise Misconfigured(f"token {path}: {error.strerror}; is `undertone node` running?") from None
+    except UnicodeDecodeError:
+        text = ""
+    # What is no token would be quoted by the library that sends it.
+    if not _SHORTEST <= len(text) <= _LONGEST or not all("!" <= c <= "~" for c in text):
+        raise Misconfigured(f"token {path}: holds no token")
+    return Token(text)

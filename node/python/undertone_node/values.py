@@ -1,0 +1,117 @@
+"""Arrays, tables and models as the bytes that the daemon reads, and back."""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from . import safetensors
+from .errors import unusable
+
+_NPY, _CSV, _MODEL = "application/x-npy", "text/csv", "application/x-safetensors"
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A value as it is uploaded, and how a mean of its kind is read."""
+
+    file_name: str
+    data: bytes
+    #: In which format the mean is asked for.
+    accept: str
+    #: The mean of these bytes; the second argument says whether it is of one record.
+    decode: Callable[[bytes, bool], Any]
+
+
+def encode(value: Any) -> Encoded:
+    """A mapping of tensors as .safetensors, a DataFrame as .csv, anything else as .npy.
+
+    Raises InputRefused for what is not made of real numbers."""
+    if isinstance(value, Mapping):
+        def model(data: bytes, _: bool) -> Any:
+            return safetensors.decode(data, value)
+
+        return Encoded("value.safetensors", safetensors.encode(value), _MODEL, model)
+    if is_frame(value):
+        return _table(value)
+    return Encoded("value.npy", npy(value), _NPY, lambda data, _: read_npy(data))
+
+
+def encode_part(value: Any) -> Encoded:
+    """What is handed over in a round: a mapping as .safetensors, anything else as .npy. Means of
+    rounds come as arrays of float64; that of a mapping is cut into its tensors again."""
+    if isinstance(value, Mapping):
+        def parts(data: bytes, _: bool) -> Any:
+            return safetensors.cut(read_npy(data), value)
+
+        return Encoded("value.safetensors", safetensors.encode(value), _NPY, parts)
+    table = value.to_numpy() if is_frame(value) else value
+    return Encoded("value.npy", npy(table), _NPY, lambda data, _: read_npy(data))
+
+
+def is_frame(value: Any) -> bool:
+    """Whether it is a pandas DataFrame; pandas need not be installed."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.DataFrame)
+
+
+def npy(value: Any) -> bytes:
+    """The bytes of a .npy in C order: float32 and float64 as they are, other real numbers as
+    float64."""
+    if hasattr(value, "detach"):  # a tensor of PyTorch
+        value = value.detach().cpu().numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise unusable("the value is not an array: its rows differ in length", "pad or cut them") from None
+    if array.dtype.kind not in "fiub":
+        raise unusable(f"dtype {array.dtype} is not of real numbers", "convert it: array.astype(float)")
+    wanted = np.dtype("<f4") if array.dtype == np.float32 else np.dtype("<f8")
+    if array.dtype.itemsize > 8:
+        raise unusable(f"dtype {array.dtype} has more digits than can be sent", "array.astype(float)")
+    out = io.BytesIO()
+    np.save(out, np.ascontiguousarray(array, wanted).reshape(array.shape), allow_pickle=False)
+    return out.getvalue()
+
+
+def read_npy(data: bytes) -> np.ndarray[Any, Any]:
+    """An array of the bytes of a .npy."""
+    array: np.ndarray[Any, Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    return array
+
+
+def by_column(noises: list[float], overall: float, mean: Any) -> Any:
+    """The standard error of a mean: one number where that holds for every coordinate, else one for
+    each, as the mean has them. None where the daemon does not list all of them: the number for all
+    is then the root of their mean square, and of no column."""
+    if len(set(noises)) <= 1:
+        return noises[0] if noises else overall
+    if len(noises) != np.size(mean):
+        return None
+    errors = np.array(noises).reshape(np.shape(mean))
+    if hasattr(mean, "index"):
+        errors = type(mean)(errors, index=mean.index)
+    return errors
+
+
+def _table(frame: Any) -> Encoded:
+    """Columns go by their names, and the index does not go at all."""
+    import pandas
+
+    odd = [str(name) for name, kind in frame.dtypes.items() if not pandas.api.types.is_numeric_dtype(kind)]
+    if odd:
+        raise unusable(f"column {odd[0]!r} is not of numbers", "leave it out, or make numbers of it")
+    names = [str(name) for name in frame.columns]
+    text = frame.astype("float64").to_csv(index=False, header=names, lineterminator="\n")
+
+    def decode(data: bytes, of_a_record: bool) -> Any:
+        mean = pandas.read_csv(io.BytesIO(data), float_precision="round_trip")
+        if of_a_record and len(mean) == 1:
+            return mean.iloc[0].rename("mean")
+        return mean.set_index(frame.index) if len(mean) == len(frame) else mean
+
+    return Encoded("value.csv", text.encode(), _CSV, decode)

@@ -1,0 +1,189 @@
+"""Four daemons' owners at once, each by the package alone; tests/tests/python.rs runs this.
+
+The folder has plans (array, model, table, rounds, dear, alone), four parties' keys, tables and
+daemons, and the true means as truth.json."""
+
+import json
+import math
+import os
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+
+from undertone_node import (
+    AlreadySpent,
+    BudgetRefused,
+    Conflict,
+    Daemon,
+    InputRefused,
+    Misconfigured,
+    NoMean,
+    NotThere,
+    PlanRefused,
+    PolicyRefused,
+    Refused,
+    TimedOut,
+    Unauthorized,
+    UndertoneError,
+    Unreachable,
+)
+
+NAMES = ["alice", "bob", "carol", "dave"]
+os.chdir(sys.argv[1])
+daemons = {name: Daemon(f"{name}.node.toml") for name in NAMES}
+alice, bob = daemons["alice"], daemons["bob"]
+
+
+
+def all_at_once(work):
+    """What each party gets, all working at the same time."""
+    with ThreadPoolExecutor(len(NAMES)) as threads:
+        return dict(zip(NAMES, threads.map(lambda name: work(name, daemons[name]), NAMES)))
+
+
+def refused(kind, work, about=""):
+    """The error of this very type that it is refused with."""
+    try:
+        work()
+    except UndertoneError as error:
+        assert type(error) is kind, f"{type(error).__name__} instead of {kind.__name__}: {error}"
+        assert about in str(error), str(error)
+        traceback.print_exception(error)  # the Rust side looks for the token in it
+        return error
+    raise AssertionError(f"not refused with {kind.__name__}")
+
+
+def close(found, truth, error):
+    """Within seven standard errors."""
+    assert error > 0 and np.all(np.abs(np.asarray(found) - truth) < 7 * error), (found, truth, error)
+
+
+def arrays():
+    values = {name: np.load(f"{name}.npy") for name in NAMES}
+    results = all_at_once(lambda name, daemon: daemon.average(values[name], plan="array.json", timeout=120))
+    for name, result in results.items():
+        assert result.mean.shape == (2, 3) and result.mean.dtype == np.float64
+        close(result.mean, sum(values.values()) / 4, result.standard_error)
+        assert 0 < result.epsilon <= 1.0 + 1e-9 and result.delta == 1e-6 and result.outcome == "done"
+        assert sorted(result.included) == NAMES and result.worth
+        assert result.receipt.facts["party"] == name and result.receipt.facts["epsilon"] == result.epsilon
+        assert np.array_equal(result.mean, results["alice"].mean), "all hold the same bits"
+        result.receipt.save(f"{name}.receipt.json")
+
+
+def models():
+    def model(name):
+        rng = np.random.default_rng(NAMES.index(name))
+        return {
+            "out.weight": rng.uniform(-0.2, 0.2, (2, 3)).astype(np.float32),
+            "steps": np.array(NAMES.index(name)),
+            "bias": rng.uniform(-0.2, 0.2, 4),
+        }
+
+    sent = {name: model(name) for name in NAMES}
+    results = all_at_once(lambda name, daemon: daemon.average(sent[name], plan="model.json", timeout=120))
+    for name, result in results.items():
+        assert list(result.mean) == ["out.weight", "steps", "bias"], list(result.mean)
+        assert result.mean["steps"] == NAMES.index(name), "whole numbers never leave"
+        for tensor in "out.weight", "bias":
+            assert result.mean[tensor].dtype == sent[name][tensor].dtype
+            assert result.mean[tensor].shape == sent[name][tensor].shape
+            close(result.mean[tensor], sum(model[tensor] for model in sent.values()) / 4, result.standard_error)
+
+
+def tables():
+    tables = {name: pd.read_csv(f"{name}.csv") for name in NAMES}
+    results = all_at_once(
+        lambda name, daemon: daemon.average(tables[name], plan="table.json", data_set="rows", timeout=120)
+    )
+    everybody = pd.concat(tables.values())
+    for result in results.values():
+        assert isinstance(result.mean, pd.Series) and list(result.mean.index) == ["age", "weight"]
+        assert list(result.standard_error.index) == ["age", "weight"]
+        # Noise is proportional to a column's public range: 82 and 120.
+        ratio = result.standard_error["weight"] / result.standard_error["age"]
+        assert abs(ratio - 120 / 82) < 1e-9, ratio
+        for column in "age", "weight":
+            close(result.mean[column], everybody[column].mean(), result.standard_error[column])
+    other = tables["alice"].rename(columns={"age": "years"})
+    refused(InputRefused, lambda: alice.submit(other, plan="table-2.json", data_set="rows"), "age")
+    text = tables["alice"].astype({"age": str})
+    refused(InputRefused, lambda: alice.submit(text, plan="table-2.json", data_set="rows"), "'age'")
+
+
+def rounds():
+    """Each party hands over its number, plus the mean before."""
+
+    def work(name, daemon):
+        own = 0.01 * NAMES.index(name)
+        session = daemon.rounds(np.full((1000, 2), own), plan="rounds.json", data_set="rows")
+        means = []
+        for mean in session:
+            means.append(mean)
+            if session.more:
+                assert session.round == len(means)
+                session.hand_over(np.full((1000, 2), own) + mean)
+                refused(Conflict, lambda: session.hand_over(np.zeros((1000, 2))), "before")
+        assert session.count == session.round == len(means) == 3 and not session.more
+        return means
+
+    results = all_at_once(work)
+    for means in results.values():
+        for k, mean in enumerate(means, start=1):
+            close(mean, 0.015 * k, 0.02)
+        assert all(np.array_equal(a, b) for a, b in zip(means, results["alice"]))
+
+
+def refusals():
+    value = np.load("alice.npy")
+    spent = refused(AlreadySpent, lambda: alice.average(value, plan="array.json"))
+    assert (spent.status, spent.kind, spent.exit_code) == (409, "spent", 6)
+    budget = refused(BudgetRefused, lambda: alice.average(value, plan="array-2.json"))
+    assert (budget.status, budget.exit_code) == (403, 6) and budget.hint
+    refused(PolicyRefused, lambda: alice.average(value, plan="dear.json"), "epsilon")
+    plan = json.load(open("alone.json"))
+    plan["claims"][0]["epsilon"] /= 2
+    refused(PlanRefused, lambda: alice.average(value, plan=json.dumps(plan).encode()))
+    refused(InputRefused, lambda: bob.average(value[:1], plan="alone.json"), "shape")
+    refused(InputRefused, lambda: bob.average(value * math.nan, plan="alone.json"), "coordinate 0")
+    refused(InputRefused, lambda: bob.average([["a"]], plan="alone.json"), "real numbers")
+    refused(NotThere, lambda: alice.average(value, offer="0" * 64))
+    slow = refused(TimedOut, lambda: bob.average(value, plan="alone.json", timeout=0.3), "alice")
+    assert isinstance(slow, TimeoutError)
+    assert slow.run.status()["state"] == "gathering"
+    refused(Conflict, lambda: bob.average(value, plan="alone.json"))
+    assert slow.run.withdraw()["state"] == "withdrawn"
+    none = refused(NoMean, slow.run.average, "withdrawn")
+    assert none.run["charged"] is None
+
+
+def settings():
+    """What is said of the daemon never has its token in it."""
+    token = open("alice.state/api.token").read().strip()
+    with open("other.token", "w") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(token[::-1] + "\n")
+    address = "unix:alice.state/api.sock"
+    stranger = Daemon(api=address, token_file="other.token")
+    refused(Unauthorized, stranger.runs, "token")
+    with open("two.token", "w") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(token + "\nX-Other: 1\n")
+    refused(Misconfigured, lambda: Daemon(api=address, token_file="two.token"), "holds no token")
+    os.chmod("two.token", 0o644)
+    refused(Misconfigured, lambda: Daemon(api=address, token_file="two.token"), "0644")
+    refused(Misconfigured, lambda: Daemon("absent.toml"), "absent.toml")
+    refused(Unreachable, Daemon(api="unix:absent", token_file="other.token").runs, "unix:absent")
+    for shown in repr(alice), str(alice), repr(vars(alice)), repr(vars(alice._api)):
+        assert token not in shown, "the token is shown"
+    assert alice.status()["party"] == "alice"
+    assert type(Refused({"type": "urn:undertone:problem:new", "detail": "x"})) is Refused
+
+
+if __name__ == "__main__":
+    for step in arrays, models, tables, rounds, refusals, settings:
+        step()
+        print("done:", step.__name__, flush=True)

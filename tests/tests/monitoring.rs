@@ -1,0 +1,129 @@
+//! deploy/monitoring: the dashboard and the alert rules name metrics that a daemon really has.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use undertone_tests::composition::top;
+use undertone_tests::daemon::Daemon;
+use undertone_tests::{Parties, left_out, read_json};
+
+fn file(name: &str) -> PathBuf {
+    top().join("deploy/monitoring").join(name)
+}
+
+/// What an expression of PromQL asks for by name: our metrics, and those of processes.
+fn metrics(expression: &str) -> BTreeSet<String> {
+    let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+    let ours = |word: &&str| {
+        ["undertone_", "process_"]
+            .iter()
+            .any(|start| word.starts_with(start))
+    };
+    words.filter(ours).map(String::from).collect()
+}
+
+/// Every expression of the dashboard, panel by panel.
+fn dashboard() -> Vec<String> {
+    let dashboard = read_json(&file("grafana.json"));
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let ids: BTreeSet<u64> = panels.iter().filter_map(|panel| panel["id"].as_u64()).collect();
+    assert_eq!(ids.len(), panels.len(), "each panel has an id of its own");
+    let targets = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().expect("targets"));
+    let text = |target: &Value| target["expr"].as_str().expect("an expression").to_owned();
+    targets.map(text).collect()
+}
+
+/// Every expression of the rules, with the alert's name.
+fn alerts() -> Vec<(String, String)> {
+    let rules = fs::read_to_string(file("alerts.yml")).expect("there are rules");
+    let mut alerts = vec![];
+    for line in rules.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("- alert: ") {
+            alerts.push((name.to_owned(), String::new()));
+        } else if let Some(expression) = line.strip_prefix("expr: ") {
+            alerts.last_mut().expect("a rule has a name first").1 = expression.to_owned();
+        }
+    }
+    alerts
+}
+
+#[test]
+fn every_metric_that_is_watched_is_one_of_the_daemons() {
+    let parties = Parties::new(2);
+    let set = "[[data_set]]\nname = \"ward\"\nepsilon = 3.0\ndelta = 1e-5\n";
+    let daemon = Daemon::start(&parties, 0, set);
+    // Before any run and any request that failed.
+    let page = daemon.http.get("/metrics").text();
+    let samples = page.lines().filter(|line| !line.starts_with('#'));
+    let known: BTreeSet<&str> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();
+    let (dashboard, alerts) = (dashboard(), alerts());
+    assert!(
+        dashboard.len() >= 15 && alerts.len() >= 10,
+        "{dashboard:?} {alerts:?}"
+    );
+    for (name, expression) in &alerts {
+        assert!(
+            expression.contains("up{") || !metrics(expression).is_empty(),
+            "{name}: {expression}"
+        );
+    }
+    let mut watched = BTreeSet::new();
+    for expression in dashboard
+        .iter()
+        .chain(alerts.iter().map(|(_, expression)| expression))
+    {
+        for metric in metrics(expression) {
+            assert!(
+                known.contains(metric.as_str()),
+                "{metric} of {expression} is not in\n{page}"
+            );
+            watched.insert(metric);
+        }
+    }
+    let ours = known.iter().filter(|metric| metric.starts_with("undertone_"));
+    let unseen: Vec<_> = ours.filter(|metric| !watched.contains(**metric)).collect();
+    assert!(unseen.is_empty(), "nobody watches {unseen:?}");
+    // Increases are seen from the first on.
+    for labels in [
+        "outcome=\"withheld\"",
+        "outcome=\"interrupted\"",
+        "code=\"401\"",
+        "code=\"507\"",
+    ] {
+        assert!(page.contains(&format!("{{{labels}}} 0\n")), "{labels}\n{page}");
+    }
+    assert!(page.contains("undertone_peers 1\n"), "{page}");
+    daemon.http.with_token(None).get("/metrics").refused(401, "token");
+    let refused = daemon.http.get("/metrics").text();
+    assert!(
+        refused.contains("undertone_api_requests_total{code=\"401\"} 1\n"),
+        "{refused}"
+    );
+    assert_eq!(daemon.end().0.code, 0);
+}
+
+#[test]
+fn prometheus_takes_the_rules() {
+    let checked = Command::new("promtool")
+        .args(["check", "rules"])
+        .arg(file("alerts.yml"))
+        .output();
+    let Ok(checked) = checked else {
+        return left_out("monitoring", "no promtool");
+    };
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(
+        checked.status.success(),
+        "{told}{}",
+        String::from_utf8_lossy(&checked.stderr)
+    );
+    assert!(
+        told.contains(&format!("{} rules found", alerts().len())),
+        "{told}"
+    );
+}

@@ -1,0 +1,94 @@
+//! The Python package: its wheel in a fresh environment, and four daemons' owners who use it.
+
+use std::process::Command;
+
+use undertone_tests::daemon::Daemon;
+use undertone_tests::python::{environment_with_wheel, python};
+use undertone_tests::{Parties, Running, alone, left_out, read_json};
+
+/// What each party's data may cost: alice's vectors two runs at ε = 1, and no third.
+fn configuration(epsilon: &str) -> String {
+    format!(
+        "[policy]\nmax_epsilon = 8.0\n[[data_set]]\nname = \"vectors\"\nepsilon = {epsilon}\ndelta = 1e-6\n\
+         [[data_set]]\nname = \"rows\"\nunit = \"record\"\nepsilon = 50.0\ndelta = 1e-5\n"
+    )
+}
+
+const VECTORS: &str = "noise_ok = true\nshape = [2, 3]\n";
+const MODEL: &str = "noise_ok = true\nshape = [10]\ntensors = { bias = [4], \"out.weight\" = [2, 3] }\n\
+                     clip = { kind = \"tensors\", radius = { bias = 0.5, \"out.weight\" = 0.5 } }\n";
+const TABLE: &str = "shape = [2]\nunit = \"record\"\ncolumns = [\"age\", \"weight\"]\n\
+                     clip = { kind = \"box\", low = [18, 40], high = [100, 160] }\n";
+const ROUNDS: &str = "shape = [2]\nreleases = 3\nunit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n";
+
+/// Every plan of the test, and four tables of a thousand rows.
+fn prepare(parties: &Parties) {
+    parties.write_inputs(&[2, 3]);
+    let plan = |name: &str, task: &str, data: &str, epsilon: f64| {
+        let run = format!(
+            "version = 1\ntask = \"{task}\"\nname = \"{name}\"\n[data]\n{data}[privacy]\nepsilon = {epsilon:?}\n\
+             delta = 1e-6\n[run]\njoin_ms = 60000\n"
+        );
+        parties.plan(name, &run);
+    };
+    for (name, epsilon) in [("array", 1.0), ("array-2", 1.0), ("dear", 9.0), ("alone", 1.0)] {
+        plan(name, "mean", VECTORS, epsilon);
+    }
+    plan("model", "mean", MODEL, 1.0);
+    let lines = parties.lines().iter();
+    let list: String = lines.map(|lines| format!("{lines}records = 1000\n")).collect();
+    parties.write("peers.toml", &format!("version = 1\n{list}"));
+    plan("table", "mean", TABLE, 1.0);
+    plan("table-2", "mean", TABLE, 1.0);
+    plan("rounds", "rounds", ROUNDS, 8.0);
+    for (party, name) in parties.names().iter().enumerate() {
+        let row = |row: usize| format!("{}.5,{}\n", 30 + (row + party) % 50, 60 + (row * party) % 40);
+        let rows: String = (0..1000).map(row).collect();
+        parties.write(&format!("{name}.csv"), &format!("age,weight\n{rows}"));
+    }
+}
+
+#[test]
+fn four_owners_average_from_python_by_the_built_wheel() {
+    let Some(python) = python() else {
+        return left_out("python", "no Python with ensurepip, numpy and pandas");
+    };
+    let _alone = alone();
+    let parties = Parties::new(4);
+    prepare(&parties);
+    let python = environment_with_wheel(&python, parties.folder());
+    let daemons: Vec<Daemon> = (0..4)
+        .map(|party| Daemon::start(&parties, party, &configuration(["1.6", "20.0"][party.min(1)])))
+        .collect();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/python/with_daemons.py");
+    let mut command = Command::new(python);
+    command.args(["-W", "error", script]).arg(parties.folder());
+    let ended = Running::start(command, None).wait();
+    println!("{}", ended.stdout);
+    assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.stdout.matches("done: ").count(), 6, "{}", ended.stdout);
+    for daemon in &daemons {
+        let token = daemon.http.token.clone().expect("each has one");
+        assert!(
+            !ended.stdout.contains(&token) && !ended.stderr.contains(&token),
+            "the token is printed"
+        );
+        assert!(ended.stderr.contains("AlreadySpent"), "{}", ended.stderr);
+        // The receipt is saved byte for byte: its signature holds.
+        let receipt = format!("{}.receipt.json", daemon.name);
+        let arguments = [
+            "receipt",
+            &receipt,
+            "--plan",
+            "array.json",
+            "--peers",
+            "peers.toml",
+            "--json",
+        ];
+        parties.run(arguments).json_of(0);
+        assert_eq!(read_json(&parties.path(&receipt))["party"], daemon.name.as_str());
+    }
+    for daemon in daemons {
+        assert_eq!(daemon.end().0.code, 0);
+    }
+}
