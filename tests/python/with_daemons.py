@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
@@ -151,12 +152,15 @@ def refusals():
     refused(InputRefused, lambda: bob.average(value * math.nan, plan="alone.json"), "coordinate 0")
     refused(InputRefused, lambda: bob.average([["a"]], plan="alone.json"), "real numbers")
     refused(NotThere, lambda: alice.average(value, offer="0" * 64))
-    slow = refused(TimedOut, lambda: bob.average(value, plan="alone.json", timeout=0.3), "alice")
-    assert isinstance(slow, TimeoutError)
-    assert slow.run.status()["state"] == "gathering"
+    run = bob.submit(value, plan="alone.json")
+    while not run.status()["waiting_for"]:
+        time.sleep(0.05)
+    slow = refused(TimedOut, lambda: run.average(timeout=0.2), "alice")
+    assert isinstance(slow, TimeoutError) and slow.run is run
+    assert run.status()["state"] == "gathering"
     refused(Conflict, lambda: bob.average(value, plan="alone.json"))
-    assert slow.run.withdraw()["state"] == "withdrawn"
-    none = refused(NoMean, slow.run.average, "withdrawn")
+    assert run.withdraw()["state"] == "withdrawn"
+    none = refused(NoMean, run.average, "withdrawn")
     assert none.run["charged"] is None
 
 

@@ -54,7 +54,7 @@ fn alerts() -> Vec<(String, String)> {
 
 #[test]
 fn every_metric_that_is_watched_is_one_of_the_daemons() {
-    let parties = Parties::new(2);
+    let parties = Parties::new(4);
     let set = "[[data_set]]\nname = \"ward\"\nepsilon = 3.0\ndelta = 1e-5\n";
     let daemon = Daemon::start(&parties, 0, set);
     // Before any run and any request that failed.
@@ -97,7 +97,7 @@ fn every_metric_that_is_watched_is_one_of_the_daemons() {
     ] {
         assert!(page.contains(&format!("{{{labels}}} 0\n")), "{labels}\n{page}");
     }
-    assert!(page.contains("undertone_peers 1\n"), "{page}");
+    assert!(page.contains("undertone_peers 3\n"), "{page}");
     daemon.http.with_token(None).get("/metrics").refused(401, "token");
     let refused = daemon.http.get("/metrics").text();
     assert!(

@@ -16,11 +16,8 @@ const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"ward-means\"\n[data]\n
                    [run]\njoin_ms = 60000\n";
 const BUDGET: &str = "[[data_set]]\nname = \"ward-7\"\nunit = \"record\"\nepsilon = 3.0\ndelta = 1e-5\n";
 
-/// Four daemons with tables of a thousand rows; alice's API is where a browser gets to.
+/// Four daemons, and a table of a thousand rows; alice's API is where a browser gets to.
 fn cluster(parties: &Parties) -> (Vec<Daemon>, String) {
-    let lines = parties.lines().iter();
-    let list: String = lines.map(|lines| format!("{lines}records = 1000\n")).collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
     let rows: String = (0..1000)
         .map(|row| format!("{},{}\n", 30 + row % 50, 60 + row % 40))
         .collect();
@@ -55,6 +52,9 @@ fn the_page_shows_what_the_daemon_knows_and_nothing_private() {
     }
     let _alone = alone();
     let parties = Parties::new(4);
+    let lines = parties.lines().iter();
+    let list: String = lines.map(|lines| format!("{lines}records = 1000\n")).collect();
+    parties.write("peers.toml", &format!("version = 1\n{list}"));
     let digest = parties.plan("plan", RUN);
     parties.plan("next", &RUN.replace("ward-means", "next-means"));
     let (daemons, address) = cluster(&parties);
@@ -159,7 +159,7 @@ fn shows_the_mean(browser: &mut Browser, daemon: &Daemon, digest: &str) {
 /// Nothing stands out of the window, of a desk or of a telephone.
 fn keeps_to_the_window(browser: &mut Browser) {
     for width in [1200, 400] {
-        browser.resize(width, 900);
+        browser.resize(width, 2400);
         browser.draw(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{width}.png")));
         let wide = browser.value("document.documentElement.scrollWidth");
         assert!(

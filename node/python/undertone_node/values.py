@@ -106,7 +106,11 @@ def _table(frame: Any) -> Encoded:
     if odd:
         raise unusable(f"column {odd[0]!r} is not of numbers", "leave it out, or make numbers of it")
     names = [str(name) for name in frame.columns]
-    text = frame.astype("float64").to_csv(index=False, header=names, lineterminator="\n")
+    try:
+        numbers = frame.astype("float64")
+    except (TypeError, ValueError):
+        raise unusable("a cell of the table is no number", "fill it, or leave its row out") from None
+    text = numbers.to_csv(index=False, header=names, lineterminator="\n")
 
     def decode(data: bytes, of_a_record: bool) -> Any:
         mean = pandas.read_csv(io.BytesIO(data), float_precision="round_trip")

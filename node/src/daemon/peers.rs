@@ -76,8 +76,8 @@ impl Peers {
         looked
     }
 
-    /// How many there are, and how many answered when somebody last looked: on the private graph, on
-    /// the public one.
+    /// How many there are, and how many answered when somebody last looked: on the private graph,
+    /// on the public one.
     pub(super) fn answering(&self) -> (u64, u64, u64) {
         let (_, peers) = self.last();
         let count = |side: fn(&PeerStatus) -> &Reachability| {
