@@ -5,6 +5,8 @@ pub mod checked;
 pub mod error;
 pub mod exchanges;
 pub mod file;
+pub mod gossip;
+pub mod gossip_file;
 mod masks_file;
 pub mod ppsc_file;
 pub(super) mod raw;

@@ -207,6 +207,49 @@ fn gossip_answers_the_vectors() {
 }
 
 #[test]
+fn gossip_runs_are_accounted_for() {
+    let folder = Folder::new();
+    let vectors = vectors("gossip_execution.json");
+    // The library's tests answer all of them; processes take their time.
+    for vector in vectors["executions"].as_array().expect("runs").iter().step_by(7) {
+        folder.write("run.json", &vector["execution"].to_string());
+        let answer = folder.ask("gossip --execution run.json").json_of(0);
+        assert_eq!(
+            keys(&answer),
+            ["delta", "epsilon", "losses", "mu", "noise_error", "weight_error"]
+        );
+        for (party, loss) in vector["losses"].as_object().expect("losses") {
+            for key in ["lower", "upper", "one"] {
+                let expected = loss[key].as_f64().expect("a number");
+                assert_close(&answer["losses"][party][key], expected, 1e-9, "a loss");
+            }
+        }
+        for key in ["noise_error", "weight_error"] {
+            let expected = vector[key].as_f64().expect("a number");
+            assert_close(&answer[key], expected, 1e-9, key);
+        }
+    }
+    let base = "gossip --execution run.json";
+    let one = folder.ask(base).json_of(0);
+    let two = folder
+        .ask(&format!("{base} --sensitivity 2 --delta 1e-5"))
+        .json_of(0);
+    let mu = |answer: &Value| answer["mu"].as_f64().expect("a number");
+    assert!((mu(&two) / mu(&one) - 2.0).abs() < 1e-9 && two["delta"] == json!(1e-5));
+    folder.ask(&format!("{base} --delta 2")).refused_at(2, "--delta");
+    folder
+        .ask(&format!("{base} --sensitivity -1"))
+        .refused_at(2, "--sensitivity");
+    folder.ask(&format!("{base} --rounds 3")).refused(2, "--rounds");
+    folder.ask("gossip --delta 0.1").refused(2, "--execution");
+    folder
+        .ask("gossip --execution none.json")
+        .refused_at(7, "--execution");
+    folder.write("run.json", "{\"parties\": 2}");
+    folder.ask(base).refused_at(7, "run.json");
+}
+
+#[test]
 fn gossip_defaults_and_refusals() {
     let folder = Folder::new();
     folder.write("path.txt", "# a path\n0 1\n1 2\n2 1\n");

@@ -27,6 +27,7 @@
 mod bounds;
 pub mod distribution;
 pub mod edges;
+pub mod execution;
 mod gram;
 pub mod observers;
 pub mod threat;

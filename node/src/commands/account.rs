@@ -5,6 +5,7 @@ mod compose;
 mod connectivity;
 mod gaussian;
 mod gossip;
+mod gossip_run;
 mod inca;
 mod ppsc;
 mod static_coalitions;
@@ -25,7 +26,7 @@ pub enum AccountCommand {
     /// What PPSC's multi-gossip gives away: the revealed sums, and losses with and without them
     Ppsc(ppsc::PpscArgs),
     /// What observers of noisy gossip averaging learn of one node: bounds on the squared
-    /// sensitivity over all rounds
+    /// sensitivity over all rounds; or what a coalition learned of everybody in one run
     Gossip(gossip::GossipArgs),
     /// How many parties it takes to separate the others, and among how many values each party's own
     /// is hidden then, whoever colludes

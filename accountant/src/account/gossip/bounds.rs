@@ -3,9 +3,10 @@
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
-use faer::{Accum, Mat, MatRef, Par, Side};
+use faer::{Accum, Mat, Par, Side};
 
 use crate::account::gossip::threat::{GossipError, Sensitivity};
+use crate::losses::contributions::tighter;
 use crate::losses::gaussian::SLACK;
 
 /// The inverse of K, as L⁻¹ with K = L Lᵀ, and what rounding may have done to it.
@@ -164,63 +165,4 @@ impl Whitener {
         };
         lower.into_iter().zip(upper).map(answer).collect()
     }
-}
-
-/// min(1ᵀ|M|1, T λ_max(M)), λ_max the largest eigenvalue and T = `rounds`; M's lower half is read.
-///
-/// T λ_max is computed only where it may be the smaller: any quotient vᵀMv / vᵀv is at most λ_max.
-fn tighter(m: MatRef<'_, f64>, rounds: usize) -> f64 {
-    let size = m.nrows();
-    let (mut absolute, mut negative) = (0.0, false);
-    for column in 0..size {
-        for row in column..size {
-            let entry = m[(row, column)];
-            negative |= entry < 0.0;
-            absolute += entry.abs() * if row == column { 1.0 } else { 2.0 };
-        }
-    }
-    if !negative || rounds as f64 * steep_quotient(m) >= absolute {
-        return absolute;
-    }
-    // Should they not converge, the trace is no smaller than the largest eigenvalue.
-    let trace = || (0..size).map(|row| m[(row, row)]).sum();
-    let largest = m
-        .self_adjoint_eigenvalues(Side::Lower)
-        .map_or_else(|_| trace(), |values| values[size - 1]);
-    absolute.min(rounds as f64 * largest)
-}
-
-/// A lower bound of M's largest eigenvalue: vᵀMv / vᵀv after a few power iterations, from
-/// alternating signs: slow contributions leave M without negative entries.
-fn steep_quotient(m: MatRef<'_, f64>) -> f64 {
-    /// Our guess; more only saves eigenvalues that would not have been needed.
-    const ITERATIONS: usize = 6;
-    let size = m.nrows();
-    let times = |v: &[f64]| {
-        let mut product = vec![0.0; size];
-        for column in 0..size {
-            product[column] += m[(column, column)] * v[column];
-            for row in column + 1..size {
-                product[row] += m[(row, column)] * v[column];
-                product[column] += m[(row, column)] * v[row];
-            }
-        }
-        product
-    };
-    let mut v: Vec<f64> = (0..size)
-        .map(|t| if t % 2 == 0 { 1.0 } else { -1.0 + 1e-3 })
-        .collect();
-    let mut quotient = 0.0;
-    for _ in 0..ITERATIONS {
-        let next = times(&v);
-        let square = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>();
-        let (length, along) = (square(&v), v.iter().zip(&next).map(|(a, b)| a * b).sum::<f64>());
-        if length == 0.0 {
-            break;
-        }
-        quotient = f64::max(quotient, along / length);
-        v = next;
-    }
-    // A rounding less, so that it stays below λ_max.
-    quotient * (1.0 - 1e-12)
 }

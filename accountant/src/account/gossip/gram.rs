@@ -156,31 +156,3 @@ pub(super) fn unit(length: usize, index: usize) -> Vec<f64> {
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
-
-/// The places of rows, over unknown noises, that no others explain.
-///
-/// The entries are sums of a few products of weights; a part below 10⁻¹⁰ of a row is taken for
-/// rounding.
-pub(super) fn independent(rows: &[Vec<f64>]) -> Vec<usize> {
-    const DEPENDENT: f64 = 1e-10;
-    let kept: Vec<(usize, f64)> = rows
-        .iter()
-        .map(|row| dot(row, row).sqrt())
-        .enumerate()
-        .filter(|&(_, length)| length > 0.0)
-        .collect();
-    let Some(width) = rows.first().map(Vec::len).filter(|_| !kept.is_empty()) else {
-        return vec![];
-    };
-    let scaled = Mat::from_fn(width, kept.len(), |row, column| {
-        rows[kept[column].0][row] / kept[column].1
-    });
-    let qr = scaled.col_piv_qr();
-    let (r, order) = (qr.thin_R(), qr.P().arrays().0);
-    let rank = (0..r.nrows().min(kept.len()))
-        .take_while(|&k| r[(k, k)].abs() > DEPENDENT)
-        .count();
-    let mut places: Vec<usize> = order[..rank].iter().map(|&column| kept[column].0).collect();
-    places.sort_unstable();
-    places
-}

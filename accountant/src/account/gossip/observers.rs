@@ -3,9 +3,10 @@
 use faer::Mat;
 
 use crate::account::gossip::bounds::Whitener;
-use crate::account::gossip::gram::{Powers, independent, unit, without};
+use crate::account::gossip::gram::{Powers, unit, without};
 use crate::account::gossip::threat::{GossipError, ObserversNoise, Sensitivity, Shape, Threat};
 use crate::account::gossip::weights::Weights;
+use crate::losses::row_space::independent;
 use crate::parallel::in_parallel;
 
 /// What observers see of some targets, ready to be asked what it costs these.

@@ -1,6 +1,6 @@
 //! `undertone account gossip`: what nodes of a gossip averaging learn of each other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use thiserror::Error;
@@ -12,31 +12,53 @@ use undertone_accountant::account::gossip::threat::{
 use undertone_accountant::account::gossip::weights::{Scheme, Weights as Matrix};
 
 use crate::commands::account::answer::{bounded, read_input, report};
+use crate::commands::account::gossip_run;
 use crate::planning::plot;
 use crate::telling::failure::Failure;
 use crate::telling::progress::Progress;
 use crate::telling::report::Report;
 use crate::telling::table::{Table, at_most, number};
 
+/// What asks about a graph, not about a run.
+const OF_A_GRAPH: [&str; 8] = [
+    "graph",
+    "weights",
+    "rounds",
+    "target",
+    "observers",
+    "view",
+    "observers_noise",
+    "plot",
+];
+
 /// Flags of `account gossip`.
 #[derive(Args, Debug)]
 pub struct GossipArgs {
+    /// A run instead of a graph: edges of each round, who colludes, reads what and takes part
+    #[arg(long, value_name = "EXECUTION.json", conflicts_with_all = OF_A_GRAPH)]
+    execution: Option<PathBuf>,
+    /// Δ of one contribution (with --execution only; default 1)
+    #[arg(long, value_name = "D", requires = "execution", allow_negative_numbers = true)]
+    sensitivity: Option<f64>,
+    /// δ in (0, 1) (with --execution only; default 1e-6)
+    #[arg(long, value_name = "D", requires = "execution", allow_negative_numbers = true)]
+    delta: Option<f64>,
     /// The graph: one edge `u v` a line, nodes count from 0, `#` comments
-    #[arg(long, value_name = "EDGES.txt")]
-    graph: PathBuf,
+    #[arg(long, value_name = "EDGES.txt", required_unless_present = "execution")]
+    graph: Option<PathBuf>,
     /// How weights follow from the degrees d
-    #[arg(long, value_enum)]
-    weights: Weights,
+    #[arg(long, value_enum, required_unless_present = "execution")]
+    weights: Option<Weights>,
     /// T
-    #[arg(long, value_name = "T")]
-    rounds: usize,
+    #[arg(long, value_name = "T", required_unless_present = "execution")]
+    rounds: Option<usize>,
     /// Whose contributions are protected; may be left out with `--observers all`, which then asks
     /// about everybody
     #[arg(long, value_name = "J")]
     target: Option<usize>,
     /// Who looks, together; or `all`: every node by itself, for the distribution over all pairs
-    #[arg(long, value_name = "I,…|all", value_parser = looking)]
-    observers: Looking,
+    #[arg(long, value_name = "I,…|all", value_parser = looking, required_unless_present = "execution")]
+    observers: Option<Looking>,
     /// What observers see in each round
     #[arg(long, value_enum, default_value_t = Seen::Sum)]
     view: Seen,
@@ -99,17 +121,26 @@ enum Knowledge {
     Known,
 }
 
+/// A question about a graph, all of whose flags are there.
+struct Question<'a> {
+    graph: &'a Path,
+    scheme: Scheme,
+    rounds: usize,
+    view: ObserversView,
+    noise: ObserversNoise,
+}
+
 pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
-    let text = read_input(&arguments.graph, "--graph")?;
-    let view = match arguments.view {
-        Seen::Sum => ObserversView::Sum,
-        Seen::Messages => ObserversView::Messages,
-    };
-    let noise = match arguments.observers_noise {
-        Knowledge::Unknown => ObserversNoise::Unknown,
-        Knowledge::Known => ObserversNoise::Known,
-    };
-    match &arguments.observers {
+    if let Some(path) = &arguments.execution {
+        let (sensitivity, delta) = (
+            arguments.sensitivity.unwrap_or(1.0),
+            arguments.delta.unwrap_or(1e-6),
+        );
+        return gossip_run::run(path, sensitivity, delta);
+    }
+    let question = arguments.question()?;
+    let text = read_input(question.graph, "--graph")?;
+    match required(arguments.observers.as_ref(), "--observers")? {
         Looking::Together(observers) => {
             if arguments.plot.is_some() {
                 return Err(Failure::usage("--plot draws the distribution over all pairs")
@@ -123,17 +154,18 @@ pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
             };
             let threat = Threat {
                 observers,
-                rounds: arguments.rounds,
-                view,
-                noise,
+                rounds: question.rounds,
+                view: question.view,
+                noise: question.noise,
             };
-            let answer = gossip::account(&text, arguments.scheme(), &threat, target)
-                .map_err(|error| refused(arguments, error))?;
-            report(&answer, describe(arguments, &answer))
+            let answer = gossip::account(&text, question.scheme, &threat, target)
+                .map_err(|error| question.refused(error))?;
+            report(&answer, describe(question.rounds, &answer))
         }
         Looking::Each => {
-            let answer =
-                over_all_pairs(arguments, &text, view, noise).map_err(|error| refused(arguments, error))?;
+            let answer = question
+                .over_all_pairs(&text, arguments.target)
+                .map_err(|error| question.refused(error))?;
             if let Some(path) = &arguments.plot {
                 plot::pairs(&answer, path)?;
             }
@@ -142,41 +174,56 @@ pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
     }
 }
 
-fn refused(arguments: &GossipArgs, error: GossipError) -> Failure {
-    match error {
-        GossipError::Edges(error) => {
-            Failure::input(format!("{}: {error}", arguments.graph.display())).field(arguments.graph.display())
-        }
-        other => Failure::usage(other.to_string()).field(other.flag()),
-    }
+/// A flag that clap asks for unless there is an execution.
+fn required<T>(given: Option<T>, flag: &str) -> Result<T, Failure> {
+    given.ok_or_else(|| Failure::usage(format!("{flag} is missing")).field(flag))
 }
 
 impl GossipArgs {
-    fn scheme(&self) -> Scheme {
-        match self.weights {
-            Weights::Metropolis => Scheme::Metropolis,
-            Weights::MaxDegree => Scheme::MaxDegree,
-            Weights::ClosedNeighbourhood => Scheme::ClosedNeighbourhood,
-        }
+    fn question(&self) -> Result<Question<'_>, Failure> {
+        Ok(Question {
+            graph: required(self.graph.as_deref(), "--graph")?,
+            scheme: match required(self.weights, "--weights")? {
+                Weights::Metropolis => Scheme::Metropolis,
+                Weights::MaxDegree => Scheme::MaxDegree,
+                Weights::ClosedNeighbourhood => Scheme::ClosedNeighbourhood,
+            },
+            rounds: required(self.rounds, "--rounds")?,
+            view: match self.view {
+                Seen::Sum => ObserversView::Sum,
+                Seen::Messages => ObserversView::Messages,
+            },
+            noise: match self.observers_noise {
+                Knowledge::Unknown => ObserversNoise::Unknown,
+                Knowledge::Known => ObserversNoise::Known,
+            },
+        })
     }
 }
 
-fn over_all_pairs(
-    arguments: &GossipArgs,
-    text: &str,
-    view: ObserversView,
-    noise: ObserversNoise,
-) -> Result<Distribution, GossipError> {
-    let weights = Matrix::of(&gossip::edges::connected(text)?, arguments.scheme());
-    let targets = arguments.target.map_or(Targets::All, Targets::One);
-    let mut progress = Progress::start();
-    let mut show = |done: usize, all: usize| progress.show(&format!("observers: {done} of {all}"));
-    let answer = distribution::all_pairs(&weights, arguments.rounds, (view, noise), targets, &mut show);
-    progress.end();
-    answer
+impl Question<'_> {
+    fn refused(&self, error: GossipError) -> Failure {
+        match error {
+            GossipError::Edges(error) => {
+                Failure::input(format!("{}: {error}", self.graph.display())).field(self.graph.display())
+            }
+            other => Failure::usage(other.to_string()).field(other.flag()),
+        }
+    }
+
+    fn over_all_pairs(&self, text: &str, target: Option<usize>) -> Result<Distribution, GossipError> {
+        let weights = Matrix::of(&gossip::edges::connected(text)?, self.scheme);
+        let targets = target.map_or(Targets::All, Targets::One);
+        let mut progress = Progress::start();
+        let mut show = |done: usize, all: usize| progress.show(&format!("observers: {done} of {all}"));
+        let answer =
+            distribution::all_pairs(&weights, self.rounds, (self.view, self.noise), targets, &mut show);
+        progress.end();
+        answer
+    }
 }
 
-fn describe(arguments: &GossipArgs, answer: &Sensitivity) -> String {
+fn describe(rounds: usize, answer: &Sensitivity) -> String {
     let mut table = Table::new();
     table
         .row([
@@ -189,7 +236,7 @@ fn describe(arguments: &GossipArgs, answer: &Sensitivity) -> String {
         ])
         .row([
             "the same, of a round".into(),
-            bounded(answer.upper / arguments.rounds as f64),
+            bounded(answer.upper / rounds as f64),
         ]);
     format!(
         "{}\n  μ² of noise σ and sensitivity Δ a round: Δ²/σ² times that.\n",

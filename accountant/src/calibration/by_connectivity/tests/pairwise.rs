@@ -75,3 +75,44 @@ fn the_gate_states_the_pieces_of_the_mask_graph() {
     assert_eq!(written["kind"], "pairwise");
     assert_eq!(written["masks"].as_array().map(Vec::len), Some(80));
 }
+
+/// Errors and losses of the secure sum of everybody, from an independent program.
+#[test]
+fn sums_of_everybody_are_the_reference() {
+    let vectors: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../tests/vectors/gossip_execution.json"))
+            .expect("vectors parse");
+    let mut planned = 0;
+    for vector in vectors["whole_circle"].as_array().expect("a list") {
+        let whole = |key: &str| vector[key].as_u64().expect("a whole number") as usize;
+        let (parties, colluding, dropouts) = (whole("parties"), whole("colluding"), whole("dropouts"));
+        if 2 * (parties - dropouts) <= parties + colluding {
+            // Too few would be left: no plan.
+            continue;
+        }
+        let privacy = format!("colluding = {colluding}\ndropouts = {dropouts}");
+        let calibration = plan(parties, &lines(&privacy, PAIRWISE, ""))
+            .calibration()
+            .clone();
+        let close = |found: f64, key: &str| {
+            let expected = vector[key].as_f64().expect("a number");
+            assert!((found / expected - 1.0).abs() < 1e-9, "{vector}: {key} {found}");
+        };
+        close(calibration.independent_std, "independent_std");
+        close(calibration.predicted.standard_error, "standard_error");
+        if dropouts > 0 {
+            let one = calibration
+                .predicted
+                .standard_error_one_dropout
+                .expect("tolerated");
+            close(one, "standard_error_one_dropout");
+        }
+        let any = calibration
+            .claims
+            .iter()
+            .find(|claim| claim.faults == Faults::Any);
+        close(any.expect("the theorem").epsilon, "epsilon_theorem");
+        planned += 1;
+    }
+    assert!(planned >= 10, "{planned}");
+}
