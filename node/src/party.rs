@@ -6,6 +6,7 @@ pub mod driver;
 pub mod events;
 pub mod identity;
 pub mod input;
+mod iteration_times;
 pub mod model_file;
 pub mod part;
 pub mod program;

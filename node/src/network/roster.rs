@@ -88,6 +88,7 @@ impl Roster {
         self.list(peer, key, place);
         if let Some(listed) = self.lock().peers.get_mut(&peer) {
             listed.kept = true;
+            listed.place = place.clone();
         }
     }
 
@@ -234,5 +235,36 @@ impl Roster {
         if let Some(listed) = self.lock().peers.get(peer) {
             listed.link.send_modify(change);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libp2p::identity::Keypair;
+
+    use super::*;
+
+    #[test]
+    fn a_run_moves_nobody_whom_the_operator_has_listed() {
+        let place = |port: u16| Place::parse(&format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap()).unwrap();
+        let roster = Roster::new(None);
+        let [kept, met] = [(); 2].map(|()| Keypair::generate_ed25519().public());
+        let port_of = |key: &PublicKey| roster.look_up(&key.to_peer_id()).unwrap().1;
+        roster.list(met.to_peer_id(), &met, &place(1));
+        roster.list(met.to_peer_id(), &met, &place(2));
+        assert_eq!(port_of(&met), place(2), "whom only runs list is where the last one has it");
+
+        // Whether the run or the operator was there first.
+        roster.keep(kept.to_peer_id(), &kept, &place(3));
+        roster.keep(met.to_peer_id(), &met, &place(4));
+        for (key, operators) in [(&kept, place(3)), (&met, place(4))] {
+            roster.list(key.to_peer_id(), key, &place(5));
+            assert_eq!(port_of(key), operators);
+            roster.unlist(&key.to_peer_id());
+            assert_eq!(port_of(key), operators, "also after the run");
+        }
+        // The operator has moved it.
+        roster.keep(kept.to_peer_id(), &kept, &place(6));
+        assert_eq!(port_of(&kept), place(6));
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use undertone_accountant::gate::decision;
@@ -40,6 +41,7 @@ use crate::network::queue::Frame;
 use crate::network::run_network::RunNetwork;
 use crate::party::contributor::Contributor;
 use crate::party::events::Events;
+use crate::party::iteration_times::IterationTimes;
 use crate::party::reaching::run_configuration;
 use crate::party::spent::Costs;
 use crate::telling::failure::Failure;
@@ -84,6 +86,8 @@ pub struct Finish {
     pub draws: u64,
     /// Seconds from START to the result.
     pub wall_s: f64,
+    /// Of a training, `{median, worst}`: milliseconds from one iteration to the next. Else null.
+    pub iteration_ms: Value,
     /// Bytes that this node sent on the private graph.
     pub private_bytes: u64,
     /// Bytes that this node sent on the public graph.
@@ -105,6 +109,7 @@ struct Driver {
     contributor: Option<Arc<Mutex<Box<dyn Contributor>>>>,
     contributions: mpsc::Sender<(u32, LatticeVector)>,
     gate: Option<Verdict>,
+    iteration_times: IterationTimes,
     finish: Option<(Outcome, Time)>,
     /// How often this node has revealed its number for the plan's draw, this start included.
     draws: u64,
@@ -285,6 +290,7 @@ impl Driver {
             gate: None,
             finish: None,
             draws: 0,
+            iteration_times: IterationTimes::default(),
             complete: false,
             offences: BTreeMap::new(),
             strangers: BTreeSet::new(),
@@ -428,6 +434,7 @@ impl Driver {
             gate: self.gate.take(),
             draws: self.draws,
             wall_s,
+            iteration_ms: self.iteration_times.json(),
             private_bytes,
             public_bytes,
         })

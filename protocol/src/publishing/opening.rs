@@ -13,6 +13,9 @@
 //! 3. The set is open once every secret is here: told by its owner, or recovered from t shares that
 //!    were told. What cannot be opened whole by the end of the stage is not opened.
 //!
+//! A letter is opened when its share is first needed: in most rounds every owner tells its secret,
+//! and none is.
+//!
 //! A share counts once it was told, this node's own as well: a node that recovered a secret with a
 //! share that only it has would never tell it, and others would be left one short.
 //!
@@ -20,6 +23,7 @@
 //! its holder's. What is wrong is taken out of the flood and counts as if it had not come.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
@@ -31,7 +35,7 @@ use crate::messages::notice::{Disclosed, Notice};
 use crate::messages::signature::Digest;
 use crate::messages::stage::Stage;
 use crate::sealing::deal::{CheckedDeal, Deal, DealError, Secret};
-use crate::sealing::letter::{self, Envelope};
+use crate::sealing::letter::{self, Envelope, LETTER_BYTES};
 use crate::sealing::run_key::RunKey;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -64,7 +68,48 @@ pub struct Kept {
     me: Party,
     round: u32,
     own: Option<Secret>,
-    shares: BTreeMap<Party, Zeroizing<[u8; 32]>>,
+    shares: BTreeMap<Party, HeldShare>,
+}
+
+/// A holder's share of a party's secret, read already or not.
+enum HeldShare {
+    Read(Zeroizing<[u8; 32]>),
+    Unread {
+        own: Arc<RunKey>,
+        author: [u8; 32],
+        digest: Digest,
+        letter: Box<[u8; LETTER_BYTES]>,
+    },
+}
+
+impl HeldShare {
+    /// The share, if it is `holder`'s by what the party `of` has dealt in a round.
+    fn read(
+        self,
+        (of, dealt): (Party, &Dealt),
+        holder: Party,
+        round: u32,
+    ) -> Result<Zeroizing<[u8; 32]>, DealError> {
+        let share = match self {
+            HeldShare::Read(share) => share,
+            HeldShare::Unread {
+                own,
+                author,
+                digest,
+                letter,
+            } => {
+                let envelope = Envelope {
+                    digest: &digest,
+                    round,
+                    from: of,
+                    to: holder,
+                };
+                letter::read(&own, &author, &envelope, &letter).ok_or(DealError::Letter { holder })?
+            }
+        };
+        dealt.deal.check_share(holder, &share)?;
+        Ok(share)
+    }
 }
 
 impl Kept {
@@ -78,51 +123,44 @@ impl Kept {
         }
     }
 
-    /// Keeps this node's share of a party's secret, from the letter to it.
+    /// Keeps this node's share of a party's secret, which it knows already.
     pub fn hold(&mut self, of: Party, share: Zeroizing<[u8; 32]>) {
-        self.shares.insert(of, share);
+        self.shares.insert(of, HeldShare::Read(share));
     }
 
-    /// Reads the letter to this node in what a party, given with its run key, has dealt, and keeps
-    /// the share. Nothing happens if this node is no holder.
-    ///
-    /// # Errors
-    /// The letter does not open, or its share is not this node's: it is no holder then, and a
-    /// person is told. Nobody could prove it.
-    pub fn read(
+    /// Keeps the letter to this node, the owner of a run key, in what a party, given with its run
+    /// key, has dealt. Nothing happens if this node is no holder.
+    pub fn keep_letter(
         &mut self,
-        own: &RunKey,
+        own: &Arc<RunKey>,
         digest: &Digest,
         (of, author): (Party, &[u8; 32]),
         deal: &Deal,
         dealt: &Dealt,
-    ) -> Result<(), DealError> {
-        let holder = self.me;
-        let place = dealt.holders.iter().position(|&party| party == holder);
+    ) {
+        let place = dealt.holders.iter().position(|&party| party == self.me);
         let Some(letter) = place.and_then(|place| deal.letters.get(place)) else {
-            return Ok(());
+            return;
         };
-        let envelope = Envelope {
-            digest,
-            round: self.round,
-            from: of,
-            to: holder,
+        let unread = HeldShare::Unread {
+            own: own.clone(),
+            author: *author,
+            digest: *digest,
+            letter: Box::new(*letter),
         };
-        let share = letter::read(own, author, &envelope, letter).ok_or(DealError::Letter { holder })?;
-        dealt.deal.check_share(holder, &share)?;
-        self.hold(of, share);
-        Ok(())
+        self.shares.insert(of, unread);
     }
 
-    /// The share of a party's secret that is kept, for tests of what a coalition knows.
+    /// The share of a party's secret, for tests of what a coalition knows. None if this node is no
+    /// holder.
     #[cfg(test)]
-    pub(crate) fn share(&self, of: Party) -> Option<&[u8; 32]> {
-        self.shares.get(&of).map(|share| &**share)
+    pub(crate) fn share(mut self, of: Party, dealt: &Dealt) -> Option<Result<[u8; 32], DealError>> {
+        let share = self.shares.remove(&of)?.read((of, dealt), self.me, self.round);
+        Some(share.map(|share| *share))
     }
 
     /// Begins to open a set that is agreed and that this node's gate has passed, whether this node
-    /// is in it or not. What is kept of anybody outside of it is wiped; so are shares that their
-    /// deals contradict, which nobody could use.
+    /// is in it or not. What is kept of anybody outside of it is wiped.
     pub fn open(self, set: BTreeMap<Party, Dealt>, clock: Clock) -> SetOpening {
         let Kept {
             me,
@@ -130,10 +168,7 @@ impl Kept {
             own,
             mut shares,
         } = self;
-        shares.retain(|of, share| {
-            set.get(of)
-                .is_some_and(|dealt| dealt.holders.contains(&me) && dealt.deal.check_share(me, share).is_ok())
-        });
+        shares.retain(|of, _| set.get(of).is_some_and(|dealt| dealt.holders.contains(&me)));
         SetOpening {
             me,
             round,
@@ -231,6 +266,14 @@ pub enum OpeningStep {
         /// What is wrong.
         reason: DealError,
     },
+    /// The letter from a member to this node does not open, or its share is not this node's: it is
+    /// no holder then, and a person is told. Nobody could prove it.
+    NoShare {
+        /// Whose secret it would be a share of.
+        of: Party,
+        /// What is wrong.
+        reason: DealError,
+    },
     /// Every secret of the set is here: see [`SetOpening::secrets`].
     Open,
     /// The stage ended, and these secrets are lacking.
@@ -253,8 +296,8 @@ pub struct SetOpening {
     set: BTreeMap<Party, Opened>,
     /// This node's own secret, until it is said.
     unsaid: Option<Secret>,
-    /// This node's good shares of members' secrets, until they are told.
-    shares: BTreeMap<Party, Zeroizing<[u8; 32]>>,
+    /// This node's shares of members' secrets, until they are told.
+    shares: BTreeMap<Party, HeldShare>,
     /// Whom this node has called gone.
     called: BTreeSet<Party>,
     ended: bool,
@@ -285,11 +328,9 @@ impl SetOpening {
             self.ended = true;
             return Some(OpeningStep::Open);
         }
-        if let Some(notice) = self
-            .next_call(now, sights)
-            .or_else(|| self.next_share(now, sights))
-        {
-            return Some(OpeningStep::Say(notice));
+        let call = self.next_call(now, sights).map(OpeningStep::Say);
+        if let Some(step) = call.or_else(|| self.next_share(now, sights)) {
+            return Some(step);
         }
         if now >= self.clock.end {
             self.ended = true;
@@ -413,18 +454,22 @@ impl SetOpening {
 
     /// A share to tell: of a member whose secret is not known and that is gone, or of any such
     /// member from half-time on.
-    fn next_share(&mut self, now: Time, sights: &OpeningSights<'_>) -> Option<Notice> {
+    fn next_share(&mut self, now: Time, sights: &OpeningSights<'_>) -> Option<OpeningStep> {
         let due = |of: &Party| {
             let is_gone = sights.gone.contains_key(of) || sights.called.contains(of);
             self.is_unknown(of) && (is_gone || now >= self.clock.half)
         };
         let of = self.shares.keys().copied().find(due)?;
-        let share = self.shares.remove(&of)?;
-        Some(Notice::Share {
-            round: self.round,
-            // A plan has far fewer parties than this holds.
-            of: of as u32,
-            share: Disclosed(*share),
+        let held = self.shares.remove(&of)?;
+        let dealt = &self.set.get(&of)?.dealt;
+        Some(match held.read((of, dealt), self.me, self.round) {
+            Ok(share) => OpeningStep::Say(Notice::Share {
+                round: self.round,
+                // A plan has far fewer parties than this holds.
+                of: of as u32,
+                share: Disclosed(*share),
+            }),
+            Err(reason) => OpeningStep::NoShare { of, reason },
         })
     }
 }

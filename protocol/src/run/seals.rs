@@ -1,6 +1,7 @@
 //! What a node seals its final with.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rand::rngs::ChaCha20Rng;
 
@@ -14,7 +15,7 @@ use crate::topology::party::Party;
 /// What a node seals with, and reads letters with: from START on, once its members' keys are
 /// fixed. Wiped when the run ends.
 pub(super) struct Seals {
-    pub(super) run_key: RunKey,
+    pub(super) run_key: Arc<RunKey>,
     pub(super) rng: ChaCha20Rng,
     /// The run keys of START's members.
     pub(super) keys: BTreeMap<Party, [u8; 32]>,

@@ -5,88 +5,65 @@ use rand::CryptoRng;
 use zeroize::Zeroizing;
 
 use crate::sealing::hash::labelled;
-use crate::sealing::resolver::{SecretBytes, curve};
+use crate::sealing::resolver::{Curve, SecretBytes};
 use crate::topology::party::Party;
 
-/// A pair of keys of X25519; the secret is wiped when it is dropped and is never printed.
-struct KeyPair {
-    secret: SecretBytes,
-    public: [u8; 32],
-}
-
-impl KeyPair {
-    fn draw(rng: &mut impl CryptoRng) -> Self {
-        let mut secret = Zeroizing::new([0; 32]);
-        rng.fill_bytes(&mut *secret);
-        Self::of(secret)
-    }
-
-    fn of(secret: SecretBytes) -> Self {
-        let mut public = [0; 32];
-        public.copy_from_slice(curve(&secret).pubkey());
-        KeyPair { secret, public }
-    }
-}
-
-/// The product of a secret and a public key.
-fn product(secret: &[u8; 32], public: &[u8; 32]) -> SecretBytes {
-    let mut product = Zeroizing::new([0; 32]);
-    curve(secret)
-        .dh(public, &mut *product)
-        .expect("a product with 32 bytes is always made");
-    product
+fn draw(rng: &mut impl CryptoRng) -> Curve {
+    let mut secret: SecretBytes = Zeroizing::new([0; 32]);
+    rng.fill_bytes(&mut *secret);
+    Curve::of(&secret)
 }
 
 /// The run key: an X25519 key pair of one start of a node, for letters, wiped when the run ends.
-pub struct RunKey(KeyPair);
+pub struct RunKey(Curve);
 
 impl RunKey {
     /// A fresh one.
     pub fn draw(rng: &mut impl CryptoRng) -> Self {
-        RunKey(KeyPair::draw(rng))
+        RunKey(draw(rng))
     }
 
     /// The one with this secret.
     pub fn from_secret(secret: [u8; 32]) -> Self {
-        RunKey(KeyPair::of(Zeroizing::new(secret)))
+        RunKey(Curve::of(&Zeroizing::new(secret)))
     }
 
     /// What READY says.
     pub fn public(&self) -> &[u8; 32] {
-        &self.0.public
+        self.0.public()
     }
 
     pub(super) fn secret(&self) -> &[u8; 32] {
-        &self.0.secret
+        self.0.secret()
     }
 }
 
 /// The pair key: an X25519 key pair from which the masks of pairs follow. It is dropped, and so
 /// wiped, as soon as the chains with everybody in START are made, before the first sealed vector
 /// leaves.
-pub struct PairKey(KeyPair);
+pub struct PairKey(Curve);
 
 impl PairKey {
     /// A fresh one.
     pub fn draw(rng: &mut impl CryptoRng) -> Self {
-        PairKey(KeyPair::draw(rng))
+        PairKey(draw(rng))
     }
 
     /// The one with this secret.
     pub fn from_secret(secret: [u8; 32]) -> Self {
-        PairKey(KeyPair::of(Zeroizing::new(secret)))
+        PairKey(Curve::of(&Zeroizing::new(secret)))
     }
 
     /// What READY says.
     pub fn public(&self) -> &[u8; 32] {
-        &self.0.public
+        self.0.public()
     }
 
     /// The chain of this key's party and of another one, which has a public pair key of its own, in
     /// the plan with a digest. The parties stand in it: a READY that repeats somebody else's key
     /// gets a chain that nobody else has.
     pub fn chain(&self, key: &[u8; 32], digest: &[u8; 32], own: Party, other: Party) -> PairChain {
-        let common = product(&self.0.secret, key);
+        let common = self.0.product(key);
         let parties = [own.min(other), own.max(other)].map(index);
         let parts: [&[u8]; 4] = [&*common, digest, &parties[0], &parties[1]];
         let key = Zeroizing::new(labelled("undertone/pair-chain/1", &parts));
@@ -148,7 +125,7 @@ pub fn incarnation(key: &[u8; 32], pair: Option<&[u8; 32]>) -> [u8; 16] {
 /// divisors of 8 times a prime above 2^252, on the curve and on its twist: 8k takes a point to zero
 /// if its order divides 8, for each k, and never else.
 pub fn is_small_order(key: &[u8; 32]) -> bool {
-    *product(&[1; 32], key) == [0; 32]
+    *Curve::of(&[1; 32]).product(key) == [0; 32]
 }
 
 #[cfg(test)]
@@ -196,7 +173,7 @@ mod tests {
             // What one product says all say.
             for _ in 0..5 {
                 let secret = RunKey::draw(&mut rng);
-                assert_eq!(*product(secret.secret(), &key), [0; 32]);
+                assert_eq!(*secret.0.product(&key), [0; 32]);
             }
         }
         for _ in 0..50 {

@@ -124,6 +124,7 @@ fn object(
     }
     if let Some(iterations) = account.iterations() {
         object["iterations"] = iterations.clone();
+        object["iteration_ms"] = finish.iteration_ms.clone();
     }
     if account.unbounded() {
         object["unbounded"] = true.into();

@@ -60,7 +60,9 @@ impl<'a> Summary<'a> {
             add_errors(&mut object, &ends, truths, &means);
             add_columns(&mut object, plan, &ends, truths, &means);
         } else {
-            object.insert("iterations".into(), ends.said_first("iterations"));
+            for key in ["iterations", "iteration_ms"] {
+                object.insert(key.into(), ends.said_first(key));
+            }
         }
         if let Some(error) = ends.standard_error() {
             object.insert("worth".into(), Worth::with_error(plan, error).json());

@@ -20,9 +20,9 @@ pub(super) fn fault(error: &DialError) -> DialFault {
         return DialFault::NotOurs(error.to_string());
     };
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    let mut last = error.to_string();
+    let (mut last, mut inside) = (error.to_string(), String::new());
     while let Some(error) = cause {
-        last = error.to_string();
+        (last, inside) = (error.to_string(), format!("{error:?}"));
         cause = match error.downcast_ref::<io::Error>() {
             Some(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => return DialFault::Refused,
@@ -43,11 +43,11 @@ pub(super) fn fault(error: &DialError) -> DialFault {
             None => error.source(),
         };
     }
-    // The library's wrappers hide the system's error but for its text; its own time-out never is
-    // one.
-    match last.to_lowercase() {
+    // The library's wrappers hide the system's error but for its text, and that of the plain
+    // handshake has it in its debug form only; its own time-out never is one.
+    match format!("{last} {inside}").to_lowercase() {
         text if text.contains("refused") => DialFault::Refused,
-        text if ["end of file", "eof", "reset by peer", "broken pipe", "aborted"]
+        text if ["end of file", "eof", "reset", "broken pipe", "brokenpipe", "aborted"]
             .iter()
             .any(|word| text.contains(word)) =>
         {

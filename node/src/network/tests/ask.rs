@@ -165,6 +165,24 @@ async fn what_is_wrong_with_an_address_is_told() {
 }
 
 #[tokio::test]
+async fn who_takes_a_connection_and_closes_it_is_said_to() {
+    let addresses = Addresses::new(&[1, 2]);
+    let one = hub(&addresses, 1).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("/ip4/127.0.0.1/tcp/{}", listener.local_addr().unwrap().port());
+    let closing = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            drop(stream);
+        }
+    });
+    for graph in GRAPHS {
+        let fault = soon(one.reach(graph, id(2), &address.parse().unwrap())).await;
+        assert_eq!(fault, Err(DialFault::Closed), "{graph}");
+    }
+    closing.abort();
+}
+
+#[tokio::test]
 async fn another_version_is_told_to_who_asks() {
     let addresses = Addresses::new(&[1, 2]);
     let mut old = listing(&addresses, 2);

@@ -57,6 +57,7 @@ impl Driver {
                 self.emit("round", with("round", round.into()));
             }
             Event::Iteration(k) => {
+                self.iteration_times.opened(self.now());
                 tracing::debug!(iteration = k, of = self.plan.draft().releases(), "iteration");
                 self.emit("iteration", with("k", k.into()));
             }

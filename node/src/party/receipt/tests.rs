@@ -98,6 +98,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
         gate,
         draws: 0,
         wall_s: 0.1,
+        iteration_ms: Value::Null,
         private_bytes: 0,
         public_bytes: 0,
     }

@@ -56,6 +56,7 @@ impl Run {
             None => return false,
             Some(OpeningStep::Say(notice)) => self.commons.say(notice),
             Some(OpeningStep::Wrong { author, reason }) => self.commons.offence(author, reason),
+            Some(OpeningStep::NoShare { of, reason }) => self.tell_of_no_share(of, reason),
             Some(OpeningStep::Open) => self.opened(),
             Some(OpeningStep::Over(lacking)) => self.unopened(lacking),
         }

@@ -1,6 +1,7 @@
 //! What a node seals its final with, and its sealed final beside its log.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
@@ -14,7 +15,7 @@ use crate::publishing::way::Way;
 use crate::run::machine::Run;
 use crate::run::outcome::{Event, SealedFinal};
 use crate::run::seals::Seals;
-use crate::sealing::deal::{CheckedDeal, Dealer};
+use crate::sealing::deal::{CheckedDeal, DealError, Dealer};
 use crate::sealing::holders::{HolderOrder, ThresholdError};
 use crate::sealing::pair_masks::PairMasks;
 use crate::sealing::run_key::{PairKey, RunKey};
@@ -45,7 +46,7 @@ impl Run {
         let masks = pair_key.map(|pair_key| self.pair_masks(pair_key));
         self.seals = Some(Box::new(Seals {
             rng: ChaCha20Rng::from_seed(*self.seal_seed),
-            run_key,
+            run_key: Arc::new(run_key),
             keys,
             threshold,
             masks,
@@ -142,6 +143,13 @@ impl Run {
         Some(seals.order.holders(dealer, started, seals.threshold))
     }
 
+    /// Tells a person that a member's letter gives this node no share of its secret.
+    pub(super) fn tell_of_no_share(&mut self, of: Party, reason: DealError) {
+        let name = &self.plan.draft().members[of].name;
+        let text = format!("{name} dealt this node no share of its secret: {reason}");
+        self.commons.event(Event::Fault(text));
+    }
+
     /// What a party has dealt, and to whom.
     pub(super) fn dealt(&self, dealer: Party, deal: CheckedDeal) -> Option<Dealt> {
         let holders = self.holders(dealer)?;
@@ -149,7 +157,7 @@ impl Run {
     }
 
     /// What this node keeps of the secrets of these parties until they are opened: its own, unless
-    /// it withholds, and its shares from their letters. A letter that is none is told of.
+    /// it withholds, and the letters to it.
     pub(super) fn keep_secrets(&mut self, of: &BTreeMap<Party, (Sealed, Dealt)>) -> Option<Kept> {
         let me = self.course.me;
         let may_open = self.record.withheld.is_none();
@@ -164,12 +172,7 @@ impl Run {
                 continue;
             };
             let digest = &self.course.digest;
-            let read = kept.read(&seals.run_key, digest, (party, key), &sealed.deal, dealt);
-            if let Err(reason) = read {
-                let name = &self.plan.draft().members[party].name;
-                let text = format!("{name} dealt this node no share of its secret: {reason}");
-                self.commons.event(Event::Fault(text));
-            }
+            kept.keep_letter(&seals.run_key, digest, (party, key), &sealed.deal, dealt);
         }
         Some(kept)
     }

@@ -31,15 +31,10 @@ fn find_out(plan: &Plan, seed: u64, logs: &AgreedLogs, (dealer, coalition): (Par
     let mut shares = BTreeMap::new();
     for &holder in coalition {
         let mut kept = Kept::new(holder, 0, None);
-        let read = kept.read(
-            &run_key(seed, holder),
-            plan.digest(),
-            (dealer, &author),
-            &sealed.deal,
-            &dealt,
-        );
-        read.expect("an honest letter opens");
-        shares.extend(kept.share(dealer).map(|share| (holder, *share)));
+        let key = Arc::new(run_key(seed, holder));
+        kept.keep_letter(&key, plan.digest(), (dealer, &author), &sealed.deal, &dealt);
+        let share = kept.share(dealer, &dealt);
+        shares.extend(share.map(|share| (holder, share.expect("an honest letter opens"))));
     }
     dealt.deal.recover(&shares).is_ok()
 }
