@@ -9,11 +9,13 @@
 //!   no threads over a sum.
 //! - [`projection`]: onto the sets that a model may be kept in, under the same rule.
 //! - [`local_step`]: what a party makes of a mean of states, in PPSC's outer recursions. Private.
+//! - [`auc`]: how well scores tell two classes apart.
 //! - [`statistics`]: least squares from one sum of second moments, solved by each for itself.
 //!
 //! Nothing here knows of parties, noise or the lattice.
 
 pub mod affine;
+pub mod auc;
 pub mod descent;
 pub mod local_step;
 pub mod loss;

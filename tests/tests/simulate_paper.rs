@@ -121,6 +121,35 @@ fn ppsc_table_6() {
     }
 }
 
+/// Pictures of 2 × 2 pixels in MNIST's files: the first pixel is bright where the digit is even.
+#[test]
+fn ppsc_figure_8_is_trained_on_digits_of_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let digits: Vec<u8> = (0..100u8).map(|at| at.wrapping_mul(37) % 10).collect();
+    let picture = |digit: &u8| [255 * (1 - digit % 2), digit * 20, 90, 0];
+    let pictures: Vec<u8> = digits.iter().flat_map(picture).collect();
+    let images = [&[0, 0, 8, 3, 0, 0, 0, 100, 0, 0, 0, 2, 0, 0, 0, 2][..], &pictures].concat();
+    let labels = [&[0, 0, 8, 1, 0, 0, 0, 100][..], &digits].concat();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
+    let line = "simulate --paper ppsc-figure8 --data . --out out --json";
+    let refused = run_in(folder.path(), line.split(' ')).json_of(2);
+    assert_eq!(refused["error"]["field"], "--data", "{refused}");
+    write("t10k-images-idx3-ubyte", &images);
+    write("t10k-labels-idx1-ubyte", &labels);
+    let answer = run_in(folder.path(), line.split(' ')).json_of(0);
+    let rows = answer["rows"].as_array().expect("rows");
+    let end = |positive: &str| {
+        let row = rows.iter().find(|row| row["positive"] == positive).expect("a labelling");
+        row["end"].as_f64().expect("a number")
+    };
+    assert!(end("even") == 1.0 && end("5 or more") > 0.9, "{answer}");
+    assert_close(&rows[0]["ratio"], 1.0 / 0.85, 1e-12, "beside what is printed");
+    let svg = std::fs::read_to_string(folder.path().join("out/ppsc-figure8.svg")).expect("drawn");
+    assert!(svg.contains("polyline") && svg.contains("5 or more"), "{svg}");
+    let missing = run_in(folder.path(), "simulate --paper ppsc-figure8 --json".split(' ')).json_of(2);
+    assert_eq!(missing["error"]["field"], "--data");
+}
+
 #[test]
 fn a_table_takes_no_run() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -56,6 +56,9 @@ pub fn run(arguments: &PredictArgs) -> Result<Report, Failure> {
     let test = &json["test"];
     if let Some(accuracy) = test["accuracy"].as_f64() {
         text += &format!("{:.1} % of their targets are named.\n", 100.0 * accuracy);
+        if let Some(auc) = test["auc"].as_f64() {
+            text += &format!("Area under the curve: {auc:.3}.\n");
+        }
     } else if let Some(r2) = test["r2"].as_f64() {
         text += &format!("R² = {} against their targets.\n", number(r2));
     }

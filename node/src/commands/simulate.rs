@@ -20,7 +20,7 @@ use crate::commands::simulate::numbered::{check_kills, seed_of_run};
 use crate::commands::simulate::totals::Totals;
 use crate::commands::simulate::trainings::SimulatedTrainings;
 use crate::measuring::paper::draws::Draws;
-use crate::measuring::paper::{self, Paper};
+use crate::measuring::paper::{self, Given, Paper};
 use crate::measuring::trial::{KillPhase, Trial};
 use crate::planning::files::not_a_training;
 use crate::planning::{files, make, plot};
@@ -55,6 +55,9 @@ pub struct SimulateArgs {
         conflicts_with_all = ["run", "parties", "kills", "plot"]
     )]
     paper: Option<Paper>,
+    /// With --paper: the folder with MNIST's test digits, for figures that are trained on them
+    #[arg(long, value_name = "DIR", requires = "paper")]
+    data: Option<PathBuf>,
     /// With --paper: write each figure or table into this folder as CSV, figures as SVG, too
     #[arg(long, value_name = "DIR", requires = "paper")]
     out: Option<PathBuf>,
@@ -118,7 +121,8 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
             runs: arguments.runs.map(|runs| runs.max(1)),
             seed: arguments.seed,
         };
-        return paper::report(paper, draws, arguments.out.as_deref());
+        let data = arguments.data.as_deref();
+        return paper::report(paper, &Given { draws, data }, arguments.out.as_deref());
     }
     let missing = || Failure::usage("give RUN.toml and --parties, or --paper");
     let path = &arguments.run.clone().ok_or_else(missing)?;

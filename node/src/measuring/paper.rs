@@ -1,9 +1,11 @@
 //! `undertone simulate --paper`: numbers that a paper prints, ours, and the ratio.
 
+mod classification;
 mod computed;
 mod departing;
 pub(crate) mod draws;
 mod equations;
+mod handwriting;
 mod inca;
 mod ppsc;
 mod without_roll_back;
@@ -15,6 +17,7 @@ use serde_json::json;
 
 use crate::measuring::paper::computed::Computed;
 use crate::measuring::paper::draws::Draws;
+use crate::measuring::paper::handwriting::Handwriting;
 use crate::telling::failure::Failure;
 use crate::telling::progress::Progress;
 use crate::telling::report::Report;
@@ -40,7 +43,9 @@ pub enum Paper {
     PpscTable5,
     /// PPSC: probability that every state changes in every outer iteration
     PpscTable6,
-    /// All of these
+    /// PPSC: a classifier's area under the curve by iterations of Algorithm 4, on the digits of --data
+    PpscFigure8,
+    /// All of these, and those of --data only with it
     All,
 }
 
@@ -51,7 +56,13 @@ impl Paper {
         matches!(self, IncaFigure2 | IncaFigure3a | IncaFigure5 | All)
     }
 
-    fn compute(self, draws: Draws, progress: &mut Progress) -> Result<Vec<Computed>, Failure> {
+    /// Whether it needs data that are not this program's.
+    pub fn needs_data(self) -> bool {
+        self == Paper::PpscFigure8
+    }
+
+    fn compute(self, given: &Given<'_>, progress: &mut Progress) -> Result<Vec<Computed>, Failure> {
+        let draws = given.draws;
         Ok(match self {
             Paper::IncaFigure1 => vec![inca::figure_1()?],
             Paper::IncaFigure2 => vec![inca::figure_2(draws, progress)],
@@ -62,11 +73,21 @@ impl Paper {
             Paper::PpscTable3 => vec![ppsc::table_3()],
             Paper::PpscTable5 => vec![equations::table_5()],
             Paper::PpscTable6 => vec![equations::table_6()],
+            Paper::PpscFigure8 => {
+                let folder = given.data.ok_or_else(|| {
+                    Failure::usage("this figure needs MNIST's test digits")
+                        .field("--data")
+                        .hint("give the folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte")
+                })?;
+                vec![classification::figure_8(&Handwriting::read(folder)?, progress)?]
+            }
             Paper::All => {
+                let possible = |paper: &&Paper| given.data.is_some() || !paper.needs_data();
                 let all = Paper::value_variants()
                     .iter()
-                    .filter(|paper| **paper != Paper::All);
-                let each = all.map(|paper| paper.compute(draws, progress));
+                    .filter(|paper| **paper != Paper::All)
+                    .filter(possible);
+                let each = all.map(|paper| paper.compute(given, progress));
                 let each: Vec<Vec<Computed>> = each.collect::<Result<_, _>>()?;
                 each.into_iter().flatten().collect()
             }
@@ -74,10 +95,19 @@ impl Paper {
     }
 }
 
+/// What figures and tables are computed from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given<'a> {
+    /// For those that are drawn.
+    pub(crate) draws: Draws,
+    /// For those that need data, the folder with them.
+    pub(crate) data: Option<&'a Path>,
+}
+
 /// Computes a figure or table, or all; with a folder it writes each as CSV, and figures as SVG.
-pub(crate) fn report(paper: Paper, draws: Draws, out: Option<&Path>) -> Result<Report, Failure> {
+pub(crate) fn report(paper: Paper, given: &Given<'_>, out: Option<&Path>) -> Result<Report, Failure> {
     let mut progress = Progress::start();
-    let all = paper.compute(draws, &mut progress);
+    let all = paper.compute(given, &mut progress);
     progress.end();
     let all = all?;
     let mut text: String = all.iter().map(Computed::text).collect::<Vec<_>>().join("\n");

@@ -51,16 +51,7 @@ impl<'a> RowSum<'a> {
                 let ball = clipping::cells_within(self.radius / cell, clipped.len());
                 // A power of two: dividing by it, and multiplying with its inverse, are exact.
                 let mut factor = 1.0 / cell;
-                loop {
-                    let mut norm = 0.0;
-                    for (cells, value) in row.iter_mut().zip(clipped) {
-                        // Towards zero.
-                        *cells = (value * factor) as i64 as f64;
-                        norm += *cells * *cells;
-                    }
-                    if norm <= ball.bound {
-                        break;
-                    }
+                while round_towards_zero(row, clipped, factor) > ball.bound {
                     factor *= ball.shrink;
                 }
                 sum.iter_mut().zip(row).for_each(|(s, cells)| *s += *cells);
@@ -78,6 +69,23 @@ impl<'a> RowSum<'a> {
             }
         }
     }
+}
+
+/// Squares that are added up side by side: one sum would wait for itself.
+const LANES: usize = 4;
+
+/// Whole cells of a row; gives the square of their norm, added up in an order that is the same
+/// everywhere. ([`clipping::cells_within`] allows for any order.)
+fn round_towards_zero(row: &mut [f64], clipped: &[f64], factor: f64) -> f64 {
+    let mut norms = [0.0; LANES];
+    let lanes = row.chunks_mut(LANES).zip(clipped.chunks(LANES));
+    for (cells, values) in lanes {
+        for ((cells, value), norm) in cells.iter_mut().zip(values).zip(&mut norms) {
+            *cells = (value * factor) as i64 as f64;
+            *norm += *cells * *cells;
+        }
+    }
+    norms.iter().sum()
 }
 
 #[cfg(test)]

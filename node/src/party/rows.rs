@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use undertone_protocol::model::auc::area_under_curve;
 use undertone_protocol::model::loss::Loss;
 use undertone_protocol::plan::run_file::training::{ModelSettings, RowLength};
 
@@ -103,7 +104,14 @@ impl Rows {
         } else {
             "accuracy"
         };
-        json!({ "rows": self.len(), "loss": loss, key: quality })
+        let mut report = json!({ "rows": self.len(), "loss": loss, key: quality });
+        if self.loss == Loss::Logistic {
+            let scored = self
+                .iter()
+                .map(|(features, target)| (self.loss.scores(model, features)[0], target == 1.0));
+            report["auc"] = json!(area_under_curve(scored));
+        }
+        report
     }
 
     /// The target that a model gives a row.

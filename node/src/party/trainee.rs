@@ -110,8 +110,8 @@ impl TrainingRows {
                 let row: Vec<f64> = features.iter().copied().chain([target]).collect();
                 statistics::second_moments(&row, settings.clip, &mut of_row);
             } else {
-                self.rows.loss().gradient(model, features, target, &mut of_row);
-                clip_gradient(settings.clip, &mut of_row);
+                let (loss, row) = (self.rows.loss(), (features, target));
+                loss.clipped_gradient(model, row, settings.clip, &mut of_row);
             }
             sum.add(&of_row);
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, from_value, json};
 use undertone_protocol::model::descent::{Descent, DescentTerms, StepLength};
-use undertone_protocol::model::loss::{Loss, clip_gradient};
+use undertone_protocol::model::loss::Loss;
 use undertone_protocol::model::projection::ModelSet;
 use undertone_protocol::model::statistics;
 
@@ -73,8 +73,7 @@ impl Training {
         let rows = &self.parties[party];
         let (mut sum, mut gradient) = (vec![0.0; model.len()], vec![0.0; model.len()]);
         for (features, &target) in rows.x.iter().zip(&rows.y) {
-            loss.gradient(model, features, target, &mut gradient);
-            clip_gradient(self.clip, &mut gradient);
+            loss.clipped_gradient(model, (features, target), self.clip, &mut gradient);
             sum.iter_mut().zip(&gradient).for_each(|(s, g)| *s += g);
         }
         sum

@@ -107,9 +107,36 @@ impl Loss {
     /// is one that [`Loss::knows`].
     pub fn gradient(self, model: &[f64], features: &[f64], target: f64, gradient: &mut [f64]) {
         let slopes = self.slopes(&self.scores(model, features), target);
-        for (block, slope) in gradient.chunks_exact_mut(features.len()).zip(slopes) {
-            block.iter_mut().zip(features).for_each(|(g, x)| *g = slope * x);
+        outer_product(&slopes, features, gradient);
+    }
+
+    /// The same, [clipped](clip_gradient) to length `radius`. A gradient is its slopes times the
+    /// row's features, and so is its length: no pass over the model's parameters is needed for it.
+    pub fn clipped_gradient(
+        self,
+        model: &[f64],
+        (features, target): (&[f64], f64),
+        radius: f64,
+        gradient: &mut [f64],
+    ) {
+        let mut slopes = self.slopes(&self.scores(model, features), target);
+        let length = norm(&slopes) * norm(features);
+        if length.is_finite() {
+            if length > radius {
+                slopes.iter_mut().for_each(|slope| *slope *= radius / length);
+            }
+            outer_product(&slopes, features, gradient);
+        } else {
+            outer_product(&slopes, features, gradient);
+            clip_gradient(radius, gradient);
         }
+    }
+}
+
+/// Every slope times every feature, slope by slope.
+fn outer_product(slopes: &[f64], features: &[f64], product: &mut [f64]) {
+    for (block, slope) in product.chunks_exact_mut(features.len()).zip(slopes) {
+        block.iter_mut().zip(features).for_each(|(p, x)| *p = slope * x);
     }
 }
 
@@ -228,6 +255,27 @@ mod tests {
         gradient[1] = f64::NAN;
         clip_gradient(1.0, &mut gradient);
         assert_eq!(gradient, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_clipped_gradient_is_the_gradient_clipped() {
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        for loss in LOSSES {
+            for case in 0..300 {
+                let scale = [1e-3, 1.0, 1e3, 1e200, 1e308][case % 5];
+                let mut draw = |count| -> Vec<f64> {
+                    (0..count).map(|_| rng.random_range(-1.0..1.0) * scale).collect()
+                };
+                let features = draw(4);
+                let model: Vec<f64> = draw(loss.parameters(4));
+                let [mut one, mut other] = [(); 2].map(|()| vec![9.0; model.len()]);
+                loss.clipped_gradient(&model, (&features, 1.0), 0.5, &mut one);
+                loss.gradient(&model, &features, 1.0, &mut other);
+                clip_gradient(0.5, &mut other);
+                let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14;
+                assert!(one.iter().zip(&other).all(near), "{loss:?} {scale}: {one:?}, {other:?}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::lattice::payload::Payload;
-use crate::model::loss::clip_gradient;
 use crate::run::outcome::TrainingOutcome;
 
 const PARTIES: usize = 8;
@@ -33,8 +32,10 @@ fn contribution(plan: &Plan, party: Party, model: &[f64]) -> LatticeVector {
         let features: Vec<f64> = (0..FEATURES).map(|_| rng.random_range(-0.5..0.5)).collect();
         let target = f64::from(features[0] > features[1]);
         let mut gradient = vec![0.0; model.len()];
-        settings.loss().gradient(model, &features, target, &mut gradient);
-        clip_gradient(settings.clip, &mut gradient);
+        let row = (&features[..], target);
+        settings
+            .loss()
+            .clipped_gradient(model, row, settings.clip, &mut gradient);
         sum.add(&plan.lattice().encode(gradient.into_iter()));
     }
     sum

@@ -1,0 +1,105 @@
+//! MNIST's test digits, from their files (LeCun 1998): IDX, compressed or not.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+
+use crate::telling::failure::Failure;
+
+/// More than any of the files holds.
+const MOST_BYTES: u64 = 1 << 26;
+
+/// Pictures of digits, one number from 0 to 1 a pixel, and which digit each is.
+pub(super) struct Handwriting {
+    pub(super) pixels: usize,
+    pub(super) pictures: Vec<Vec<f64>>,
+    pub(super) digits: Vec<u8>,
+}
+
+impl Handwriting {
+    /// Reads `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, with or without `.gz`.
+    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
+        let images = bytes(folder, "t10k-images-idx3-ubyte")?;
+        let labels = bytes(folder, "t10k-labels-idx1-ubyte")?;
+        Self::of(&images, &labels).ok_or_else(|| {
+            Failure::usage(format!(
+                "{}: these are not pictures and labels of MNIST, equally many",
+                folder.display()
+            ))
+            .field("--data")
+        })
+    }
+
+    fn of(images: &[u8], labels: &[u8]) -> Option<Self> {
+        let (sizes, pixels_of_all) = idx(images, 3)?;
+        let (counts, digits) = idx(labels, 1)?;
+        let pixels = sizes[1].checked_mul(sizes[2]).filter(|&pixels| pixels > 0)?;
+        let scaled = |picture: &[u8]| picture.iter().map(|&pixel| f64::from(pixel) / 255.0).collect();
+        let pictures: Vec<Vec<f64>> = pixels_of_all.chunks_exact(pixels).map(scaled).collect();
+        (sizes[0] == counts[0] && pictures.len() == digits.len()).then(|| Handwriting {
+            pixels,
+            pictures,
+            digits: digits.to_vec(),
+        })
+    }
+}
+
+/// The sizes of an IDX file of bytes, and its content, as long as they say.
+fn idx(bytes: &[u8], dimensions: usize) -> Option<(Vec<usize>, &[u8])> {
+    let (magic, rest) = bytes.split_first_chunk::<4>()?;
+    if *magic != [0, 0, 8, dimensions as u8] {
+        return None;
+    }
+    let (sizes, content) = rest.split_at_checked(4 * dimensions)?;
+    let sizes = sizes.chunks_exact(4).map(|size| {
+        let size = size.first_chunk().map(|size| u32::from_be_bytes(*size));
+        size.map_or(0, |size| size as usize)
+    });
+    let sizes: Vec<usize> = sizes.collect();
+    let all = sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size))?;
+    (all == content.len()).then_some((sizes, content))
+}
+
+fn bytes(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
+    let refuse = |path: &Path, e: io::Error| {
+        Failure::usage(format!("{}: {e}", path.display()))
+            .field("--data")
+            .hint("give the folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, as they are or .gz")
+    };
+    let (plain, packed) = (folder.join(name), folder.join(format!("{name}.gz")));
+    let mut all = Vec::new();
+    if let Ok(file) = File::open(&plain) {
+        let read = file.take(MOST_BYTES).read_to_end(&mut all);
+        read.map_err(|e| refuse(&plain, e))?;
+    } else {
+        let file = File::open(&packed).map_err(|e| refuse(&packed, e))?;
+        let read = GzDecoder::new(file).take(MOST_BYTES).read_to_end(&mut all);
+        read.map_err(|e| refuse(&packed, e))?;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_not_what_they_say_are_none() {
+        let images = [&[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2][..], &[0, 51, 255, 0]].concat();
+        let labels = [0, 0, 8, 1, 0, 0, 0, 2, 7, 4];
+        let read = Handwriting::of(&images, &labels).expect("two pictures");
+        assert_eq!(read.pictures, [[0.0, 0.2], [1.0, 0.0]]);
+        assert_eq!((read.pixels, &read.digits[..]), (2, &[7, 4][..]));
+        for length in 0..images.len() {
+            assert!(Handwriting::of(&images[..length], &labels).is_none(), "{length}");
+        }
+        for at in 0..16 {
+            let mut other = images.clone();
+            other[at] ^= 0x81;
+            assert!(Handwriting::of(&other, &labels).is_none(), "{at}");
+        }
+        assert!(Handwriting::of(&images, &labels[..9]).is_none());
+    }
+}
