@@ -120,8 +120,10 @@ impl Loss {
         gradient: &mut [f64],
     ) {
         let mut slopes = self.slopes(&self.scores(model, features), target);
+        // A norm is the largest's multiple, and no number is the largest of those that are none.
+        let finite = slopes.iter().chain(features).all(|factor| factor.is_finite());
         let length = norm(&slopes) * norm(features);
-        if length.is_finite() {
+        if finite && length.is_finite() {
             if length > radius {
                 slopes.iter_mut().for_each(|slope| *slope *= radius / length);
             }
