@@ -157,6 +157,7 @@ fn five_containers_average_and_survive_a_kill() {
     a_kill_in_the_second_run(&composition, &task);
     it_is_back_for_the_third(&composition, &task);
     the_fourth_has_masks_of_pairs(&composition, &task);
+    the_fifth_fits_a_model(&composition, &task);
 }
 
 /// The digest of a node's newest run.
@@ -192,6 +193,44 @@ fn the_fourth_has_masks_of_pairs(composition: &Composition, task: &Task) {
     }
     let receipt = task.check(composition, &NODES, &digest);
     assert_eq!(receipt["execution"]["kind"], "pairwise", "{receipt}");
+}
+
+/// Who is readmitted, from a patient's other columns.
+fn the_fifth_fits_a_model(composition: &Composition, task: &Task) {
+    let run = task
+        .text
+        .replace("task = \"mean\"", "task = \"regression\"")
+        .replace("epsilon = 1.0", "epsilon = 0.5")
+        + "\n[model]\nloss = \"logistic\"\niterations = 20\n";
+    let digest = propose(composition, &run);
+    for node in NODES {
+        assert_eq!(
+            watch(composition, node, &digest),
+            0,
+            "{node}: {}",
+            composition.logs()
+        );
+    }
+    let models = NODES.map(|node| {
+        let receipt = read_json(&composition.results(node).join(&digest).join("receipt.json"));
+        receipt::assert_mu_follows(&receipt);
+        assert_eq!(receipt["iterations"]["run"], 20, "{node}");
+        assert!(
+            receipt["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 0.5),
+            "{receipt}"
+        );
+        composition
+            .exec(
+                node,
+                ["result", &digest, "--output", "/results/model.npy", "--json"],
+            )
+            .json_of(0);
+        std::fs::read(composition.results(node).join("model.npy")).expect("a model")
+    });
+    assert!(
+        models.iter().all(|model| *model == models[0]),
+        "one model, to the bit"
+    );
 }
 
 fn a_kill_in_the_second_run(composition: &Composition, task: &Task) {

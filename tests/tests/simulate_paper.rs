@@ -139,7 +139,10 @@ fn ppsc_figure_8_is_trained_on_digits_of_a_folder() {
     let answer = run_in(folder.path(), line.split(' ')).json_of(0);
     let rows = answer["rows"].as_array().expect("rows");
     let end = |positive: &str| {
-        let row = rows.iter().find(|row| row["positive"] == positive).expect("a labelling");
+        let row = rows
+            .iter()
+            .find(|row| row["positive"] == positive)
+            .expect("a labelling");
         row["end"].as_f64().expect("a number")
     };
     assert!(end("even") == 1.0 && end("5 or more") > 0.9, "{answer}");

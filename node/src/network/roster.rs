@@ -252,7 +252,11 @@ mod tests {
         let port_of = |key: &PublicKey| roster.look_up(&key.to_peer_id()).unwrap().1;
         roster.list(met.to_peer_id(), &met, &place(1));
         roster.list(met.to_peer_id(), &met, &place(2));
-        assert_eq!(port_of(&met), place(2), "whom only runs list is where the last one has it");
+        assert_eq!(
+            port_of(&met),
+            place(2),
+            "whom only runs list is where the last one has it"
+        );
 
         // Whether the run or the operator was there first.
         roster.keep(kept.to_peer_id(), &kept, &place(3));

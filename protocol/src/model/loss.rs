@@ -265,9 +265,8 @@ mod tests {
         for loss in LOSSES {
             for case in 0..300 {
                 let scale = [1e-3, 1.0, 1e3, 1e200, 1e308][case % 5];
-                let mut draw = |count| -> Vec<f64> {
-                    (0..count).map(|_| rng.random_range(-1.0..1.0) * scale).collect()
-                };
+                let mut draw =
+                    |count| -> Vec<f64> { (0..count).map(|_| rng.random_range(-1.0..1.0) * scale).collect() };
                 let features = draw(4);
                 let model: Vec<f64> = draw(loss.parameters(4));
                 let [mut one, mut other] = [(); 2].map(|()| vec![9.0; model.len()]);
@@ -275,7 +274,10 @@ mod tests {
                 loss.gradient(&model, &features, 1.0, &mut other);
                 clip_gradient(0.5, &mut other);
                 let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14;
-                assert!(one.iter().zip(&other).all(near), "{loss:?} {scale}: {one:?}, {other:?}");
+                assert!(
+                    one.iter().zip(&other).all(near),
+                    "{loss:?} {scale}: {one:?}, {other:?}"
+                );
             }
         }
     }

@@ -154,7 +154,9 @@ mod tests {
     /// Base point and a scalar of RFC 7748, section 6.1, and keys of small order.
     #[test]
     fn keys_and_products_are_those_of_snows_own_curve() {
-        let mut own = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("it has it");
+        let mut own = DefaultResolver
+            .resolve_dh(&DHChoice::Curve25519)
+            .expect("it has it");
         let alice = [
             0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1, 0x72, 0x51, 0xb2, 0x66, 0x45,
             0xdf, 0x4c, 0x2f, 0x87, 0xeb, 0xc0, 0x99, 0x2a, 0xb1, 0x77, 0xfb, 0xa5, 0x1d, 0xb9, 0x2c, 0x2a,

@@ -117,7 +117,12 @@ fn curve(
             targets: targets.map(|&digit| f64::from(positive(digit))).collect(),
         };
         let first = 1.0;
-        LocalStep::of_loss(rows, (Loss::Logistic, 0.0), StepLength::Inverse { first }, ball.clone())
+        LocalStep::of_loss(
+            rows,
+            (Loss::Logistic, 0.0),
+            StepLength::Inverse { first },
+            ball.clone(),
+        )
     };
     let steps: Vec<LocalStep> = (0..PARTIES).map(step).collect();
     let mut mean = vec![0.0; data.pixels];

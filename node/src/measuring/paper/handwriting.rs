@@ -58,7 +58,9 @@ fn idx(bytes: &[u8], dimensions: usize) -> Option<(Vec<usize>, &[u8])> {
         size.map_or(0, |size| size as usize)
     });
     let sizes: Vec<usize> = sizes.collect();
-    let all = sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size))?;
+    let all = sizes
+        .iter()
+        .try_fold(1usize, |all, &size| all.checked_mul(size))?;
     (all == content.len()).then_some((sizes, content))
 }
 
@@ -66,7 +68,9 @@ fn bytes(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     let refuse = |path: &Path, e: io::Error| {
         Failure::usage(format!("{}: {e}", path.display()))
             .field("--data")
-            .hint("give the folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, as they are or .gz")
+            .hint(
+                "give the folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, as they are or .gz",
+            )
     };
     let (plain, packed) = (folder.join(name), folder.join(format!("{name}.gz")));
     let mut all = Vec::new();
@@ -87,7 +91,11 @@ mod tests {
 
     #[test]
     fn files_that_are_not_what_they_say_are_none() {
-        let images = [&[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2][..], &[0, 51, 255, 0]].concat();
+        let images = [
+            &[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2][..],
+            &[0, 51, 255, 0],
+        ]
+        .concat();
         let labels = [0, 0, 8, 1, 0, 0, 0, 2, 7, 4];
         let read = Handwriting::of(&images, &labels).expect("two pictures");
         assert_eq!(read.pictures, [[0.0, 0.2], [1.0, 0.0]]);

@@ -47,9 +47,16 @@ pub(super) fn fault(error: &DialError) -> DialFault {
     // handshake has it in its debug form only; its own time-out never is one.
     match format!("{last} {inside}").to_lowercase() {
         text if text.contains("refused") => DialFault::Refused,
-        text if ["end of file", "eof", "reset", "broken pipe", "brokenpipe", "aborted"]
-            .iter()
-            .any(|word| text.contains(word)) =>
+        text if [
+            "end of file",
+            "eof",
+            "reset",
+            "broken pipe",
+            "brokenpipe",
+            "aborted",
+        ]
+        .iter()
+        .any(|word| text.contains(word)) =>
         {
             DialFault::Closed
         }

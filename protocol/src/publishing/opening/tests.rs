@@ -446,7 +446,8 @@ fn a_share_that_its_deal_contradicts_is_never_told() {
     bench.opening = kept.open(deals.set(&SET), Clock::new(Time::ZERO, SETTLE_MS));
     let steps = bench.steps(SETTLE_MS / 2);
     let reason = DealError::Share { holder: 0 };
-    let no_share = |step: &OpeningStep| matches!(step, OpeningStep::NoShare { reason: found, .. } if *found == reason);
+    let no_share =
+        |step: &OpeningStep| matches!(step, OpeningStep::NoShare { reason: found, .. } if *found == reason);
     assert!(!steps.is_empty() && steps.iter().all(no_share), "{steps:?}");
 }
 
