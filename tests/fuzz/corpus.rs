@@ -107,7 +107,8 @@ pub(crate) fn plans() -> Vec<Vec<u8>> {
 /// A run file of a training for six parties.
 const TRAINING: &str = "version = 1\ntask = \"regression\"\nname = \"fit\"\n[data]\nshape = [3]\ncolumns = [\"a\", \"b\", \"kind\"]\nclip = { kind = \"box\", low = [0, 1, 0], high = [5, 9, 2] }\n[model]\nloss = \"softmax\"\nclasses = 3\ntarget = \"kind\"\niterations = 20\n";
 
-/// A model of that, as `predict` reads it, and one of no class at all.
+/// A model of that, as `predict` reads it, one with bounds in the wrong order (which was a panic),
+/// and one of no class at all.
 pub(crate) fn models() -> Vec<Vec<u8>> {
     let run = RunFile::parse(TRAINING, 6).unwrap_or_else(|e| panic!("{e}"));
     let mut model = json!({
@@ -115,8 +116,14 @@ pub(crate) fn models() -> Vec<Vec<u8>> {
         "model": run.model, "weights": [[0.5, -1.0, 2.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.25]],
     });
     let whole = model.to_string().into_bytes();
+    let low = model["model"]
+        .as_object_mut()
+        .and_then(|model| model.get_mut("bounds"));
+    let low = low.expect("it has bounds");
+    low["low"][0] = json!(110.0);
+    let disordered = model.to_string().into_bytes();
     (model["model"]["classes"], model["weights"]) = (json!(0), json!([]));
-    vec![whole, model.to_string().into_bytes()]
+    vec![whole, disordered, model.to_string().into_bytes()]
 }
 
 pub(crate) fn run_files() -> Vec<Vec<u8>> {

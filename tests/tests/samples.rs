@@ -171,6 +171,7 @@ fn assert_run(name: &str, plan: &Arc<Plan>, kill: Option<Kill>) {
             gate: outcome.logs.as_ref().map(|logs| gate(&ran, logs)),
             outcome,
             draws: 0,
+            iteration_ms: serde_json::Value::Null,
             wall_s: 1.0,
             private_bytes: 2,
             public_bytes: 3,

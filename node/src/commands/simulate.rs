@@ -20,7 +20,7 @@ use crate::commands::simulate::numbered::{check_kills, seed_of_run};
 use crate::commands::simulate::totals::Totals;
 use crate::commands::simulate::trainings::SimulatedTrainings;
 use crate::measuring::paper::draws::Draws;
-use crate::measuring::paper::{self, Given, Paper};
+use crate::measuring::paper::{self, Grounds, Paper};
 use crate::measuring::trial::{KillPhase, Trial};
 use crate::planning::files::not_a_training;
 use crate::planning::{files, make, plot};
@@ -122,7 +122,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
             seed: arguments.seed,
         };
         let data = arguments.data.as_deref();
-        return paper::report(paper, &Given { draws, data }, arguments.out.as_deref());
+        return paper::report(paper, &Grounds { draws, data }, arguments.out.as_deref());
     }
     let missing = || Failure::usage("give RUN.toml and --parties, or --paper");
     let path = &arguments.run.clone().ok_or_else(missing)?;

@@ -43,7 +43,7 @@ pub enum Paper {
     PpscTable5,
     /// PPSC: probability that every state changes in every outer iteration
     PpscTable6,
-    /// PPSC: a classifier's area under the curve by iterations of Algorithm 4, on the digits of --data
+    /// PPSC: a classifier's area under the curve by iterations of Algorithm 4, on --data's digits
     PpscFigure8,
     /// All of these, and those of --data only with it
     All,
@@ -61,7 +61,7 @@ impl Paper {
         self == Paper::PpscFigure8
     }
 
-    fn compute(self, given: &Given<'_>, progress: &mut Progress) -> Result<Vec<Computed>, Failure> {
+    fn compute(self, given: &Grounds<'_>, progress: &mut Progress) -> Result<Vec<Computed>, Failure> {
         let draws = given.draws;
         Ok(match self {
             Paper::IncaFigure1 => vec![inca::figure_1()?],
@@ -97,7 +97,7 @@ impl Paper {
 
 /// What figures and tables are computed from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given<'a> {
+pub(crate) struct Grounds<'a> {
     /// For those that are drawn.
     pub(crate) draws: Draws,
     /// For those that need data, the folder with them.
@@ -105,7 +105,7 @@ pub(crate) struct Given<'a> {
 }
 
 /// Computes a figure or table, or all; with a folder it writes each as CSV, and figures as SVG.
-pub(crate) fn report(paper: Paper, given: &Given<'_>, out: Option<&Path>) -> Result<Report, Failure> {
+pub(crate) fn report(paper: Paper, given: &Grounds<'_>, out: Option<&Path>) -> Result<Report, Failure> {
     let mut progress = Progress::start();
     let all = paper.compute(given, &mut progress);
     progress.end();

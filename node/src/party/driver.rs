@@ -86,7 +86,7 @@ pub struct Finish {
     pub draws: u64,
     /// Seconds from START to the result.
     pub wall_s: f64,
-    /// Of a training, `{median, worst}`: milliseconds from one iteration to the next. Else null.
+    /// Milliseconds from one iteration of a training to the next, as `{median, worst}`; else null.
     pub iteration_ms: Value,
     /// Bytes that this node sent on the private graph.
     pub private_bytes: u64,

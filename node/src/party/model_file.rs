@@ -195,6 +195,9 @@ impl ModelFile {
             && model.weights.len() == blocks
             && model.weights.iter().all(|row| row.len() == features);
         let whole = fits && model.model.target_at().is_some() && model.values().iter().all(|w| w.is_finite());
+        if let Err((field, problem)) = model.model.check() {
+            return Err(unusable(format!("{field}: {problem}")));
+        }
         match model.version == 1 && whole {
             true => Ok(model),
             false => Err(unusable("its weights are not those of its settings".into())),

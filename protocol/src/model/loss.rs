@@ -110,8 +110,9 @@ impl Loss {
         outer_product(&slopes, features, gradient);
     }
 
-    /// The same, [clipped](clip_gradient) to length `radius`. A gradient is its slopes times the
-    /// row's features, and so is its length: no pass over the model's parameters is needed for it.
+    /// Puts a row's gradient at a model, [clipped](clip_gradient) to length `radius`, into
+    /// `gradient`. A gradient is its slopes times the row's features, and so is its length: no pass
+    /// over the model's parameters is needed for it.
     pub fn clipped_gradient(
         self,
         model: &[f64],

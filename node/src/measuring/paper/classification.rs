@@ -23,7 +23,7 @@ const PARTIES: usize = 10;
 const OUTER: u64 = 3000;
 /// The level that the paper's curves end at.
 const PRINTED: f64 = 0.85;
-/// Of ten digits, six are trained on, as the paper's 60,000 of MNIST's 70,000 nearly are.
+/// The share of the digits that is trained on, as a fraction: the paper has six sevenths.
 const TRAINED: [usize; 2] = [6, 10];
 /// Iterations that the table shows.
 const SHOWN: [u64; 6] = [10, 100, 500, 1000, 1500, 3000];
@@ -43,12 +43,12 @@ const LABELS: [(&str, Positive); 4] = [
 ];
 
 /// The curve of one labelling: iterations, and the area under the curve.
-struct Curve {
+struct Labelling {
     label: &'static str,
     points: Vec<(u64, f64)>,
 }
 
-impl Curve {
+impl Labelling {
     fn at(&self, iteration: u64) -> Option<f64> {
         let found = self.points.iter().find(|(at, _)| *at == iteration);
         found.map(|(_, auc)| *auc)
@@ -81,7 +81,7 @@ pub(super) fn figure_8(data: &Handwriting, progress: &mut Progress) -> Result<Co
     let curves = std::thread::scope(|scope| {
         let threads = LABELS.map(|(label, positive)| {
             let (told, ball) = (told.clone(), ball.clone());
-            scope.spawn(move || Curve {
+            scope.spawn(move || Labelling {
                 label,
                 points: curve(data, (trained, positive), &ball, &told),
             })
@@ -150,7 +150,7 @@ fn curve(
     points
 }
 
-fn computed(curves: &[Curve], trained: usize) -> Computed {
+fn computed(curves: &[Labelling], trained: usize) -> Computed {
     let shown = SHOWN.map(|iteration| format!("l = {iteration}"));
     let [a, b, c, d, e, f] = shown.each_ref().map(String::as_str);
     let mut table = Table::with_headings(["positive", a, b, c, d, e, f, "steady from", "printed", "ratio"]);
@@ -168,7 +168,7 @@ fn computed(curves: &[Curve], trained: usize) -> Computed {
             "paper": PRINTED, "ratio": ratio,
         }));
     }
-    let line = |curve: &Curve| ChartLine {
+    let line = |curve: &Labelling| ChartLine {
         name: format!("positive: {}", curve.label),
         points: curve.points.iter().map(|&(at, auc)| (at as f64, auc)).collect(),
     };

@@ -24,7 +24,7 @@ impl ActiveEdges {
     /// more rounds. Rounds with the same edges share them.
     pub fn draw(self, graph: &Graph, rounds: usize, seed: u64) -> Vec<Arc<Graph>> {
         if self == ActiveEdges::All {
-            return vec![Arc::new(graph.clone()); rounds];
+            return std::iter::repeat_n(Arc::new(graph.clone()), rounds).collect();
         }
         let mut draw = PublicDraw::new("undertone/gossip-edges/1", seed);
         let mut round = || {

@@ -271,7 +271,10 @@ impl ModelSettings {
     }
 
     /// Refuses what makes no training.
-    pub(super) fn check(&self) -> Checked {
+    ///
+    /// # Errors
+    /// The first key that is out of its range, by its name in a run file, and what is wrong with it.
+    pub fn check(&self) -> Result<(), (String, Problem)> {
         count("data.shape", self.columns as u64, 2, MOST_COORDINATES as u64)?;
         match (self.loss, self.classes) {
             (LossChoice::Softmax, Some(classes)) => count("model.classes", classes as u64, 2, 1 << 16)?,
