@@ -4,7 +4,7 @@ fn run(view: GossipView, corrupted: &[Party]) -> GossipRun {
     let (parties, rounds) = (6, 4);
     GossipRun {
         parties,
-        edges: vec![Arc::new(Graph::ring(parties)); rounds],
+        edges: std::iter::repeat_n(Arc::new(Graph::ring(parties)), rounds).collect(),
         contributions: rounds,
         std: vec![1.0; rounds],
         view,

@@ -273,7 +273,7 @@ impl ModelSettings {
     /// Refuses what makes no training.
     ///
     /// # Errors
-    /// The first key that is out of its range, by its name in a run file, and what is wrong with it.
+    /// The first key that is out of its range, by its name in a run file, and what is wrong.
     pub fn check(&self) -> Result<(), (String, Problem)> {
         count("data.shape", self.columns as u64, 2, MOST_COORDINATES as u64)?;
         match (self.loss, self.classes) {
