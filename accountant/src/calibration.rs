@@ -6,6 +6,7 @@ mod by_theorem;
 pub mod calibrate;
 pub mod claims;
 pub mod error;
+pub mod gossip;
 pub mod limits;
 pub mod optimum;
 pub mod outlook;

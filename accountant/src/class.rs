@@ -4,6 +4,7 @@
 pub mod claim_error;
 pub mod coalitions;
 pub mod faults;
+pub mod gossip;
 pub mod random;
 pub(super) mod screen;
 pub mod setting;

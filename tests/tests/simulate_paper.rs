@@ -28,6 +28,66 @@ fn column<'a>(table: &'a Value, key: &'a str, whose: &'a str) -> Vec<f64> {
         .collect()
 }
 
+/// Koskela and Kulkarni print no numbers of their figures: what they say of them holds, and what
+/// they do not say.
+#[test]
+fn kk_pairs_come_to_one_over_n_for_even_contributions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["simulate", "--paper", "kk-fig1", "--out", ".", "--json"];
+    let answer = run_in(folder.path(), flags).json_of(0);
+    let rows = answer["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2 * 2 * 2 * 9);
+    for row in rows {
+        let number = |key: &str| row[key].as_f64().expect("a number");
+        assert!(
+            number("upper") >= number("even") && number("upper") <= 1.0,
+            "{row}"
+        );
+        let evenly = row["graph"].as_str().expect("a name").starts_with("a)");
+        if evenly && row["rounds"] == 200 {
+            assert!((number("even") * 100.0 - 1.0).abs() < 0.1, "{row}");
+        }
+        if evenly && row["rounds"] == 200 && row["pair"] == "neighbour" && row["view"] == "sums" {
+            assert!(
+                number("upper") > 0.025,
+                "the worst contributions are not even: {row}"
+            );
+        }
+    }
+    for file in ["kk-fig1.csv", "kk-fig1.svg"] {
+        let text = std::fs::read_to_string(folder.path().join(file)).expect("written");
+        assert!(text.contains("Erd"), "{file}");
+    }
+}
+
+/// The first version's right half is of a graph that is given; on a small one of ours.
+#[test]
+fn kk_first_figure_1_takes_the_facebook_graph() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A ring with chords to the node that the paper looks at.
+    let ring = (0..302).map(|node| format!("{} {}\n", node, (node + 1) % 302));
+    let edges: String = ring.chain(["0 300\n80 300\n".to_owned()]).collect();
+    std::fs::write(folder.path().join("facebook_combined.txt"), edges).expect("a file");
+    let ask = |flags: &[&str]| {
+        let all = ["simulate", "--paper"]
+            .iter()
+            .chain(flags)
+            .map(|flag| (*flag).to_owned());
+        run_in(folder.path(), all.collect::<Vec<_>>())
+    };
+    let left = ask(&["kk-first-fig1", "--json"]).json_of(0);
+    assert_eq!(left["rows"].as_array().map(Vec::len), Some(18));
+    assert!(left["notes"].to_string().contains("--data"), "{left}");
+    let both = ask(&["kk-first-fig1", "--data", ".", "--json"]).json_of(0);
+    let rows = both["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 18 + 4 * 9);
+    let pairs: Vec<&Value> = rows[18..].iter().step_by(9).map(|row| &row["pair"]).collect();
+    assert_eq!(pairs, ["neighbour", "neighbour", "not adjacent", "not adjacent"]);
+    ask(&["kk-fig1", "--runs", "3", "--json"]).json_of(2);
+    std::fs::write(folder.path().join("facebook_combined.txt"), "0 1\n").expect("a file");
+    ask(&["kk-first-fig1", "--data", ".", "--json"]).json_of(7);
+}
+
 #[test]
 fn ppsc_table_2() {
     let table = table("ppsc-table2");

@@ -84,12 +84,16 @@ pub(crate) fn tighter(m: MatRef<'_, f64>, rounds: usize) -> f64 {
     if !negative || rounds as f64 * steep_quotient(m) >= absolute {
         return absolute;
     }
+    absolute.min(rounds as f64 * largest_eigenvalue(m))
+}
+
+/// λ_max of M, of which the lower half is read.
+pub(crate) fn largest_eigenvalue(m: MatRef<'_, f64>) -> f64 {
+    let size = m.nrows();
     // Should they not converge, the trace is no smaller than the largest eigenvalue.
     let trace = || (0..size).map(|row| m[(row, row)]).sum();
-    let largest = m
-        .self_adjoint_eigenvalues(Side::Lower)
-        .map_or_else(|_| trace(), |values| values[size - 1]);
-    absolute.min(rounds as f64 * largest)
+    m.self_adjoint_eigenvalues(Side::Lower)
+        .map_or_else(|_| trace(), |values| values.last().copied().unwrap_or(0.0))
 }
 
 /// A lower bound of M's largest eigenvalue: vᵀMv / vᵀv after a few power iterations, from

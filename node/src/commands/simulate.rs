@@ -19,8 +19,8 @@ use undertone_protocol::simulator::scenario::Conditions;
 use crate::commands::simulate::numbered::{check_kills, seed_of_run};
 use crate::commands::simulate::totals::Totals;
 use crate::commands::simulate::trainings::SimulatedTrainings;
-use crate::measuring::paper::draws::Draws;
-use crate::measuring::paper::{self, Grounds, Paper};
+use crate::measuring::paper::draws::{Draws, Grounds};
+use crate::measuring::paper::{self, Paper};
 use crate::measuring::trial::{KillPhase, Trial};
 use crate::planning::files::not_a_training;
 use crate::planning::{files, make, plot};
@@ -55,7 +55,8 @@ pub struct SimulateArgs {
         conflicts_with_all = ["run", "parties", "kills", "plot"]
     )]
     paper: Option<Paper>,
-    /// With --paper: the folder with MNIST's test digits, for figures that are trained on them
+    /// With --paper: the folder with MNIST's test digits, for figures that are trained on them, or
+    /// with the Facebook graph (facebook_combined.txt) for kk-first-fig1
     #[arg(long, value_name = "DIR", requires = "paper")]
     data: Option<PathBuf>,
     /// With --paper: write each figure or table into this folder as CSV, figures as SVG, too
@@ -116,6 +117,11 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
             return Err(Failure::usage(message)
                 .field("--paper")
                 .hint("leave out --runs and --seed"));
+        }
+        if !paper.has_runs() && arguments.runs.is_some() {
+            return Err(Failure::usage("this figure is drawn once")
+                .field("--runs")
+                .hint("choose another --seed"));
         }
         let draws = Draws {
             runs: arguments.runs.map(|runs| runs.max(1)),

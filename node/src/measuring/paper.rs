@@ -7,6 +7,7 @@ pub(crate) mod draws;
 mod equations;
 mod handwriting;
 mod inca;
+mod kk;
 mod ppsc;
 mod without_roll_back;
 
@@ -16,7 +17,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use crate::measuring::paper::computed::Computed;
-use crate::measuring::paper::draws::Draws;
+use crate::measuring::paper::draws::Grounds;
 use crate::measuring::paper::handwriting::Handwriting;
 use crate::telling::failure::Failure;
 use crate::telling::progress::Progress;
@@ -45,15 +46,29 @@ pub enum Paper {
     PpscTable6,
     /// PPSC: a classifier's area under the curve by iterations of Algorithm 4, on --data's digits
     PpscFigure8,
+    /// KK, newest version: squared sensitivity of a pair of nodes over the number of rounds
+    KkFig1,
+    /// KK, newest version: the upper bound on it
+    KkFig2,
+    /// KK, first version: that with secure sums; with --data on the Facebook graph, too
+    KkFirstFig1,
+    /// KK, first version: mean ε of adaptive contributions by the number of rounds
+    KkFirstFig2,
     /// All of these, and those of --data only with it
     All,
 }
 
 impl Paper {
-    /// Whether it rests on draws.
-    pub fn is_drawn(self) -> bool {
+    /// Whether each point is of several runs.
+    pub fn has_runs(self) -> bool {
         use Paper::{All, IncaFigure2, IncaFigure3a, IncaFigure5};
         matches!(self, IncaFigure2 | IncaFigure3a | IncaFigure5 | All)
+    }
+
+    /// Whether it rests on draws.
+    pub fn is_drawn(self) -> bool {
+        use Paper::{KkFig1, KkFig2, KkFirstFig1, KkFirstFig2};
+        self.has_runs() || matches!(self, KkFig1 | KkFig2 | KkFirstFig1 | KkFirstFig2)
     }
 
     /// Whether it needs data that are not this program's.
@@ -81,6 +96,10 @@ impl Paper {
                 })?;
                 vec![classification::figure_8(&Handwriting::read(folder)?, progress)?]
             }
+            Paper::KkFig1 => vec![kk::figure_1(draws, progress)?],
+            Paper::KkFig2 => vec![kk::figure_2(draws, progress)?],
+            Paper::KkFirstFig1 => vec![kk::first_figure_1(given, progress)?],
+            Paper::KkFirstFig2 => vec![kk::first_figure_2(draws, progress)?],
             Paper::All => {
                 let possible = |paper: &&Paper| given.data.is_some() || !paper.needs_data();
                 let all = Paper::value_variants()
@@ -93,15 +112,6 @@ impl Paper {
             }
         })
     }
-}
-
-/// What figures and tables are computed from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grounds<'a> {
-    /// For those that are drawn.
-    pub(crate) draws: Draws,
-    /// For those that need data, the folder with them.
-    pub(crate) data: Option<&'a Path>,
 }
 
 /// Computes a figure or table, or all; with a folder it writes each as CSV, and figures as SVG.

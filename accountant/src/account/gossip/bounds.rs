@@ -6,7 +6,7 @@ use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, Mat, Par, Side};
 
 use crate::account::gossip::threat::{GossipError, Sensitivity};
-use crate::losses::contributions::tighter;
+use crate::losses::contributions::{largest_eigenvalue, tighter};
 use crate::losses::gaussian::SLACK;
 
 /// The inverse of K, as L⁻¹ with K = L Lᵀ, and what rounding may have done to it.
@@ -52,7 +52,33 @@ impl Whitener {
         if rows == 0 || columns == 0 {
             return Sensitivity::NONE;
         }
-        // X = L⁻¹ G, of which M = Xᵀ X.
+        let (x, m) = self.squares(g, triangular);
+        // From below: c = 1, 1ᵀM1 = ‖X1‖².
+        let ones: f64 = (0..rows)
+            .map(|row| (0..columns).map(|column| x[(row, column)]).sum::<f64>().powi(2))
+            .sum();
+        // The target's own noise is unknown: M ≤ I, so that cᵀMc ≤ T.
+        let upper = (tighter(m.as_ref(), rounds) * (1.0 + SLACK + self.rounding)).min(rounds as f64);
+        Sensitivity {
+            lower: ones.min(upper),
+            upper,
+            unbounded: false,
+        }
+    }
+
+    /// T λ_max(M) alone, T = `rounds`, which holds for contributions of any dimension.
+    pub(super) fn spectral(&self, g: &Mat<f64>, rounds: usize, triangular: bool) -> f64 {
+        if g.nrows() == 0 || g.ncols() == 0 {
+            return 0.0;
+        }
+        let (_, m) = self.squares(g, triangular);
+        let bound = rounds as f64 * largest_eigenvalue(m.as_ref()) * (1.0 + SLACK + self.rounding);
+        bound.min(rounds as f64)
+    }
+
+    /// X = L⁻¹ G, and M = Xᵀ X, of which the lower half is filled.
+    fn squares(&self, g: &Mat<f64>, triangular: bool) -> (Mat<f64>, Mat<f64>) {
+        let (rows, columns) = (g.nrows(), g.ncols());
         let mut x: Mat<f64> = Mat::zeros(rows, columns);
         let mut m: Mat<f64> = Mat::zeros(columns, columns);
         let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
@@ -94,17 +120,7 @@ impl Whitener {
                 Par::Seq,
             );
         }
-        // From below: c = 1, 1ᵀM1 = ‖X1‖².
-        let ones: f64 = (0..rows)
-            .map(|row| (0..columns).map(|column| x[(row, column)]).sum::<f64>().powi(2))
-            .sum();
-        // The target's own noise is unknown: M ≤ I, so that cᵀMc ≤ T.
-        let upper = (tighter(m.as_ref(), rounds) * (1.0 + SLACK + self.rounding)).min(rounds as f64);
-        Sensitivity {
-            lower: ones.min(upper),
-            upper,
-            unbounded: false,
-        }
+        (x, m)
     }
 }
 

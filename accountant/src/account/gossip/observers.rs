@@ -53,16 +53,33 @@ impl Observers {
         if self.exposed[index] {
             return Sensitivity::UNBOUNDED;
         }
+        let g = self.columns(index);
+        self.whitener
+            .sensitivity(&g, self.rounds, self.entries.len() == 1)
+    }
+
+    /// T λ_max(M) of the target at place `index`, T the number of rounds: an upper bound on the
+    /// squared sensitivity, often above that of [`Observers::sensitivity`]. Infinite if its
+    /// contributions stand open.
+    pub fn spectral(&self, index: usize) -> f64 {
+        if self.exposed[index] {
+            return f64::INFINITY;
+        }
+        let g = self.columns(index);
+        self.whitener.spectral(&g, self.rounds, self.entries.len() == 1)
+    }
+
+    /// G of the target at place `index`.
+    fn columns(&self, index: usize) -> Mat<f64> {
         let (observers, Shape { first, rounds }) = (self.entries.len(), self.shape);
-        let g = Mat::from_fn(observers * rounds, rounds, |row, s| {
+        Mat::from_fn(observers * rounds, rounds, |row, s| {
             let (t, o) = (row / observers, row % observers);
             if t < s {
                 0.0
             } else {
                 self.entries[o][t - s + first][index]
             }
-        });
-        self.whitener.sensitivity(&g, self.rounds, observers == 1)
+        })
     }
 
     /// The sensitivities of all targets that were prepared for, in their order, on all cores.

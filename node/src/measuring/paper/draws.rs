@@ -1,4 +1,6 @@
-//! What figures that rest on chance are drawn from.
+//! What figures and tables are computed from.
+
+use std::path::Path;
 
 /// How much is drawn for a figure, and from what.
 #[derive(Clone, Copy, Debug)]
@@ -7,4 +9,13 @@ pub(crate) struct Draws {
     pub(crate) runs: Option<u64>,
     /// Seeds them.
     pub(crate) seed: u64,
+}
+
+/// What figures and tables are computed from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grounds<'a> {
+    /// For those that are drawn.
+    pub(crate) draws: Draws,
+    /// For those that need data, the folder with them.
+    pub(crate) data: Option<&'a Path>,
 }
