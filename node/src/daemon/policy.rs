@@ -193,6 +193,10 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         // Exact sums at every iterate: no loss bounds them.
         return Ok(f64::INFINITY);
     }
+    if plan.draft().mechanism.gossip.is_some() {
+        // Its claim is against all others together.
+        return Ok(charged_mu(plan, me));
+    }
     if plan.draws_at_start() {
         // Who is not vouched for is known before the draw: the claim is against as many. More may
         // part this party from others, and the schedule is not here yet.

@@ -77,6 +77,12 @@ impl Calibration {
                     exchanges,
                     finest: Some(outer.finest_step()),
                 },
+                // Rounding may not show beside what is protected.
+                (Travel::Average { rounds, .. }, _) => Travel::Average {
+                    rounds,
+                    injections: draft.releases() as u32,
+                    finest: draft.finest_average(),
+                },
                 (travel, _) => travel,
             },
             value_bound: draft.value_bound(),
@@ -186,7 +192,8 @@ impl Calibration {
             }
         }
         let key = draft.mechanism.kind.rules().correlated_key();
-        if draft.mechanism.correlated == CorrelatedNoise::Uniform {
+        let nothing_cancels = draft.mechanism.gossip.is_some();
+        if draft.mechanism.correlated == CorrelatedNoise::Uniform || nothing_cancels {
             return match self.correlated_std {
                 0.0 => Ok(()),
                 _ => Err(PlanError::Derived {

@@ -4,6 +4,7 @@ pub mod check;
 mod complete;
 pub mod error;
 pub mod fraction;
+pub mod gossip;
 pub mod handed_over;
 pub mod limits;
 pub mod method;

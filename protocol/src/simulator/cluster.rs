@@ -347,7 +347,9 @@ impl<'a> Simulation<'a> {
                     },
                     Network::Private => {
                         match wire::read_private(&frame) {
-                            Ok(PrivateFrame::Share { .. }) => self.private.last_arrived = Some(self.now),
+                            Ok(PrivateFrame::Share { .. } | PrivateFrame::Message { .. }) => {
+                                self.private.last_arrived = Some(self.now);
+                            }
                             Ok(PrivateFrame::Answer { .. }) => self.private.last_answered = Some(self.now),
                             Err(_) => {}
                         }
@@ -589,6 +591,7 @@ impl<'a> Simulation<'a> {
 
 mod checking;
 mod faults;
+mod gossiping;
 mod training;
 
 #[cfg(test)]

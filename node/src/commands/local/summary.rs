@@ -50,7 +50,12 @@ impl<'a> Summary<'a> {
         let ends = Ends::of(ends);
         let training = plan.draft().task != TaskKind::Mean;
         let truths = (!training).then(|| Truths::of(plan, parties));
-        let means = ends.means(plan, parties, output)?;
+        let mut means = ends.means(plan, parties, output)?;
+        if gossips(plan) {
+            // Of a stream the last row: all its means added up.
+            let dimension = plan.draft().dimension();
+            means.iter_mut().for_each(|rows| drop(rows.drain(..rows.len().saturating_sub(dimension))));
+        }
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
         let mut object = of_nodes(plan, &ends);
         object.insert("total_wall_s".into(), begun.elapsed().as_secs_f64().into());
@@ -72,6 +77,12 @@ impl<'a> Summary<'a> {
             object.insert("accuracy".into(), json!(ends.largest("accuracy")));
             object.insert("accuracy_of_mean".into(), json!(ends.largest("accuracy_of_mean")));
             object.insert("largest_difference".into(), json!(apart));
+        }
+        if gossips(plan) {
+            let apart = largest_difference(&means, ends.standard_error());
+            object.insert("largest_difference".into(), json!(apart));
+            object.insert("spread".into(), ends.said_first("spread"));
+            object.insert("iterations".into(), ends.said_first("iterations"));
         }
         if plan.draft().run.sealed {
             object.insert("opened_for".into(), ends.said_first("opened_for"));
@@ -182,6 +193,17 @@ impl<'a> Summary<'a> {
                  iterations.\n{}\n",
                 self.plan.draft().dimension(),
                 iterations["run"],
+                self.nodes_that_failed()
+            );
+        }
+        if gossips(self.plan) {
+            let apart = within.map_or(String::new(), |apart| {
+                format!(", within {} standard errors of each other", number(apart))
+            });
+            return format!(
+                "\n{finished} of {parties} nodes have estimates of their own, {} coordinates, after {} rounds{apart}.\n{}\n",
+                self.plan.draft().dimension(),
+                self.object["iterations"]["run"],
                 self.nodes_that_failed()
             );
         }
@@ -347,6 +369,11 @@ impl Summary<'_> {
             self.plan.draft().privacy.delta,
         )
     }
+}
+
+/// Whether each node has estimates of its own.
+fn gossips(plan: &Plan) -> bool {
+    plan.draft().mechanism.gossip.is_some()
 }
 
 /// How good a model is on public rows, for people.
