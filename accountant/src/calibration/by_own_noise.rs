@@ -153,7 +153,10 @@ fn rounds_of_one_value(draft: &Draft, independent_std: f64) -> Result<u32, Calib
         }
         product = weights(&schedule, round).dot(&product);
         let covariance = product.dot(&product.t());
-        let error = (0..parties).map(|i| covariance[[i, i]]).fold(0.0, f64::max).sqrt();
+        let error = (0..parties)
+            .map(|i| covariance[[i, i]])
+            .fold(0.0, f64::max)
+            .sqrt();
         let apart = |i: usize, j: usize| covariance[[i, i]] + covariance[[j, j]] - 2.0 * covariance[[i, j]];
         let pairs = (0..parties).flat_map(|i| (0..i).map(move |j| (i, j)));
         let apart = pairs.map(|(i, j)| apart(i, j)).fold(0.0, f64::max).sqrt();

@@ -147,6 +147,13 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     raw.data.shape.get_or_insert(vec![100]);
     let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
     run.supported().map_err(refuse)?;
+    if run.mechanism.gossip.is_some() {
+        return Err(
+            Failure::usage("gossip is not simulated: each node has an estimate of its own")
+                .field("mechanism.kind")
+                .hint("`undertone local` runs it in processes"),
+        );
+    }
     check_kills(arguments.kills, parties)?;
     let records = (run.data.unit == Unit::Record).then_some(RECORDS);
     let peers =

@@ -78,13 +78,18 @@ pub(super) struct Gossiped {
     pub(super) departed: Vec<String>,
     /// How far it came.
     pub(super) rounds: Value,
+    settings: Value,
 }
 
 impl Gossiped {
     /// The account of a node's part; none of any other mechanism.
     pub(super) fn of(plan: &Plan, outcome: &Outcome) -> Option<Self> {
         let gossip = outcome.gossip.as_deref()?;
-        let mu = loss_of(plan.draft(), plan.calibration().independent_std, gossip.spent.into());
+        let mu = loss_of(
+            plan.draft(),
+            plan.calibration().independent_std,
+            gossip.spent.into(),
+        );
         let name = |party: &Party| plan.draft().members[*party].name.clone();
         let complete = gossip.missed.is_empty() && gossip.rounds == plan.rounds();
         let error = complete.then(|| estimate_error(plan));
@@ -103,12 +108,22 @@ impl Gossiped {
             mu,
             epsilon: gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY),
             has_estimate: !gossip.estimates.is_empty(),
-            standard_error: error.map(|error| error.standard_error(plan.calibration().independent_std) * scale),
+            standard_error: error
+                .map(|error| error.standard_error(plan.calibration().independent_std) * scale),
             spread: error.map(|error| error.spread(largest_coordinate(plan))),
             reason: reason(plan, gossip),
             faults: gossip.missed.iter().map(sentence).collect(),
             departed: departed.map(|(party, _)| name(party)).collect(),
-            rounds: json!({ "planned": plan.rounds(), "run": gossip.rounds, "spent": gossip.spent }),
+            rounds: json!({
+                "planned": plan.rounds(),
+                "run": gossip.rounds,
+                "releases": plan.draft().releases(),
+                "spent": gossip.spent,
+            }),
+            settings: json!({
+                "sums": plan.draft().mechanism.gossip.map(|gossip| gossip.sums),
+                "protect": plan.draft().privacy.protect,
+            }),
         })
     }
 
@@ -121,6 +136,7 @@ impl Gossiped {
 
     /// What it adds to a receipt alone.
     pub(super) fn add_faults_to(&self, receipt: &mut Value) {
+        receipt["gossip"] = self.settings.clone();
         receipt["faults"] = json!(self.faults);
     }
 }
@@ -135,7 +151,10 @@ fn reason(plan: &Plan, gossip: &GossipOutcome) -> Option<String> {
     }
     let members = &plan.draft().members;
     let of = |(party, missed): (&Party, &MissedMessages)| {
-        format!("{} in {} rounds, the first {}", members[*party].name, missed.count, missed.first)
+        format!(
+            "{} in {} rounds, the first {}",
+            members[*party].name, missed.count, missed.first
+        )
     };
     let names: Vec<String> = gossip.missed.iter().map(of).collect();
     Some(format!(

@@ -282,6 +282,11 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
 /// # Errors
 /// The program's own model is none of the plan's (exit 7).
 pub fn layout_of_rounds(plan: &Plan, output: &Path, own: Option<&Path>) -> Result<Layout, Failure> {
+    if streams(plan) {
+        let mut shape = plan.draft().data.shape.clone();
+        shape.insert(0, plan.draft().releases() as usize);
+        return Ok(Layout::npy(shape, Dtype::F64));
+    }
     let is_model = |path: &Path| {
         path.extension()
             .is_some_and(|extension| extension == "safetensors")

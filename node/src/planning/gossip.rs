@@ -135,7 +135,10 @@ fn errors(plan: &Plan) -> String {
         let floors = format!("{:.2}", value / predicted.error_floor);
         table.row([what.into(), number(value), floors]);
     };
-    row("this plan, the node furthest from the mean", predicted.standard_error);
+    row(
+        "this plan, the node furthest from the mean",
+        predicted.standard_error,
+    );
     row("floor for these colluders", predicted.error_floor);
     row("a trusted server", predicted.central);
     row("local noise alone", predicted.local);

@@ -5,17 +5,21 @@
 //! message is within the bound of its own: no honest one is ever refused, and whether one is
 //! depends on that message alone.
 
-use crate::lattice::average::AVERAGE_BITS;
+use crate::lattice::average::{AVERAGE_BITS, AverageTerms};
 use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest, NOISE_GRID_LOG2, NOISE_REACH, bits};
 
 impl Lattice {
-    /// The lattice of so many rounds, in the first of which, one each, a party adds values and
-    /// noise of its own. Steps are at most `finest`, in the data's unit.
+    /// The lattice of averages in which a party adds values and noise of its own in the first
+    /// rounds.
     pub(super) fn fit_averaged(
         request: &LatticeRequest<'_>,
-        (rounds, injections): (u32, u32),
-        finest: f64,
+        terms: AverageTerms,
     ) -> Result<Self, LatticeError> {
+        let AverageTerms {
+            rounds,
+            injections,
+            finest,
+        } = terms;
         let smooth = libm::log2(request.independent_std) + f64::from(NOISE_GRID_LOG2);
         let step_log2 = smooth.min(libm::log2(finest)).floor();
         if !(-1000.0..=900.0).contains(&step_log2) {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::lattice::average::AverageTerms;
 use crate::lattice::injection::Injection;
 use crate::lattice::packed::{Coordinates, PackedVector, VectorError};
 use crate::lattice::payload::{Payload, Ratio};
@@ -80,14 +81,7 @@ pub enum Travel<'a> {
         finest: Option<f64>,
     },
     /// Gossip: states are averaged over neighbours, round by round, and rounded.
-    Average {
-        /// The number of rounds T.
-        rounds: u32,
-        /// In how many of them, from the first on, a party adds something of its own.
-        injections: u32,
-        /// A step is at most this, in the data's unit.
-        finest: f64,
-    },
+    Average(AverageTerms),
 }
 
 /// What a lattice must carry.
@@ -190,11 +184,7 @@ impl Lattice {
             } => Self::fit_split(request, fanout, injection, received_bound),
             Travel::HandOver { exchanges, finest } => Self::fit_handed_over(request, exchanges, finest),
             Travel::Residues { halved } => Self::fit_residues(request, halved),
-            Travel::Average {
-                rounds,
-                injections,
-                finest,
-            } => Self::fit_averaged(request, (rounds, injections), finest),
+            Travel::Average(terms) => Self::fit_averaged(request, terms),
         }
     }
 
@@ -307,7 +297,7 @@ impl Lattice {
             }
             Travel::HandOver { exchanges, .. } => exchanges as f64 * levels(request.correlated_std, 1),
             // No normal variate: raw words of the cipher; or nothing.
-            Travel::Residues { .. } | Travel::Average { .. } => 0.0,
+            Travel::Residues { .. } | Travel::Average(_) => 0.0,
         };
         let draws = request.dimension as f64 * (independent + correlated);
         sampling::sampling_delta(request.epsilon, draws, noise_bits)
@@ -526,7 +516,7 @@ impl LatticeRequest<'_> {
         if !(exact && self.independent_std == 0.0) {
             positive("independent_std", self.independent_std)?;
         }
-        if !matches!(self.travel, Travel::Residues { .. } | Travel::Average { .. }) {
+        if !matches!(self.travel, Travel::Residues { .. } | Travel::Average(_)) {
             positive("correlated_std", self.correlated_std)?;
         }
         positive("delta", self.delta)?;

@@ -1,5 +1,6 @@
 //! What the accountant answers to a draft: rounds, schedule, noise, claims.
 
+use crate::lattice::average::AverageTerms;
 use crate::lattice::grid::{Lattice, LatticeRequest, Travel};
 use crate::plan::claim::{Claim, Predicted, number};
 use crate::plan::draft::Draft;
@@ -78,11 +79,11 @@ impl Calibration {
                     finest: Some(outer.finest_step()),
                 },
                 // Rounding may not show beside what is protected.
-                (Travel::Average { rounds, .. }, _) => Travel::Average {
-                    rounds,
+                (Travel::Average(terms), _) => Travel::Average(AverageTerms {
                     injections: draft.releases() as u32,
                     finest: draft.finest_average(),
-                },
+                    ..terms
+                }),
                 (travel, _) => travel,
             },
             value_bound: draft.value_bound(),

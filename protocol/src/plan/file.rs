@@ -84,10 +84,14 @@ impl Plan {
                 .as_ref()
                 .filter(|_| draft.mechanism.gossip.is_none())
                 .map(|drawn| drawn.schedule.out().to_vec()),
-            edges: draft.mechanism.gossip.and(calibration.drawn.as_ref()).map(|drawn| {
-                let rounds = 1..=drawn.schedule.rounds() as u32;
-                rounds.map(|round| drawn.schedule.pairs(round)).collect()
-            }),
+            edges: draft
+                .mechanism
+                .gossip
+                .and(calibration.drawn.as_ref())
+                .map(|drawn| {
+                    let rounds = 1..=drawn.schedule.rounds() as u32;
+                    rounds.map(|round| drawn.schedule.pairs(round)).collect()
+                }),
             claims: calibration.claims.clone(),
             predicted: calibration.predicted.clone(),
         };

@@ -124,7 +124,11 @@ pub struct GossipOutcome {
 
 impl fmt::Debug for GossipOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GossipOutcome({} rounds, missed {:?})", self.rounds, self.missed)
+        write!(
+            f,
+            "GossipOutcome({} rounds, missed {:?})",
+            self.rounds, self.missed
+        )
     }
 }
 

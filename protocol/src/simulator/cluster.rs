@@ -347,11 +347,9 @@ impl<'a> Simulation<'a> {
                     },
                     Network::Private => {
                         match wire::read_private(&frame) {
-                            Ok(PrivateFrame::Share { .. } | PrivateFrame::Message { .. }) => {
-                                self.private.last_arrived = Some(self.now);
-                            }
+                            Ok(PrivateFrame::Share { .. }) => self.private.last_arrived = Some(self.now),
                             Ok(PrivateFrame::Answer { .. }) => self.private.last_answered = Some(self.now),
-                            Err(_) => {}
+                            _ => {}
                         }
                         Input::Private {
                             from,

@@ -169,7 +169,8 @@ fn tensors(layout: &Layout) -> Option<BTreeMap<String, Vec<usize>>> {
 pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
     let mut shapes = vec![];
     let protected = raw.data.unit == Some(Unit::Record);
-    let streams = raw.mechanism.kind == Some(MechanismKind::Gossip) && raw.data.releases.is_some_and(|it| it > 1);
+    let streams =
+        raw.mechanism.kind == Some(MechanismKind::Gossip) && raw.data.releases.is_some_and(|it| it > 1);
     let tables = protected || streams || raw.task == Some(TaskKind::Regression);
     for party in parties.iter_mut() {
         let layout = &party.vector.layout;
@@ -255,10 +256,7 @@ pub(super) fn synthesize(
     let records = (run.data.unit == Unit::Record).then_some((1_000_000 / dimension).clamp(1, RECORDS));
     let streams = run.mechanism.gossip.is_some() && run.data.releases > 1;
     let rows = records.or(streams.then_some(run.data.releases as usize));
-    let shape: Vec<usize> = rows
-        .into_iter()
-        .chain(run.data.shape.iter().copied())
-        .collect();
+    let shape: Vec<usize> = rows.into_iter().chain(run.data.shape.iter().copied()).collect();
     let layout = Layout::npy(shape, Dtype::F64);
     let party = |index: usize| {
         let name = format!("party-{index}");

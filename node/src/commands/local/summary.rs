@@ -54,7 +54,9 @@ impl<'a> Summary<'a> {
         if gossips(plan) {
             // Of a stream the last row: all its means added up.
             let dimension = plan.draft().dimension();
-            means.iter_mut().for_each(|rows| drop(rows.drain(..rows.len().saturating_sub(dimension))));
+            means
+                .iter_mut()
+                .for_each(|rows| drop(rows.drain(..rows.len().saturating_sub(dimension))));
         }
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
         let mut object = of_nodes(plan, &ends);

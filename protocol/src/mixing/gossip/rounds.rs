@@ -167,7 +167,8 @@ impl GossipRounds {
 
     /// The release that this round waits for.
     pub fn lacks_release(&self) -> Option<u32> {
-        let lacks = (1..=self.releases).contains(&self.round) && self.value.is_none() && self.message.is_none();
+        let lacks =
+            (1..=self.releases).contains(&self.round) && self.value.is_none() && self.message.is_none();
         lacks.then_some(self.round)
     }
 
@@ -231,10 +232,21 @@ impl GossipRounds {
 
     /// Whether every neighbour has sent its last message that is due here, or is gone.
     pub fn all_have_ended(&self) -> bool {
-        let mut open: BTreeSet<Party> = self.schedule.meetings().neighbours(self.me).iter().copied().collect();
+        let mut open: BTreeSet<Party> = self
+            .schedule
+            .meetings()
+            .neighbours(self.me)
+            .iter()
+            .copied()
+            .collect();
         open.retain(|peer| !self.gone.contains(peer));
-        let last = |peer: &Party| (1..=self.last()).rev().find(|&round| self.sends(round).contains(peer));
-        open.iter().all(|peer| self.heard.get(peer).copied() >= last(peer))
+        let last = |peer: &Party| {
+            (1..=self.last())
+                .rev()
+                .find(|&round| self.sends(round).contains(peer))
+        };
+        open.iter()
+            .all(|peer| self.heard.get(peer).copied() >= last(peer))
     }
 
     /// Whom this round waits for: whose message is due and not here, but for those that nobody
@@ -251,7 +263,8 @@ impl GossipRounds {
 
     /// This round's end, if every round takes as long.
     fn end_of(&self, milliseconds: u64) -> Time {
-        self.start.plus_millis(milliseconds.saturating_mul(self.round.into()))
+        self.start
+            .plus_millis(milliseconds.saturating_mul(self.round.into()))
     }
 
     /// When this round may end by itself.
@@ -298,7 +311,8 @@ impl GossipRounds {
         };
         let round = self.round;
         let missing: Vec<Party> = self.lacking().collect();
-        self.late.extend(missing.iter().filter(|peer| !self.gone.contains(peer)));
+        self.late
+            .extend(missing.iter().filter(|peer| !self.gone.contains(peer)));
         self.missed.extend(missing.into_iter().map(|peer| (round, peer)));
         let weights = RoundWeights::of(&self.active());
         let mut sum = RoundSum::new(&weights, self.me, message, CarriedWeight::WHOLE);
@@ -329,7 +343,8 @@ impl GossipRounds {
         }
         // The own term is always there.
         let weight = weight.units().max(1);
-        self.lattice.vector(state.steps().map(|steps| divided(steps, weight)))
+        self.lattice
+            .vector(state.steps().map(|steps| divided(steps, weight)))
     }
 }
 
@@ -342,3 +357,6 @@ fn divided(steps: i128, weight: i128) -> i128 {
     let second = ((rest << 32) + weight / 2) / weight;
     (high << 64) + (first << 32) + second
 }
+
+#[cfg(test)]
+mod tests;

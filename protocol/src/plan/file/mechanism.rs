@@ -167,7 +167,10 @@ impl MechanismFile {
             ("step_log2", self.step_log2 == lattice.step_log2),
             ("state_bits", self.state_bits == lattice.state_bits),
             ("wire_bytes", self.wire_bytes == lattice.wire_bytes),
-            ("weight_bits", self.weight_bits.is_none_or(|bits| bits == AVERAGE_BITS)),
+            (
+                "weight_bits",
+                self.weight_bits.is_none_or(|bits| bits == AVERAGE_BITS),
+            ),
         ];
         let mut wrong = pairs.into_iter().filter(|&(_, same)| !same);
         wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))

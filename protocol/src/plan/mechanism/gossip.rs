@@ -5,6 +5,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::lattice::average::AverageTerms;
 use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
@@ -89,11 +90,11 @@ struct PlannedGossip {
 impl Planned for PlannedGossip {
     fn travel(&self, _: &ShareCounts) -> Travel<'_> {
         // One value, as fine as its noise allows; what a stream changes in it a draft says.
-        Travel::Average {
+        Travel::Average(AverageTerms {
             rounds: self.rounds,
             injections: 1,
             finest: f64::INFINITY,
-        }
+        })
     }
 
     /// A party's state is its task's: none mixes.

@@ -309,7 +309,11 @@ impl RawMechanism {
         // Where everybody is everybody's neighbour, one sum is all that anybody reads.
         let edges = self.edges.unwrap_or(ActiveEdges::All);
         let complete = topology.private == GraphChoice::Complete && edges == ActiveEdges::All;
-        let circle = if complete { Circle::Everybody } else { Circle::Neighbours };
+        let circle = if complete {
+            Circle::Everybody
+        } else {
+            Circle::Neighbours
+        };
         Ok(Some(GossipSettings {
             sums,
             circle: match sums {

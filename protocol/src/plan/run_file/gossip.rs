@@ -114,7 +114,10 @@ impl GossipCase<'_> {
     pub(super) fn check(&self, gossip: &GossipSettings, parties: usize, most_releases: u64) -> Checked {
         let not_yet = |found, instead| Problem::NotYet { found, instead };
         require(self.task == TaskKind::Mean, "task", || {
-            not_yet("another task than \"mean\" with kind = \"gossip\"", "task = \"mean\"")
+            not_yet(
+                "another task than \"mean\" with kind = \"gossip\"",
+                "task = \"mean\"",
+            )
         })?;
         require(self.data.unit == Unit::Party, "data.unit", || {
             not_yet("\"record\" with kind = \"gossip\"", "unit = \"party\"")
@@ -152,11 +155,18 @@ impl GossipCase<'_> {
         let own = settings.independent_noise == IndependentNoise::Calibrated && !settings.accept_exact_sum;
         require(own, "mechanism.independent_noise", other)?;
         require(!settings.local_noise_ok, "mechanism.local_noise_ok", other)?;
-        require(self.run.dissemination == Dissemination::Flood, "run.dissemination", other)?;
+        require(
+            self.run.dissemination == Dissemination::Flood,
+            "run.dissemination",
+            other,
+        )?;
         match settings.rounds {
-            Rounds::Fixed(rounds) if self.data.releases > 1 => {
-                count("mechanism.rounds", rounds.into(), self.data.releases, self.data.releases)
-            }
+            Rounds::Fixed(rounds) if self.data.releases > 1 => count(
+                "mechanism.rounds",
+                rounds.into(),
+                self.data.releases,
+                self.data.releases,
+            ),
             _ => Ok(()),
         }
     }

@@ -81,7 +81,9 @@ impl Once {
     pub fn private(&mut self, frame: &[u8]) -> Result<(), Violation> {
         match wire::read_private(frame) {
             Ok(PrivateFrame::Share { id, .. }) => same(&mut self.shares, id, frame.to_vec(), "shares"),
-            Ok(PrivateFrame::Message { id, weight, values, .. }) => {
+            Ok(PrivateFrame::Message {
+                id, weight, values, ..
+            }) => {
                 // To all neighbours the same.
                 let said = [&weight.0.to_le_bytes()[..], &frame[values]].concat();
                 same(&mut self.messages, (id.round, id.from), said, "messages")

@@ -43,7 +43,10 @@ fn outcome(report: &Report, party: Party) -> (&Outcome, &GossipOutcome) {
 #[test]
 fn without_faults_everybody_ends_with_all_that_was_due() {
     let ways = ["", "edges = \"matching\"", "edges = { degree = 2 }"];
-    for (graph, edges) in GRAPHS.into_iter().flat_map(|graph| ways.map(|edges| (graph, edges))) {
+    for (graph, edges) in GRAPHS
+        .into_iter()
+        .flat_map(|graph| ways.map(|edges| (graph, edges)))
+    {
         for (releases, rounds) in [(1, 9), (6, 6)] {
             let plan = gossip_plan(releases, edges, graph, rounds);
             let report = gossiping(&plan, Conditions::new(3));
@@ -56,7 +59,10 @@ fn without_faults_everybody_ends_with_all_that_was_due() {
                 assert_eq!(gossip.estimates.len(), 2 * rows as usize);
             }
             let told = |event: &Event| matches!(event, Event::Complete);
-            assert_eq!(report.events.iter().filter(|(_, _, event)| told(event)).count(), 8);
+            assert_eq!(
+                report.events.iter().filter(|(_, _, event)| told(event)).count(),
+                8
+            );
         }
     }
 }
@@ -106,7 +112,12 @@ fn whoever_vanishes_is_left_out_from_then_on() {
 /// Who falls silent costs one deadline, and who is back is waited for again.
 #[test]
 fn who_is_late_once_is_waited_for_again_once_it_is_heard() {
-    let plan = gossip_plan(12, "", &format!("{}\n[run]\nround_ms = 400\npace_ms = 100", GRAPHS[0]), 12);
+    let plan = gossip_plan(
+        12,
+        "",
+        &format!("{}\n[run]\nround_ms = 400\npace_ms = 100", GRAPHS[0]),
+        12,
+    );
     let suspend = Fault::Suspend {
         party: 1,
         at: Time::from_millis(250),
@@ -118,7 +129,10 @@ fn who_is_late_once_is_waited_for_again_once_it_is_heard() {
         let (_, gossip) = outcome(&report, party);
         assert_eq!(gossip.rounds, 12);
         let of = gossip.missed.get(&1).expect("it was late");
-        assert!(of.first > 1 && of.count < 12 && gossip.missed.len() == 1, "{gossip:?}");
+        assert!(
+            of.first > 1 && of.count < 12 && gossip.missed.len() == 1,
+            "{gossip:?}"
+        );
     }
     let ended = report.finished_at[0].expect("it ended").as_millis();
     assert!(ended < 2_400, "one deadline, not one a round: {ended}");
