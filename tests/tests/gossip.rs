@@ -247,7 +247,8 @@ fn daemons_carry_a_stream() {
                 round_ms = 60000\n";
     let digest = parties.plan("stream", text);
     let start = |party: usize| {
-        let configuration = "[[data_set]]\nname = \"rows\"\nfile = \"rows.npy\"\nepsilon = 1.5\ndelta = 1e-5\n";
+        let configuration =
+            "[[data_set]]\nname = \"rows\"\nfile = \"rows.npy\"\nepsilon = 1.5\ndelta = 1e-5\n";
         Daemon::configure(&parties, party, configuration);
         let rows: Vec<f64> = (1..=5).flat_map(|round| measured(party, round)).collect();
         let file = parties.path(&format!("{}.data/rows.npy", parties.names()[party]));
@@ -257,8 +258,10 @@ fn daemons_carry_a_stream() {
     let daemons: Vec<Daemon> = (0..4).map(start).collect();
     let plan = fs::read(parties.path("stream.json")).expect("a plan");
     for daemon in &daemons {
-        let parts: [(&str, Option<&str>, &[u8]); 2] =
-            [("plan", Some("plan.json"), &plan), ("data_file", None, b"rows.npy")];
+        let parts: [(&str, Option<&str>, &[u8]); 2] = [
+            ("plan", Some("plan.json"), &plan),
+            ("data_file", None, b"rows.npy"),
+        ];
         daemon.post("/v1/runs", &parts).json_of(201);
     }
     for daemon in &daemons {

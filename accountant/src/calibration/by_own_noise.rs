@@ -70,7 +70,8 @@ pub(crate) fn claims(draft: &Draft, independent_std: f64) -> Result<Vec<Claim>, 
 }
 
 /// How far estimates are from the mean of what all parties brought, at the node that is furthest,
-/// if nobody's message is missing. Of a stream: of the last row, the means of all releases added up.
+/// if nobody's message is missing. Of a stream: of the last row, the means of all releases, added
+/// up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimateError {
     /// The standard deviation of the noise in it over that of a party's own.
@@ -170,8 +171,8 @@ fn rounds_of_one_value(draft: &Draft, independent_std: f64) -> Result<u32, Calib
     })
 }
 
-/// What is expected of the estimate at the node that is furthest from the mean. `budget` is the loss
-/// that the plan's (ε, δ) allows.
+/// What is expected of the estimate at the node that is furthest from the mean. `budget` is the
+/// loss that the plan's (ε, δ) allows.
 pub(crate) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64, budget: f64) -> Predicted {
     let (parties, releases) = (draft.parties() as f64, draft.releases() as f64);
     let error = EstimateError::of(schedule, draft.releases());

@@ -124,11 +124,7 @@ impl Account {
             accuracy: outcome.accuracy,
             weights: match (&realised, &gossiped) {
                 (Some(realised), _) => realised.weights.iter().enumerate().map(weight).collect(),
-                (None, Some(_)) => vec![1.0 / plan.parties() as f64; plan.parties()]
-                    .iter()
-                    .enumerate()
-                    .map(weight)
-                    .collect(),
+                (None, Some(_)) => even_weights(plan),
                 (None, None) => Map::new(),
             },
             audit,
@@ -484,6 +480,13 @@ impl Account {
             .and_then(|()| formats::write_whole(beside.as_ref(), |out| out.write_all(signed.as_bytes())))
             .map_err(refused)
     }
+}
+
+/// Of the mean that gossip's estimates are near to.
+fn even_weights(plan: &Plan) -> Map<String, Value> {
+    let even = 1.0 / plan.parties() as f64;
+    let members = plan.draft().members.iter();
+    members.map(|member| (member.name.clone(), json!(even))).collect()
 }
 
 /// The number; null where it is infinite.

@@ -72,8 +72,9 @@ fn better(plan: &Plan) -> String {
 /// Remarks that no claim rests on.
 fn remarks(plan: &Plan) -> String {
     let mut text = "No agreement, no settling: any number of parties may vanish, at any moment, and nobody \
-                    stops; each node has an estimate of its own, and no two need be alike. A liar moves its \
-                    neighbours' estimates like any value within range and noise, and learns no more by it."
+                    stops; each node has an estimate of its own, and no two need be alike. A liar can move its \
+                    neighbours' estimates as far as values and noise at their utmost in every round could, \
+                    and learns no more by it."
         .to_owned();
     if plan.draft().releases() > 1 {
         text += " Strangers, who are no neighbours of a party in any round, learn less of it as long as \

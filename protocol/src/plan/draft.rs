@@ -260,9 +260,9 @@ impl Draft {
     /// functions of what round 1 sent.
     ///
     /// A change of what a party brings moves each coordinate of each message by at most 2 steps
-    /// more than without rounding, which with fresh noise in all E rounds adds μᵣ² ≤ 4·E·n·d·(step/σ)²
-    /// over n parties and d coordinates. Against any coalition the loss is √E·Δ/σ where all
-    /// releases are protected, Δ/σ where one is.
+    /// more than without rounding, which with fresh noise in all E rounds adds
+    /// μᵣ² ≤ 4·E·n·d·(step/σ)² over n parties and d coordinates. Against any coalition the loss is
+    /// √E·Δ/σ where all releases are protected, Δ/σ where one is.
     pub(super) fn finest_average(&self) -> f64 {
         let releases = self.releases() as f64;
         if releases <= 1.0 {

@@ -5,9 +5,10 @@
 //! agreement, no gate. Nobody publishes, and each node has an estimate of its own.
 //!
 //! Whoever departs leaves its terms out, and nobody stops for it; any number may. What a peer can
-//! send: a message that is not due, of another weight or beyond its round's bound is as one that did
-//! not come; of what is due one is kept for each neighbour and round. A liar moves its neighbours'
-//! estimates by as much as a party within the clipping range and noise can, and by nothing else.
+//! send: a message that is not due, of another weight or beyond its round's bound is as one that
+//! did not come; of what is due one is kept for each neighbour and round. A liar moves its
+//! neighbours' estimates as far as values and noise at their utmost in every round so far could,
+//! and no further.
 
 mod ending;
 

@@ -199,15 +199,7 @@ impl<'a> Summary<'a> {
             );
         }
         if gossips(self.plan) {
-            let apart = within.map_or(String::new(), |apart| {
-                format!(", within {} standard errors of each other", number(apart))
-            });
-            return format!(
-                "\n{finished} of {parties} nodes have estimates of their own, {} coordinates, after {} rounds{apart}.\n{}\n",
-                self.plan.draft().dimension(),
-                self.object["iterations"]["run"],
-                self.nodes_that_failed()
-            );
+            return self.headline_of_estimates();
         }
         if let Some(iterations) = self.object.get("iterations") {
             let test = self.object.get("test").map_or(String::new(), tested);
@@ -244,6 +236,22 @@ impl<'a> Summary<'a> {
             text += &format!("{worth}.\n");
         }
         text + "\n"
+    }
+
+    /// Where each node has estimates of its own.
+    fn headline_of_estimates(&self) -> String {
+        let within = self.object.get("largest_difference").and_then(Value::as_f64);
+        let apart = within.map_or(String::new(), |apart| {
+            format!(", within {} standard errors of each other", number(apart))
+        });
+        format!(
+            "\n{} of {} nodes have estimates of their own, {} coordinates, after {} rounds{apart}.\n{}\n",
+            self.object["finished"],
+            self.plan.parties(),
+            self.plan.draft().dimension(),
+            self.object["iterations"]["run"],
+            self.nodes_that_failed()
+        )
     }
 
     /// A line for each node that holds no mean, or ended with neither 0 nor 5, with what it said.

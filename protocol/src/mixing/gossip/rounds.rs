@@ -1,11 +1,11 @@
 //! One party's rounds of gossip: what it sends in each, what has come of the others', and when a
 //! round is over.
 //!
-//! Round t ends once this party's own message is out and all that are waited for are in, not before
-//! t × `pace_ms` after START, so that whoever is behind catches up, and at the latest t × `round_ms`
-//! after it. Nobody waits for a peer that is gone,
-//! nor, until it is heard of again, for one that missed a deadline. A message of an earlier round is
-//! ignored, one of a later round is kept: one for each neighbour and round.
+//! Round t ends once this party's own message is out and all that are waited for are in, not
+//! before t × `pace_ms` after START, so that whoever is behind catches up, and at the latest
+//! t × `round_ms` after it. Nobody waits for a peer that is gone, nor, until it is heard of again,
+//! for one that missed a deadline. A message of an earlier round is ignored, one of a later round
+//! is kept: one for each neighbour and round.
 //!
 //! A message that is missing leaves out its term, of the state and of the weight that comes with
 //! it; then the state is divided by that weight. So what travels always has the whole weight, each
@@ -84,6 +84,8 @@ pub struct GossipRounds {
     message: Option<LatticeVector>,
     sent: Vec<OwnMessage>,
     arrived: BTreeMap<(u32, Party), PackedVector>,
+    /// The last round in which a message of each neighbour is due.
+    last_due: BTreeMap<Party, u32>,
     /// The latest round of which each has sent a message.
     heard: BTreeMap<Party, u32>,
     gone: BTreeSet<Party>,
@@ -96,7 +98,16 @@ impl GossipRounds {
     /// Before START, with the first release.
     pub fn of(plan: &Plan, me: Party, first: LatticeVector) -> Self {
         let draft = plan.draft();
+        let rounds = 1..=plan.rounds();
+        let due = rounds.flat_map(|round| {
+            plan.exchanges()
+                .sends_to(round, me)
+                .iter()
+                .map(move |&peer| (peer, round))
+        });
         GossipRounds {
+            // Of each the last one stays.
+            last_due: due.collect(),
             me,
             lattice: *plan.lattice(),
             dimension: draft.dimension(),
@@ -232,21 +243,10 @@ impl GossipRounds {
 
     /// Whether every neighbour has sent its last message that is due here, or is gone.
     pub fn all_have_ended(&self) -> bool {
-        let mut open: BTreeSet<Party> = self
-            .schedule
-            .meetings()
-            .neighbours(self.me)
-            .iter()
-            .copied()
-            .collect();
-        open.retain(|peer| !self.gone.contains(peer));
-        let last = |peer: &Party| {
-            (1..=self.last())
-                .rev()
-                .find(|&round| self.sends(round).contains(peer))
+        let ended = |(peer, last): (&Party, &u32)| {
+            self.gone.contains(peer) || self.heard.get(peer).is_some_and(|heard| heard >= last)
         };
-        open.iter()
-            .all(|peer| self.heard.get(peer).copied() >= last(peer))
+        self.last_due.iter().all(ended)
     }
 
     /// Whom this round waits for: whose message is due and not here, but for those that nobody
