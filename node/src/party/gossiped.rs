@@ -66,7 +66,7 @@ pub(super) struct Gossiped {
     pub(super) epsilon: f64,
     /// Whether there is an estimate.
     pub(super) has_estimate: bool,
-    /// Of the last row, if nobody's message was missing.
+    /// The standard error of the last row, if nobody's message was missing.
     pub(super) standard_error: Option<f64>,
     /// How far a node's last row can be from the mean for the clipping range, noise aside.
     spread: Option<f64>,

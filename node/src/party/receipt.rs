@@ -137,15 +137,21 @@ impl Account {
             draws: finish.draws,
             receipt: Value::Null,
         };
-        account.receipt = account.object(plan)?;
-        if let Some(trained) = &account.trained {
-            trained.add_to(&mut account.receipt);
-        }
-        if let Some(gossiped) = &account.gossiped {
-            gossiped.add_to(&mut account.receipt);
-            gossiped.add_faults_to(&mut account.receipt);
-        }
+        account.write_down(plan)?;
         Ok(account)
+    }
+
+    /// Makes the receipt, with what only some tasks and mechanisms have.
+    fn write_down(&mut self, plan: &Plan) -> Result<(), Failure> {
+        self.receipt = self.object(plan)?;
+        if let Some(trained) = &self.trained {
+            trained.add_to(&mut self.receipt);
+        }
+        if let Some(gossiped) = &self.gossiped {
+            gossiped.add_to(&mut self.receipt);
+            gossiped.add_faults_to(&mut self.receipt);
+        }
+        Ok(())
     }
 
     /// How often the schedule was drawn, this start included: whoever ends a START once numbers are
@@ -482,7 +488,7 @@ impl Account {
     }
 }
 
-/// Of the mean that gossip's estimates are near to.
+/// The weights of the mean that gossip's estimates are near to.
 fn even_weights(plan: &Plan) -> Map<String, Value> {
     let even = 1.0 / plan.parties() as f64;
     let members = plan.draft().members.iter();

@@ -9,7 +9,6 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Clip, Protect};
 use undertone_protocol::topology::active_edges::ActiveEdges;
 
-use crate::planning::quote;
 use crate::planning::worth::Worth;
 use crate::telling::table::{Table, bytes, number};
 
@@ -57,8 +56,8 @@ fn better(plan: &Plan) -> String {
     let instead = match plan.draft().releases() {
         1 => "kind = \"pairwise\" or \"inca\" gives the same mean at about the floor, on any connected graph",
         _ => {
-            "task = \"rounds\" with kind = \"pairwise\" gives each mean at about the floor, if so many STARTs' \
-             worth of agreement can be had"
+            "task = \"rounds\" with kind = \"pairwise\" gives each mean at about the floor, with an agreement \
+             in every round"
         }
     };
     format!(
@@ -91,8 +90,9 @@ fn edges(plan: &Plan) -> String {
     }
 }
 
-/// The quote as a person reads it; none of any other mechanism.
-pub(super) fn text(plan: &Plan) -> Option<String> {
+/// The quote as a person reads it, with what is protected and its claims as all quotes tell them;
+/// none of any other mechanism.
+pub(super) fn text(plan: &Plan, protected: &str, claims: &str) -> Option<String> {
     if !is_gossip(plan) {
         return None;
     }
@@ -116,8 +116,8 @@ pub(super) fn text(plan: &Plan) -> Option<String> {
         threat(plan),
         better(plan),
         remarks(plan),
-        quote::protected(plan),
-        quote::claims(&calibration.claims),
+        protected,
+        claims,
         number(calibration.independent_std),
         plan.sampling_delta(draft.privacy.epsilon),
         errors(plan),
@@ -152,7 +152,7 @@ fn errors(plan: &Plan) -> String {
 }
 
 /// The object of `plan` and `verify`; none of any other mechanism.
-pub(super) fn json(plan: &Plan) -> Option<Value> {
+pub(super) fn json(plan: &Plan, protected: &str) -> Option<Value> {
     if !is_gossip(plan) {
         return None;
     }
@@ -170,7 +170,7 @@ pub(super) fn json(plan: &Plan) -> Option<Value> {
         "independent_std": calibration.independent_std,
         "sampling_delta": plan.sampling_delta(draft.privacy.epsilon),
         "threat": threat(plan),
-        "protected": quote::protected(plan),
+        "protected": protected,
         "better": better(plan),
         "claims": calibration.claims,
         "predicted": calibration.predicted,

@@ -58,7 +58,7 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     ways
 }
 
-/// Of a stream nothing else has one START.
+/// Whether it is a stream, which nothing else carries with one START.
 fn part_of_stream(plan: &Plan) -> bool {
     plan.draft().releases() > 1
 }

@@ -157,7 +157,7 @@ fn what(plan: &Plan) -> &'static str {
 
 /// The object of `plan` and `verify`.
 pub fn json(plan: &Plan) -> Value {
-    if let Some(json) = printed::json(plan).or_else(|| gossip::json(plan)) {
+    if let Some(json) = printed::json(plan).or_else(|| gossip::json(plan, &protected(plan))) {
         return json;
     }
     let calibration = plan.calibration();
@@ -215,7 +215,8 @@ pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
 
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
-    if let Some(text) = printed::text(plan).or_else(|| gossip::text(plan)) {
+    let stated = || gossip::text(plan, &protected(plan), &claims(&plan.calibration().claims));
+    if let Some(text) = printed::text(plan).or_else(stated) {
         return text;
     }
     let (draft, calibration) = (plan.draft(), plan.calibration());
@@ -283,7 +284,7 @@ fn noise(plan: &Plan) -> String {
     )
 }
 
-pub(super) fn claims(claims: &[Claim]) -> String {
+fn claims(claims: &[Claim]) -> String {
     let mut table = Table::with_headings([
         "claim against",
         "under",

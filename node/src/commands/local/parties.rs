@@ -176,6 +176,14 @@ pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
         let layout = &party.vector.layout;
         let (records, shape) = if tables {
             let (count, shape) = rows_of(&party.input, layout)?;
+            if let Some(releases) = raw.data.releases.filter(|&releases| streams && releases != count) {
+                return Err(Failure::input(format!(
+                    "{}: {count} rows, the plan has {releases} releases (data.releases)",
+                    party.input.display()
+                ))
+                .field(party.input.display())
+                .hint("bring a row for each release, in order, or ask for as many"));
+            }
             (protected.then_some(count), shape)
         } else {
             (None, layout.vector_shape())

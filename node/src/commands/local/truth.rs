@@ -25,7 +25,7 @@ pub(super) struct TrueErrors {
 struct Truth {
     /// The party's vector, the mean of its records, or the sum of its releases.
     plain: Vec<f64>,
-    /// The same after clipping.
+    /// What that is after clipping.
     kept: Vec<f64>,
     clipped: Clipped,
 }

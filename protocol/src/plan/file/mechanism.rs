@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::lattice::average::AVERAGE_BITS;
 use crate::plan::checked::Plan;
 use crate::plan::error::PlanError;
-use crate::plan::run_file::gossip::{Circle, GossipSettings, Sums};
+use crate::plan::run_file::gossip::{Circle, GossipSettings, SumsChoice};
 use crate::plan::run_file::settings::{
     CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismKind, MechanismSettings, Rounds,
 };
@@ -30,7 +30,7 @@ pub(super) struct MechanismFile {
     rollback: bool,
     /// The settings of gossip: this one and the next two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    sums: Option<Sums>,
+    sums: Option<SumsChoice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     circle: Option<Circle>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -30,7 +30,7 @@ impl Rules for Gossip {
     }
 
     /// What goes with gossip is checked with data and privacy in hand
-    /// ([`GossipCase`](crate::plan::run_file::gossip)).
+    /// (`run_file/gossip_case.rs`).
     fn check(&self, _: &MechanismSettings) -> Checked {
         Ok(())
     }

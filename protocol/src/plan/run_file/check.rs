@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::settings::*;
 use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::run_file::error::RunFileError;
-use crate::plan::run_file::gossip::{GOSSIP, GossipCase};
+use crate::plan::run_file::gossip::GOSSIP;
+use crate::plan::run_file::gossip_case::GossipCase;
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::limits::*;
 use crate::plan::run_file::outer::OuterSettings;
@@ -182,7 +183,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Sums, and rows that a program clips, are of what programs hand over.
+    /// SumsChoice, and rows that a program clips, are of what programs hand over.
     fn check_handed_over(&self) -> Checked {
         let rounds = self.task == TaskKind::Rounds;
         let mean = self.data.result == ReleaseKind::Mean;

@@ -7,7 +7,7 @@ use crate::plan::ahead;
 use crate::plan::defaults::Defaults;
 use crate::plan::run_file::check::{RELEASED, TRAININGS, count_parties, majority};
 use crate::plan::run_file::error::RunFileError;
-use crate::plan::run_file::gossip::{Circle, GOSSIP, GossipSettings, Sums};
+use crate::plan::run_file::gossip::{Circle, GOSSIP, GossipSettings, SumsChoice};
 use crate::plan::run_file::outer::{OuterSettings, RawOuter};
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::{Checked, Problem, require};
@@ -72,7 +72,7 @@ impl RawRunFile {
         require(version == 1, "version", || Problem::Version { found: version })?;
         let dropouts = given(self.privacy.dropouts, "privacy.dropouts", "dropouts = 1")?;
         let correlated = self.correlated();
-        let sums = self.mechanism.sums == Some(Sums::Secure);
+        let sums = self.mechanism.sums == Some(SumsChoice::Secure);
         let sealed = self
             .run
             .sealed
@@ -317,8 +317,8 @@ impl RawMechanism {
         Ok(Some(GossipSettings {
             sums,
             circle: match sums {
-                Sums::Open => self.circle,
-                Sums::Secure => Some(self.circle.unwrap_or(circle)),
+                SumsChoice::Open => self.circle,
+                SumsChoice::Secure => Some(self.circle.unwrap_or(circle)),
             },
             edges,
         }))

@@ -8,7 +8,7 @@ use super::settings::*;
 use crate::plan::defaults::{Defaults, document};
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::error::RunFileError;
-use crate::plan::run_file::gossip::{Circle, Sums};
+use crate::plan::run_file::gossip::{Circle, SumsChoice};
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::outer::RawOuter;
 use crate::plan::run_file::training::RawModel;
@@ -80,7 +80,7 @@ pub struct RawMechanism {
     pub independent_noise: Option<IndependentNoise>,
     pub accept_exact_sum: Option<bool>,
     pub local_noise_ok: Option<bool>,
-    pub sums: Option<Sums>,
+    pub sums: Option<SumsChoice>,
     pub circle: Option<Circle>,
     pub edges: Option<ActiveEdges>,
 }
