@@ -2,6 +2,7 @@
 
 mod by_connectivity;
 mod by_draw;
+pub mod by_own_noise;
 mod by_theorem;
 pub mod calibrate;
 pub mod claims;

@@ -4,6 +4,7 @@ pub mod clipping;
 pub mod contributor;
 pub mod driver;
 pub mod events;
+mod gossiped;
 pub mod identity;
 pub mod input;
 mod iteration_times;

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod foundations;
+pub mod gossip;
 pub mod instead;
 pub mod make;
 pub mod mechanism;

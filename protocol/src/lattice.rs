@@ -2,6 +2,7 @@
 //! noise is laid onto their grids.
 
 pub mod average;
+mod gossip_grid;
 pub mod grid;
 mod handed_over;
 pub mod injection;

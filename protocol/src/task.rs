@@ -1,7 +1,9 @@
 //! What is computed, in one release or in many: one file a task, above the run of one release.
 
+pub mod gossip;
 pub mod machine;
 pub mod mean;
+mod nothing;
 pub mod outer;
 pub(crate) mod released;
 pub mod training;

@@ -1,5 +1,6 @@
 //! Who may talk to whom, and when: parties, graphs, schedules.
 
+pub mod active_edges;
 mod apart;
 pub mod connectivity;
 pub mod graph;

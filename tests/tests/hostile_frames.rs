@@ -9,8 +9,7 @@ use undertone_protocol::messages::log::ShareId;
 use undertone_protocol::messages::notice::{Disclosed, Network, Notice, Recipient, SignedNotice, item_hash};
 use undertone_protocol::messages::row::Row;
 use undertone_protocol::messages::signing::Signer;
-use undertone_protocol::messages::stage::Phase;
-use undertone_protocol::messages::stage::Stage;
+use undertone_protocol::messages::stage::{Phase, Stage};
 use undertone_protocol::messages::wire;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::simulated_keypair;
@@ -253,6 +252,18 @@ fn a_share_of_another_run_or_out_of_schedule_is_told_and_ignored() {
 
 /// A share that no honest party sends takes the place of the true one: it is refused, and its
 /// sender keeps the mass.
+#[test]
+fn a_message_of_gossip_in_another_run_is_told_and_ignored() {
+    let plan = four();
+    let id = ShareId {
+        round: 1,
+        from: HOSTILE,
+        to: VICTIM,
+    };
+    let frame = wire::message_frame(plan.digest(), id, LatticeWeight(1 << 64), &[0; 9]);
+    assert_eq!(told_of(&plan, vec![(Network::Private, frame)]).len(), 1);
+}
+
 #[test]
 fn a_share_off_its_grid_too_large_or_too_long_is_refused() {
     let plan = four();

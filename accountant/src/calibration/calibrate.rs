@@ -17,6 +17,7 @@ use crate::bounds::bound::Bound;
 use crate::bounds::exact_sum;
 use crate::calibration::by_connectivity::{self, removed, stays_joined};
 use crate::calibration::by_draw;
+use crate::calibration::by_own_noise;
 use crate::calibration::by_theorem::{self, ChosenSchedule};
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
@@ -44,6 +45,9 @@ const SEEDS_CAN_WIN: f64 = 1.05;
 pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
     if let Some(outer) = &draft.outer {
         return printed::calibrate(draft, outer);
+    }
+    if draft.mechanism.gossip.is_some() {
+        return by_own_noise::calibrate(draft);
     }
     let mechanism = Mechanism::of_kind(draft.mechanism.kind).ok_or(CalibrateError::Kind)?;
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {

@@ -126,6 +126,16 @@ pub enum CalibrateError {
         /// The fewest rounds that could do, where these are more.
         least: Option<usize>,
     },
+    /// Gossip of one value that does not come together in so many rounds.
+    #[error(
+        "run.accuracy: after {rounds} rounds of gossip nodes still differ by more than {accuracy} standard errors; allow a larger run.accuracy, add private edges, or write mechanism.rounds"
+    )]
+    Slow {
+        /// How many rounds there may be.
+        rounds: u32,
+        /// The largest difference that was asked for, in standard errors.
+        accuracy: f64,
+    },
     /// No noise that a number can hold meets the budget.
     #[error(
         "privacy.epsilon: no noise reaches epsilon {epsilon} at delta {delta}; party {party} would need more than a number can hold: allow a larger epsilon or delta"

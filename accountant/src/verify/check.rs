@@ -3,11 +3,13 @@
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
+use crate::calibration::by_own_noise;
 use crate::calibration::claims::{claims, covers, is_sure, predicted};
 use crate::calibration::printed;
 use crate::calibration::releases::over_releases;
 use crate::calibration::sealed::{claims_when_sealed, of_result, predicted_when_sealed};
 use crate::class::setting::Setting;
+use crate::losses::gaussian;
 use crate::losses::loss::Noise;
 use crate::losses::releases;
 use crate::verify::claim::{check_claim, exceeds, words};
@@ -26,6 +28,9 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
     if let Some(outer) = &plan.draft().outer {
         return check_printed(plan, &printed::claim(plan.draft(), outer));
+    }
+    if plan.draft().mechanism.gossip.is_some() {
+        return check_own_noise(plan);
     }
     let privacy = &plan.draft().privacy;
     let setting = Setting::of_plan(plan)?;
@@ -68,6 +73,26 @@ fn check_printed(plan: &Plan, told: &Claim) -> Result<(), VerifyError> {
         });
     }
     check_predicted(&plan.calibration().predicted, &printed::NO_NOISE)
+}
+
+/// Checks a plan of gossip with open messages, whose claims rest on each party's own noise alone.
+fn check_own_noise(plan: &Plan) -> Result<(), VerifyError> {
+    let (draft, calibration) = (plan.draft(), plan.calibration());
+    let std = calibration.independent_std;
+    let established = by_own_noise::claims(draft, std)?;
+    for (index, claim) in calibration.claims.iter().enumerate() {
+        check_claim(plan, index, claim, &established)?;
+    }
+    check_sizes(plan)?;
+    check_cover(&calibration.claims, draft.privacy.epsilon, |claim, faults| {
+        claim.holds_as_headline && covers(claim, faults)
+    })?;
+    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    let expected = by_own_noise::predicted(draft, plan.exchanges(), std, budget);
+    check_predicted(
+        &calibration.predicted,
+        &expected.times(plan.scales().root_mean_square()),
+    )
 }
 
 /// Checks that what holds as headline covers coalitions as large as the plan's privacy target says.

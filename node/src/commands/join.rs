@@ -130,7 +130,8 @@ impl ResultFiles<'_> {
         let (path, iterations) = (&self.arguments.output, account.iterations_run());
         match ModelFile::of(self.plan, mean, account.epsilon(), iterations) {
             Some(model) => model.write(path),
-            None => formats::write(path, self.layout, mean),
+            // A stream may have ended early.
+            None => formats::write(path, &self.layout.of_so_many(mean.len()), mean),
         }
     }
 
@@ -162,6 +163,9 @@ impl OwnInput {
     /// What the flags name, held against the plan.
     fn of(arguments: &JoinArgs, plan: &Plan, me: Party) -> Result<Self, Failure> {
         let rounds = plan.draft().task == TaskKind::Rounds;
+        if let (Some(program), true) = (&arguments.program, part::streams(plan)) {
+            return Ok(OwnInput::Program(program.clone()));
+        }
         match (&arguments.program, &arguments.input) {
             (Some(program), _) if rounds => Ok(OwnInput::Program(program.clone())),
             (None, Some(path)) if !rounds => {

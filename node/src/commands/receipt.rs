@@ -204,6 +204,9 @@ impl Stated {
     /// Refused if the receipt states less.
     fn recompute(&self) -> Result<Option<f64>, Failure> {
         let object = &self.object;
+        if object["gossip"].is_object() {
+            return self.recompute_gossip();
+        }
         if object["execution"].is_null() {
             let nothing = object["outcome"] == "aborted" && object["included"] == json!([]);
             return match nothing || object["mu"].is_null() {
@@ -238,6 +241,32 @@ impl Stated {
             Some(spent) => releases::together(mu, spent),
             None => mu,
         };
+        self.check_loss(mu).map(Some)
+    }
+
+    /// μ of the releases that have left, from that of all of them, which the plan claims.
+    fn recompute_gossip(&self) -> Result<Option<f64>, Failure> {
+        let (object, iterations) = (&self.object, &self.object["iterations"]);
+        let claims = object["claims"].as_array().into_iter().flatten();
+        let mut headline = claims.filter(|claim| claim["holds_as_headline"] == true);
+        let claimed = headline.next().and_then(|claim| claim["mu"].as_f64());
+        let counts = (iterations["spent"].as_f64(), iterations["releases"].as_f64());
+        let (Some(claimed), (Some(spent), Some(releases))) = (claimed, counts) else {
+            return Err(self.refused("it does not say how many releases have left, and what all would cost"));
+        };
+        let mu = match (spent, object["gossip"]["protect"].as_str()) {
+            (0.0, _) => 0.0,
+            (_, Some("one")) => claimed,
+            _ => claimed * (spent / releases).sqrt(),
+        };
+        self.check_loss(mu).map(Some)
+    }
+
+    /// Refuses a receipt that states a smaller loss than this, or a smaller ε than its own.
+    fn check_loss(&self, mu: f64) -> Result<f64, Failure> {
+        let object = &self.object;
+        let std = |key: &str| object[key].as_f64();
+        let delta = std("delta").unwrap_or(f64::NAN);
         let unbounded = object["unbounded"] == true;
         let stated = std("mu").unwrap_or(if unbounded { f64::INFINITY } else { 0.0 });
         if mu > stated * (1.0 + ROUNDING) {
@@ -250,7 +279,7 @@ impl Stated {
         if epsilon > said * (1.0 + 1e-6) {
             return Err(self.refused(format!("it states ε = {said}, and its μ is ε = {epsilon}")));
         }
-        Ok(Some(mu))
+        Ok(mu)
     }
 }
 
@@ -283,6 +312,11 @@ impl Stated {
         ]
     }
 
+    /// Whether each node has estimates of its own.
+    fn gossips(&self) -> bool {
+        self.object["gossip"].is_object()
+    }
+
     fn names(&self, key: &str) -> Vec<&str> {
         let names = self.object[key].as_array().into_iter().flatten();
         names.filter_map(Value::as_str).collect()
@@ -297,10 +331,10 @@ impl Stated {
         match &included[..] {
             [] => format!("Nobody's data are in a mean here; {left}."),
             names => {
-                let what = if self.object["iterations"].is_null() {
-                    "mean"
-                } else {
-                    "model"
+                let what = match (self.gossips(), self.object["iterations"].is_null()) {
+                    (true, _) => "estimates",
+                    (false, true) => "mean",
+                    (false, false) => "model",
                 };
                 format!("In the {what} are the data of {}; {left}.", names.join(", "))
             }
@@ -346,7 +380,10 @@ impl Stated {
         if let (Some(run), Some(planned)) = (iterations["run"].as_u64(), iterations["planned"].as_u64()) {
             let reason = self.object["reason"].as_str();
             let why = reason.map_or(String::new(), |reason| format!(": {reason}"));
-            return format!("The model is of {run} of {planned} iterations{why}.");
+            return match self.gossips() {
+                true => format!("The estimates are this party's own, after {run} of {planned} rounds{why}."),
+                false => format!("The model is of {run} of {planned} iterations{why}."),
+            };
         }
         match self.object["worth"]["sentence"].as_str() {
             Some(sentence) => format!("{sentence}."),

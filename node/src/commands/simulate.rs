@@ -12,6 +12,7 @@ use clap::Args;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::error::RunFileError;
+use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 use undertone_protocol::simulator::scenario::Conditions;
@@ -109,6 +110,18 @@ fn trainings(arguments: &SimulateArgs) -> Result<SimulatedTrainings, Failure> {
     })
 }
 
+/// Refuses a run in which nobody publishes.
+fn refuse_gossip(run: &RunFile) -> Result<(), Failure> {
+    match run.mechanism.gossip {
+        None => Ok(()),
+        Some(_) => Err(
+            Failure::usage("gossip is not simulated: each node has an estimate of its own")
+                .field("mechanism.kind")
+                .hint("`undertone local` runs it in processes"),
+        ),
+    }
+}
+
 /// Simulates the runs and reports what they add up to.
 pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     if let Some(paper) = arguments.paper {
@@ -147,6 +160,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     raw.data.shape.get_or_insert(vec![100]);
     let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
     run.supported().map_err(refuse)?;
+    refuse_gossip(&run)?;
     check_kills(arguments.kills, parties)?;
     let records = (run.data.unit == Unit::Record).then_some(RECORDS);
     let peers =

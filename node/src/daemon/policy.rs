@@ -184,14 +184,21 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
     plan.draft().sensitivity(me) / plan.calibration().independent_std * (1.0 + SLACK)
 }
 
+/// The loss of party `me` where it is one against any coalition: infinite where exact sums are told
+/// at every iterate, what is claimed of gossip against all others together.
+fn loss_to_anybody(plan: &Plan, me: Party) -> Option<f64> {
+    let gossips = plan.draft().mechanism.gossip.is_some();
+    let revealed = plan.draft().outer.as_ref().map(|_| f64::INFINITY);
+    revealed.or(gossips.then(|| charged_mu(plan, me)))
+}
+
 /// The loss of party `me` against `coalition` together: the largest over the tolerated class (by
 /// Theorem R the departed join the coalition) and over what leaves before publishing, if that is
 /// feasible; else Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
-    if plan.draft().outer.is_some() {
-        // Exact sums at every iterate: no loss bounds them.
-        return Ok(f64::INFINITY);
+    if let Some(loss) = loss_to_anybody(plan, me) {
+        return Ok(loss);
     }
     if plan.draws_at_start() {
         // Who is not vouched for is known before the draw: the claim is against as many. More may

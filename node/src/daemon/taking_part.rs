@@ -300,7 +300,12 @@ struct Iterations {
 
 impl Iterations {
     fn of(plan: &Plan, me: Party) -> Self {
-        let (planned, all) = (plan.draft().releases(), squared(charged_mu(plan, me)));
+        // Gossip has one START for all that leaves.
+        let planned = match plan.draft().mechanism.gossip {
+            Some(_) => 1,
+            None => plan.draft().releases(),
+        };
+        let all = squared(charged_mu(plan, me));
         Iterations {
             planned,
             charged: 0,
@@ -562,7 +567,7 @@ fn write_results(
     let folder = run.folder();
     let name = mean.map(|_| format!("mean.{}", layout.format.extension()));
     if let (Some(mean), Some(name)) = (mean, &name) {
-        formats::write(&folder.join(name), layout, mean)?;
+        formats::write(&folder.join(name), &layout.of_so_many(mean.len()), mean)?;
     }
     account.write(&folder.join("receipt.json"), &shared.config.identity.keypair)?;
     if let Some(output) = &shared.config.output {

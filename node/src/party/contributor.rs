@@ -66,7 +66,13 @@ impl<S: PartSource> HandedOver<S> {
     /// How long a source may take: what is left of a half of the iteration is for clipping, noise
     /// and sealing.
     fn patience(&self) -> Duration {
-        Duration::from_millis(self.plan.draft().run.settle_ms).mul_f64(0.8)
+        let run = &self.plan.draft().run;
+        let half = match self.plan.draft().mechanism.gossip {
+            // A release is due to neighbours within the round that it is of.
+            Some(_) => run.round_ms / 2,
+            None => run.settle_ms,
+        };
+        Duration::from_millis(half).mul_f64(0.8)
     }
 
     fn usable(&mut self, round: u32, mean: &[f64]) -> Result<LatticeVector, String> {

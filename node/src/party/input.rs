@@ -18,6 +18,7 @@ use crate::vector_file::vector::VectorFile;
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
     // A model is of rows, whatever is protected.
     match plan.draft().model.is_some() || brings_rows(plan) {
+        false if streams(plan) => check_stream(plan, layout, path)?,
         false => check_vector(plan, layout, path)?,
         true => check_records(plan, me, layout, path)?,
     }
@@ -183,6 +184,36 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
     ))
 }
 
+/// Whether a party brings a row for each of many releases.
+fn streams(plan: &Plan) -> bool {
+    let draft = plan.draft();
+    draft.mechanism.gossip.is_some() && draft.releases() > 1
+}
+
+/// A row for each release, in order.
+fn check_stream(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure> {
+    let Some((count, shape)) = layout.records() else {
+        let hint = "bring a matrix with one release a row, as .npy, .csv or .json";
+        return Err(unusable(path, no_records(layout), hint));
+    };
+    let (expected, releases) = (&plan.draft().data.shape, plan.draft().releases());
+    if &shape != expected {
+        return Err(unusable(
+            path,
+            &format!("rows of shape {shape:?}, the plan has releases of shape {expected:?}"),
+            "every row of the file is one release of the plan's shape",
+        ));
+    }
+    if count != releases {
+        return Err(unusable(
+            path,
+            &format!("{count} rows, the plan has {releases} releases (data.releases)"),
+            "bring a row for each release, in order, or ask for a plan with as many",
+        ));
+    }
+    Ok(())
+}
+
 fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
     let (draft, member) = (plan.draft(), &plan.draft().members[me]);
     let expected = match (&draft.model, &draft.outer) {
@@ -251,6 +282,11 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
 /// # Errors
 /// The program's own model is none of the plan's (exit 7).
 pub fn layout_of_rounds(plan: &Plan, output: &Path, own: Option<&Path>) -> Result<Layout, Failure> {
+    if streams(plan) {
+        let mut shape = plan.draft().data.shape.clone();
+        shape.insert(0, plan.draft().releases() as usize);
+        return Ok(Layout::npy(shape, Dtype::F64));
+    }
     let is_model = |path: &Path| {
         path.extension()
             .is_some_and(|extension| extension == "safetensors")

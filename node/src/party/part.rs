@@ -13,6 +13,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::clipping::{self, Clipped};
 use crate::party::contributor::{Contributor, HandedOver, PartSource};
+use crate::party::gossiped::StreamOfRows;
 use crate::party::solver::Solver;
 use crate::party::trainee::Trainee;
 use crate::party::{input, randomness};
@@ -83,6 +84,13 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
     }
     let mut values = vector.values;
     let clipped = clipping::clip_all(&plan.draft().data, &mut values);
+    if streams(plan) {
+        let stream = Box::new(StreamOfRows::of(plan, me, values)?);
+        return Ok(Private {
+            clipped,
+            ..of_contributor(stream, &[], noise)
+        });
+    }
     let mut value = clipping::onto_lattice(plan, me, &values);
     noise.add_independent(calibration.independent_std, &mut value);
     Ok(Private {
@@ -91,6 +99,12 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
         clipped,
         contributor: None,
     })
+}
+
+/// Whether a party brings many releases, one a round.
+pub fn streams(plan: &Plan) -> bool {
+    let draft = plan.draft();
+    draft.mechanism.gossip.is_some() && draft.releases() > 1
 }
 
 /// What is handed over round by round, of which the first contribution is waited for here.

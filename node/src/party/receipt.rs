@@ -22,6 +22,7 @@ use undertone_protocol::task::mean::Mean;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
+use crate::party::gossiped::Gossiped;
 use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::party::trained::Trained;
 use crate::planning::mechanism;
@@ -49,6 +50,7 @@ pub struct Account {
     weights: Map<String, Value>,
     sealed: Option<Unsealed>,
     trained: Option<Trained>,
+    gossiped: Option<Gossiped>,
     /// Where START drew the schedule: how often this node has revealed its number for that.
     draws: u64,
     receipt: Value,
@@ -78,6 +80,7 @@ impl Account {
             .training
             .as_ref()
             .map(|training| Trained::of(plan, training, &mut audit));
+        let gossiped = Gossiped::of(plan, outcome);
         let missing = missing_finals(plan, outcome);
         let sealed = fate.map(|fate| Unsealed {
             fate,
@@ -102,7 +105,8 @@ impl Account {
                 .map(|&p| plan.draft().members[p].name.clone())
                 .collect::<Vec<_>>()
         };
-        let departed = audit.as_ref().map_or(vec![], |audit| names(&audit.departed));
+        let mut departed = audit.as_ref().map_or(vec![], |audit| names(&audit.departed));
+        departed.extend(gossiped.iter().flat_map(|gossiped| gossiped.departed.clone()));
         let weight =
             |(party, weight): (usize, &f64)| (plan.draft().members[party].name.clone(), json!(weight));
         let mut account = Account {
@@ -118,23 +122,36 @@ impl Account {
             agreed: outcome.agreed,
             averaged: plan.terms().is_some(),
             accuracy: outcome.accuracy,
-            weights: realised
-                .as_ref()
-                .map_or(Map::new(), |r| r.weights.iter().enumerate().map(weight).collect()),
+            weights: match (&realised, &gossiped) {
+                (Some(realised), _) => realised.weights.iter().enumerate().map(weight).collect(),
+                (None, Some(_)) => even_weights(plan),
+                (None, None) => Map::new(),
+            },
             audit,
             realised,
             contradicted,
             spoilt: plan.lattice().ring().is_some() && outcome.sum.is_some() && !missing.is_empty(),
             sealed,
             trained,
+            gossiped,
             draws: finish.draws,
             receipt: Value::Null,
         };
-        account.receipt = account.object(plan)?;
-        if let Some(trained) = &account.trained {
-            trained.add_to(&mut account.receipt);
-        }
+        account.write_down(plan)?;
         Ok(account)
+    }
+
+    /// Makes the receipt, with what only some tasks and mechanisms have.
+    fn write_down(&mut self, plan: &Plan) -> Result<(), Failure> {
+        self.receipt = self.object(plan)?;
+        if let Some(trained) = &self.trained {
+            trained.add_to(&mut self.receipt);
+        }
+        if let Some(gossiped) = &self.gossiped {
+            gossiped.add_to(&mut self.receipt);
+            gossiped.add_faults_to(&mut self.receipt);
+        }
+        Ok(())
     }
 
     /// How often the schedule was drawn, this start included: whoever ends a START once numbers are
@@ -154,6 +171,9 @@ impl Account {
     /// Whether a mean was written.
     pub fn finished(&self) -> bool {
         let ended = matches!(self.ending, Ending::Done | Ending::Degraded);
+        if let Some(gossiped) = &self.gossiped {
+            return ended && gossiped.has_estimate;
+        }
         ended
             && match &self.trained {
                 Some(trained) => trained.has_model,
@@ -214,6 +234,9 @@ impl Account {
 
     /// Why there is no mean, or one of lower quality.
     pub fn reason(&self) -> Option<String> {
+        if let Some(gossiped) = &self.gossiped {
+            return gossiped.reason.clone();
+        }
         if let Some(trained) = &self.trained {
             return trained.reason.clone();
         }
@@ -268,13 +291,16 @@ impl Account {
     /// ε as it turned out: 0 if this start of the run aborted; None if an earlier start's receipt
     /// says it, or if it is unbounded.
     pub fn epsilon(&self) -> Option<f64> {
-        self.lost(|audit| audit.epsilon).filter(|e| e.is_finite())
+        let gossiped = self.gossiped.as_ref().map(|gossiped| gossiped.epsilon);
+        let epsilon = gossiped.or_else(|| self.lost(|audit| audit.epsilon));
+        epsilon.filter(|e| e.is_finite())
     }
 
     /// μ as it turned out: 0 if this start of the run aborted; None if an earlier start's receipt
     /// says it.
     pub fn mu(&self) -> Option<f64> {
-        self.lost(|audit| audit.mu)
+        let gossiped = self.gossiped.as_ref().map(|gossiped| gossiped.mu);
+        gossiped.or_else(|| self.lost(|audit| audit.mu))
     }
 
     /// What sampling the noise adds to δ at most: 0 where nothing private left, None where there is
@@ -303,6 +329,9 @@ impl Account {
     /// The standard error of the result, per coordinate, of noise alone; of means in sequence that
     /// of the last one.
     pub fn standard_error(&self) -> Option<f64> {
+        if let Some(gossiped) = &self.gossiped {
+            return gossiped.standard_error;
+        }
         // Of a model nobody knows it.
         self.realised
             .as_ref()
@@ -346,11 +375,23 @@ impl Account {
 
     /// How far a training came; none of any other task.
     pub fn iterations(&self) -> Option<&Value> {
-        self.trained.as_ref().map(|trained| &trained.iterations)
+        let gossiped = self.gossiped.as_ref().map(|gossiped| &gossiped.rounds);
+        gossiped.or(self.trained.as_ref().map(|trained| &trained.iterations))
+    }
+
+    /// What gossip adds to a final object: that nothing is agreed on, and how far a node's estimate
+    /// can be from the mean.
+    pub fn add_gossip_to(&self, object: &mut Value) {
+        if let Some(gossiped) = &self.gossiped {
+            gossiped.add_to(object);
+        }
     }
 
     /// The mean, per coordinate and in the data's unit; of a training its model.
     pub fn mean(&self, plan: &Plan, outcome: &Outcome) -> Option<Vec<f64>> {
+        if let Some(gossip) = &outcome.gossip {
+            return Some(gossip.estimates.clone()).filter(|_| self.finished());
+        }
         if let Some(training) = &outcome.training {
             return training.result.clone().filter(|_| self.finished());
         }
@@ -447,6 +488,13 @@ impl Account {
     }
 }
 
+/// The weights of the mean that gossip's estimates are near to.
+fn even_weights(plan: &Plan) -> Map<String, Value> {
+    let even = 1.0 / plan.parties() as f64;
+    let members = plan.draft().members.iter();
+    members.map(|member| (member.name.clone(), json!(even))).collect()
+}
+
 /// The number; null where it is infinite.
 fn finite(number: f64) -> Value {
     if number.is_finite() {
@@ -476,6 +524,7 @@ fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
+        _ if plan.draft().mechanism.gossip.is_some() => None,
         _ if plan.draft().outer.is_some() => Some(Audit {
             same_sum_mu: None,
             faults: vec![],

@@ -42,7 +42,7 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     if drafted.outer.is_some() {
         return vec![];
     }
-    if drafted.task.is_training() {
+    if drafted.task.is_training() || part_of_stream(plan) {
         return vec![local(plan), server(plan)];
     }
     for kind in [MechanismKind::Inca, MechanismKind::Ppsc, MechanismKind::Pairwise] {
@@ -56,6 +56,11 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     ways.push(local(plan));
     ways.push(server(plan));
     ways
+}
+
+/// Whether it is a stream, which nothing else carries with one START.
+fn part_of_stream(plan: &Plan) -> bool {
+    plan.draft().releases() > 1
 }
 
 /// The comparison as a person reads it.
@@ -107,7 +112,7 @@ fn drafted(draft: &Draft, kind: MechanismKind, correlated: CorrelatedNoise, roun
         CorrelatedNoise::Uniform => InjectionChoice::Late,
         CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
     };
-    (mechanism.fanout, mechanism.rollback) = (1, true);
+    (mechanism.fanout, mechanism.rollback, mechanism.gossip) = (1, true, None);
     mechanism.independent_noise = IndependentNoise::Calibrated;
     mechanism.accept_exact_sum = false;
     (privacy.coalitions, privacy.draws) = (Coalitions::Any, None);

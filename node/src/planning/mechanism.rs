@@ -15,9 +15,14 @@ enum MechanismFamily {
     Ppsc { iterations: u32 },
     /// Masks of pairs, with so many others at most.
     Pairwise { others: usize },
+    /// Gossip: nothing cancels.
+    Gossip,
 }
 
 fn family(plan: &Plan) -> MechanismFamily {
+    if plan.draft().mechanism.gossip.is_some() {
+        return MechanismFamily::Gossip;
+    }
     if let Some(masks) = plan.mask_graph() {
         let others = (0..masks.parties()).map(|party| masks.neighbours(party).len());
         let others = others.max().unwrap_or(0);
@@ -40,6 +45,7 @@ pub(super) fn work(plan: &Plan) -> String {
         MechanismFamily::Pairwise { others } => {
             format!("masks from keys with {others} others each, and nothing to mix")
         }
+        MechanismFamily::Gossip => format!("{rounds} rounds of gossip"),
     }
 }
 
@@ -49,6 +55,7 @@ pub(super) fn correlated_noise(plan: &Plan) -> String {
         MechanismFamily::Inca => ("σ_Δ", "between parties"),
         MechanismFamily::Ppsc { .. } => ("σ_γ", "an exchange"),
         MechanismFamily::Pairwise { .. } => ("", "a pair, from a cipher"),
+        MechanismFamily::Gossip => ("σ_Δ", "a message"),
     };
     match plan.lattice().ring() {
         Some(_) => format!(
@@ -88,7 +95,7 @@ pub fn independent_std(plan: &Plan) -> Option<f64> {
 pub fn correlated_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
         MechanismFamily::Inca => gaussian_std(plan),
-        MechanismFamily::Ppsc { .. } | MechanismFamily::Pairwise { .. } => None,
+        MechanismFamily::Ppsc { .. } | MechanismFamily::Pairwise { .. } | MechanismFamily::Gossip => None,
     }
 }
 
@@ -96,7 +103,7 @@ pub fn correlated_std(plan: &Plan) -> Option<f64> {
 /// noise.
 pub fn pairwise_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
-        MechanismFamily::Inca | MechanismFamily::Pairwise { .. } => None,
+        MechanismFamily::Inca | MechanismFamily::Pairwise { .. } | MechanismFamily::Gossip => None,
         MechanismFamily::Ppsc { .. } => gaussian_std(plan),
     }
 }
@@ -119,7 +126,7 @@ pub fn revealed(plan: &Plan) -> Option<String> {
         return Some(revealed);
     }
     match family(plan) {
-        MechanismFamily::Inca | MechanismFamily::Pairwise { .. } => None,
+        MechanismFamily::Inca | MechanismFamily::Pairwise { .. } | MechanismFamily::Gossip => None,
         MechanismFamily::Ppsc { .. } => Some(revealed_sums(plan)),
     }
 }

@@ -11,13 +11,16 @@ use undertone_protocol::plan::run_file::training::LossChoice;
 
 use crate::planning::instead::{self, Instead};
 use crate::planning::worth::Worth;
-use crate::planning::{foundations, mechanism, printed, trained};
+use crate::planning::{foundations, gossip, mechanism, printed, trained};
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
     if plan.draft().outer.is_some() {
         return printed::THREAT.into();
+    }
+    if gossip::is_gossip(plan) {
+        return gossip::threat(plan);
     }
     let (coalition, departures) = (coalition(plan), departures(plan));
     format!("Honest but curious: {coalition}; {departures}; not parties that lie about their values")
@@ -101,6 +104,9 @@ pub fn protected(plan: &Plan) -> String {
     if draft.task == TaskKind::Rounds {
         return format!("{}, {change}", of_each_round(plan, &range));
     }
+    if let Some(brought) = gossip::brought(plan, &range) {
+        return format!("{brought}, {change}");
+    }
     match draft.data.unit {
         Unit::Party => format!("each party's whole vector ({range}), {change}"),
         Unit::Record => format!(
@@ -151,7 +157,7 @@ fn what(plan: &Plan) -> &'static str {
 
 /// The object of `plan` and `verify`.
 pub fn json(plan: &Plan) -> Value {
-    if let Some(json) = printed::json(plan) {
+    if let Some(json) = printed::json(plan).or_else(|| gossip::json(plan, &protected(plan))) {
         return json;
     }
     let calibration = plan.calibration();
@@ -209,7 +215,8 @@ pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
 
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
-    if let Some(text) = printed::text(plan) {
+    let stated = || gossip::text(plan, &protected(plan), &claims(&plan.calibration().claims));
+    if let Some(text) = printed::text(plan).or_else(stated) {
         return text;
     }
     let (draft, calibration) = (plan.draft(), plan.calibration());

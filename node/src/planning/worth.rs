@@ -70,8 +70,12 @@ impl<'a> Worth<'a> {
 
     /// How many times as far as what is averaged the result may reach: a sum as many as all weigh.
     fn reach(&self) -> f64 {
-        let total = self.plan.draft().total_weight();
-        total / self.plan.draft().data.result.divisor(total)
+        let (draft, total) = (self.plan.draft(), self.plan.draft().total_weight());
+        if draft.mechanism.gossip.is_some() {
+            // The last row of a stream is its means, added up.
+            return draft.releases() as f64;
+        }
+        total / draft.data.result.divisor(total)
     }
 
     /// What the result is called.

@@ -136,6 +136,16 @@ impl Layout {
         }
     }
 
+    /// The layout of a file of this format with so many numbers: as many rows as they make, where
+    /// they are other than planned.
+    pub fn of_so_many(&self, numbers: usize) -> Layout {
+        let mut layout = self.clone();
+        if let (false, Some((rows, row))) = (numbers == self.dimension(), layout.shape.split_first_mut()) {
+            *rows = numbers / row.iter().product::<usize>().max(1);
+        }
+        layout
+    }
+
     /// Bytes that a file of this layout takes, at most, but for what names and metadata are quoted
     /// with.
     pub fn written_bytes(&self) -> u64 {

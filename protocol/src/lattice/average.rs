@@ -8,6 +8,17 @@ use crate::lattice::vector::{LatticeVector, Words};
 /// Weights of an average are multiples of 2^-16.
 pub const AVERAGE_BITS: u32 = 16;
 
+/// What a lattice of averages is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AverageTerms {
+    /// The number of rounds T.
+    pub rounds: u32,
+    /// In how many of them, from the first on, a party adds something of its own.
+    pub injections: u32,
+    /// A step is at most this, in the data's unit.
+    pub finest: f64,
+}
+
 /// A vector of which weighted averages are taken, with weights in units of 2^-[`AVERAGE_BITS`].
 pub trait Averageable: Sized {
     /// A sum of integer multiples of vectors of one shape.

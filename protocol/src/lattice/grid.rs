@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::lattice::average::AverageTerms;
 use crate::lattice::injection::Injection;
 use crate::lattice::packed::{Coordinates, PackedVector, VectorError};
 use crate::lattice::payload::{Payload, Ratio};
@@ -47,6 +48,9 @@ pub struct Lattice {
     pub noise_denominator: u32,
     /// PPSC: shares and finals are residues modulo 2^(8 × `wire_bytes`), none of which is refused.
     pub residues: bool,
+    /// Gossip averaging: in how many rounds, from the first on, a party adds something of its own;
+    /// 0 with all else.
+    pub injections: u32,
     /// Where correlated noise is uniform: the ring of states, shares and finals.
     pub(super) ring: Option<Ring>,
 }
@@ -76,6 +80,8 @@ pub enum Travel<'a> {
         /// A step is at most this, in the data's unit; none: as coarse as noise and values allow.
         finest: Option<f64>,
     },
+    /// Gossip: states are averaged over neighbours, round by round, and rounded.
+    Average(AverageTerms),
 }
 
 /// What a lattice must carry.
@@ -178,6 +184,7 @@ impl Lattice {
             } => Self::fit_split(request, fanout, injection, received_bound),
             Travel::HandOver { exchanges, finest } => Self::fit_handed_over(request, exchanges, finest),
             Travel::Residues { halved } => Self::fit_residues(request, halved),
+            Travel::Average(terms) => Self::fit_averaged(request, terms),
         }
     }
 
@@ -246,6 +253,7 @@ impl Lattice {
             value_denominator: value_denominator as u32,
             noise_denominator: noise_denominator as u32,
             residues: false,
+            injections: 0,
             ring: None,
         };
         lattice.noise_bits = lattice.noise_bits_for(request)?;
@@ -288,8 +296,8 @@ impl Lattice {
                 request.parties as f64 * (0..self.rounds as usize).map(of).sum::<f64>()
             }
             Travel::HandOver { exchanges, .. } => exchanges as f64 * levels(request.correlated_std, 1),
-            // No normal variate: raw words of the cipher.
-            Travel::Residues { .. } => 0.0,
+            // No normal variate: raw words of the cipher; or nothing.
+            Travel::Residues { .. } | Travel::Average(_) => 0.0,
         };
         let draws = request.dimension as f64 * (independent + correlated);
         sampling::sampling_delta(request.epsilon, draws, noise_bits)
@@ -324,6 +332,9 @@ impl Lattice {
     pub fn share_bound(&self, t: u32) -> i128 {
         if self.residues {
             return below(self.wire_bytes * 8 - 1);
+        }
+        if self.injections > 0 {
+            return self.message_bound(t);
         }
         let part = |held: i128| held / i128::from(self.ways) + 1;
         let held = (1..t).fold(self.own_reach, |held, _| {
@@ -505,7 +516,7 @@ impl LatticeRequest<'_> {
         if !(exact && self.independent_std == 0.0) {
             positive("independent_std", self.independent_std)?;
         }
-        if !matches!(self.travel, Travel::Residues { .. }) {
+        if !matches!(self.travel, Travel::Residues { .. } | Travel::Average(_)) {
             positive("correlated_std", self.correlated_std)?;
         }
         positive("delta", self.delta)?;

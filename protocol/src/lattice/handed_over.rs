@@ -72,6 +72,7 @@ impl Lattice {
             value_denominator: 1,
             noise_denominator: 1,
             residues: true,
+            injections: 0,
             ring: None,
         };
         lattice.noise_bits = lattice.noise_bits_for(request)?;

@@ -44,6 +44,8 @@ const ROUND: u8 = 7;
 const SET: u8 = 8;
 const ITEM: u8 = 9;
 const ITERATION: u8 = 10;
+// On the private graph only.
+const MESSAGE: u8 = 8;
 
 /// An item of up to this many bytes travels with its announcement. Our guess: about what fits into
 /// a few segments.
@@ -204,14 +206,23 @@ pub fn share_frame_with<R>(
     length: usize,
     write: impl FnOnce(&mut [u8]) -> R,
 ) -> (Arc<[u8]>, R) {
-    let header = ShareHeader {
+    frame_with(SHARE, &encode(&share_header(digest, id, weight)), length, write)
+}
+
+/// The frame of a message of gossip; `values` as the lattice encodes them. All that its sender
+/// sends in a round have the same, and so has one that is sent again.
+pub fn message_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: &[u8]) -> Arc<[u8]> {
+    frame(MESSAGE, &encode(&share_header(digest, id, weight)), values)
+}
+
+fn share_header(digest: &Digest, id: ShareId, weight: LatticeWeight) -> ShareHeader {
+    ShareHeader {
         digest: *digest,
         round: id.round,
         from: index(id.from),
         to: index(id.to),
         weight: weight.0,
-    };
-    frame_with(SHARE, &encode(&header), length, write)
+    }
 }
 
 /// The frame of an answer.
@@ -324,6 +335,15 @@ pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
         (SHARE, rest) => {
             let (header, used): (ShareHeader, usize) = decode("share's header", rest)?;
             Ok(PrivateFrame::Share {
+                digest: header.digest,
+                id: id(header.round, header.from, header.to),
+                weight: LatticeWeight(header.weight),
+                values: PREFIX + used..frame.len(),
+            })
+        }
+        (MESSAGE, rest) => {
+            let (header, used): (ShareHeader, usize) = decode("message's header", rest)?;
+            Ok(PrivateFrame::Message {
                 digest: header.digest,
                 id: id(header.round, header.from, header.to),
                 weight: LatticeWeight(header.weight),

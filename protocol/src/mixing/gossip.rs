@@ -9,5 +9,5 @@
 
 pub mod averaging;
 pub mod close;
-pub mod edges;
+pub mod rounds;
 pub mod weights;

@@ -1,5 +1,6 @@
 //! What the accountant answers to a draft: rounds, schedule, noise, claims.
 
+use crate::lattice::average::AverageTerms;
 use crate::lattice::grid::{Lattice, LatticeRequest, Travel};
 use crate::plan::claim::{Claim, Predicted, number};
 use crate::plan::draft::Draft;
@@ -77,6 +78,12 @@ impl Calibration {
                     exchanges,
                     finest: Some(outer.finest_step()),
                 },
+                // Rounding may not show beside what is protected.
+                (Travel::Average(terms), _) => Travel::Average(AverageTerms {
+                    injections: draft.releases() as u32,
+                    finest: draft.finest_average(),
+                    ..terms
+                }),
                 (travel, _) => travel,
             },
             value_bound: draft.value_bound(),
@@ -186,7 +193,8 @@ impl Calibration {
             }
         }
         let key = draft.mechanism.kind.rules().correlated_key();
-        if draft.mechanism.correlated == CorrelatedNoise::Uniform {
+        let nothing_cancels = draft.mechanism.gossip.is_some();
+        if draft.mechanism.correlated == CorrelatedNoise::Uniform || nothing_cancels {
             return match self.correlated_std {
                 0.0 => Ok(()),
                 _ => Err(PlanError::Derived {

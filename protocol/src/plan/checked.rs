@@ -224,6 +224,12 @@ impl Plan {
         self.draft.task.is_training() && self.mixes()
     }
 
+    /// Whether a run only gathers, and what follows is the task's: PPSC's outer iterations, and
+    /// gossip.
+    pub fn goes_on_by_task(&self) -> bool {
+        self.draft.outer.is_some() || self.draft.mechanism.gossip.is_some()
+    }
+
     /// Coordinates of what parties mix: of noise that is mixed ahead those of all releases.
     pub fn mixed_coordinates(&self) -> usize {
         let releases = if self.mixes_ahead() {

@@ -50,6 +50,9 @@ struct PlanFile {
     /// like `out`, where START draws it.
     schedule_seed: Option<String>,
     out: Option<Vec<Vec<Vec<usize>>>>,
+    /// Gossip: the active edges of each round, where there is no `out`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edges: Option<Vec<Vec<(usize, usize)>>>,
     claims: Vec<Claim>,
     predicted: Predicted,
 }
@@ -79,7 +82,16 @@ impl Plan {
             out: calibration
                 .drawn
                 .as_ref()
+                .filter(|_| draft.mechanism.gossip.is_none())
                 .map(|drawn| drawn.schedule.out().to_vec()),
+            edges: draft
+                .mechanism
+                .gossip
+                .and(calibration.drawn.as_ref())
+                .map(|drawn| {
+                    let rounds = 1..=drawn.schedule.rounds() as u32;
+                    rounds.map(|round| drawn.schedule.pairs(round)).collect()
+                }),
             claims: calibration.claims.clone(),
             predicted: calibration.predicted.clone(),
         };
@@ -197,15 +209,33 @@ impl PlanFile {
 
     /// The schedule and its seed, which stand in a plan together or not at all.
     fn drawn(&mut self) -> Result<Option<SeededSchedule>, PlanError> {
-        match (&self.schedule_seed, self.out.take()) {
-            (Some(seed), Some(out)) => Ok(Some(SeededSchedule {
+        let schedule = match (self.out.take(), self.edges.take()) {
+            (out, None) => out.map(Schedule::from_out),
+            (None, Some(edges)) if self.mechanism.gossips() => Some(self.schedule_of(&edges)?),
+            _ => return Err(derived("edges")),
+        };
+        match (&self.schedule_seed, schedule) {
+            (Some(seed), Some(schedule)) => Ok(Some(SeededSchedule {
                 seed: u64::from_be_bytes(unhex::<8>("schedule_seed", seed)?),
-                schedule: Schedule::from_out(out),
+                schedule,
             })),
             (None, None) => Ok(None),
             (None, Some(_)) => Err(derived("schedule_seed")),
             (Some(_), None) => Err(derived("out")),
         }
+    }
+
+    /// The schedule of these edges, each of which is used both ways.
+    fn schedule_of(&self, edges: &[Vec<(usize, usize)>]) -> Result<Schedule, PlanError> {
+        let graph = |edges: &Vec<(usize, usize)>| {
+            let graph = Graph::from_edges(self.members.len(), edges);
+            graph.map_err(|error| PlanError::Graph {
+                field: "edges",
+                error,
+            })
+        };
+        let graphs = edges.iter().map(graph).collect::<Result<Vec<_>, _>>()?;
+        Ok(Schedule::both_ways(graphs.iter()))
     }
 
     fn peers(&self) -> Result<Vec<Peer>, PlanError> {

@@ -10,6 +10,7 @@
 //! [`Mechanism`](ways_in::Mechanism).
 
 pub mod family;
+mod gossip;
 mod inca;
 mod pairwise;
 mod ppsc;

@@ -4,6 +4,8 @@ pub mod check;
 mod complete;
 pub mod error;
 pub mod fraction;
+pub mod gossip;
+mod gossip_case;
 pub mod handed_over;
 pub mod limits;
 pub mod method;

@@ -8,6 +8,8 @@ use crate::sealing::letter::LETTER_BYTES;
 
 /// A notice with its signature and frame: measured, 104 to 127.
 const NOTICE_BYTES: u64 = 112;
+/// What a message of gossip travels with.
+const MESSAGE_BYTES: u64 = 66;
 /// What a share travels with, and the signed answer to it.
 const SHARE_BYTES: u64 = 66 + 122;
 /// Bytes of a notice that tells sums of a result, beside its frame: varints.
@@ -23,8 +25,23 @@ impl Plan {
     /// what everybody says once to everybody (notices, logs, sets, finals), and rounds of
     /// averaging. (Within 10 % of what 10 to 200 simulated parties sent.)
     pub(super) fn bytes_per_party(&self) -> u64 {
+        if self.draft().mechanism.gossip.is_some() {
+            return self.bytes_of_gossip();
+        }
         let releases = self.draft().releases().saturating_mul(self.bytes_of_a_release());
         self.bytes_of_mixing().saturating_add(releases)
+    }
+
+    /// Messages, and what everybody says of being ready.
+    fn bytes_of_gossip(&self) -> u64 {
+        let (all, parties) = (
+            self.calibration().shares(self.draft()).all as u64,
+            self.parties() as u64,
+        );
+        let coordinates = self.draft().dimension() as u64;
+        let message = coordinates.saturating_mul(self.lattice().wire_bytes.into()) + MESSAGE_BYTES;
+        let notices = (parties - 1) * 2 * NOTICE_BYTES;
+        (all.saturating_mul(message) / parties).saturating_add(notices)
     }
 
     /// Shares, answers to them, and their part of the logs.

@@ -67,7 +67,11 @@ pub(super) struct ItemRules {
 
 impl ItemRules {
     pub(super) fn of(plan: &Plan, course: &Course) -> Self {
-        let rounds = course.rounds as usize;
+        // Nobody logs what a task does by itself.
+        let rounds = match plan.goes_on_by_task() {
+            true => 0,
+            false => course.rounds as usize,
+        };
         let sent = (1..=course.rounds).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
         let fanout = sent
             .map(|(round, party)| course.schedule.sends_to(round, party).len())

@@ -555,6 +555,7 @@ impl Run {
             unopened: record.unopened.clone(),
             out_of_range: record.out_of_range,
             training: None,
+            gossip: None,
             tally: tally.unwrap_or(record.tally),
         };
         self.commons.event(Event::Phase(Phase::Done));

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use crate::messages::log::{AgreedLogs, Log};
@@ -100,6 +101,44 @@ pub struct Outcome {
     pub tally: Tally,
     /// What a training came to; none of any other task.
     pub training: Option<TrainingOutcome>,
+    /// What gossip came to at this node; none of any other mechanism. It prints no values.
+    pub gossip: Option<Box<GossipOutcome>>,
+}
+
+/// What gossip came to at one node: others have other estimates.
+#[derive(Clone, PartialEq)]
+pub struct GossipOutcome {
+    /// Rounds that were ended.
+    pub rounds: u32,
+    /// Releases of this node that have left.
+    pub spent: u32,
+    /// Whose messages were due here and did not come in time.
+    pub missed: BTreeMap<Party, MissedMessages>,
+    /// Why it ended before its last round.
+    pub stopped: Option<String>,
+    /// This node's estimates in the data's unit, one row after the other: of a stream one for each
+    /// round that was ended, of the means of all releases so far, added up; of one value one. For
+    /// this node's owner alone.
+    pub estimates: Vec<f64>,
+}
+
+impl fmt::Debug for GossipOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "GossipOutcome({} rounds, missed {:?})",
+            self.rounds, self.missed
+        )
+    }
+}
+
+/// Messages of one neighbour that did not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissedMessages {
+    /// The first round in which one was missing.
+    pub first: u32,
+    /// In how many rounds one was.
+    pub count: u32,
 }
 
 /// What a training came to.

@@ -349,7 +349,7 @@ impl<'a> Simulation<'a> {
                         match wire::read_private(&frame) {
                             Ok(PrivateFrame::Share { .. }) => self.private.last_arrived = Some(self.now),
                             Ok(PrivateFrame::Answer { .. }) => self.private.last_answered = Some(self.now),
-                            Err(_) => {}
+                            _ => {}
                         }
                         Input::Private {
                             from,
@@ -589,6 +589,7 @@ impl<'a> Simulation<'a> {
 
 mod checking;
 mod faults;
+mod gossiping;
 mod training;
 
 #[cfg(test)]

@@ -339,6 +339,7 @@ fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Opti
     Outcome {
         out_of_range: false,
         training: None,
+        gossip: None,
         ending,
         started: (0..plan.parties()).collect(),
         started_at: Some(Time::ZERO),

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
+use crate::mixing::gossip::rounds::GossipRounds;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::plan::run_file::settings::TaskKind;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::Progress;
+use crate::task::gossip::GossipTask;
 use crate::task::mean::Mean;
 use crate::task::outer::Outer;
 use crate::task::training::Training;
@@ -26,6 +28,8 @@ pub enum Task {
     Training(Box<Training>),
     /// PPSC's Algorithms 3 and 4.
     Outer(Box<Outer>),
+    /// Gossip averaging, of one value or of a stream.
+    Gossip(Box<GossipTask>),
 }
 
 impl Task {
@@ -35,6 +39,9 @@ impl Task {
     /// # Panics
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+        if plan.draft().mechanism.gossip.is_some() {
+            return Task::Gossip(Box::new(GossipTask::new(plan, identity, value, now)));
+        }
         match plan.draft().task {
             TaskKind::Mean => Task::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
             TaskKind::Regression | TaskKind::Rounds => {
@@ -52,6 +59,7 @@ impl Task {
             Task::Mean(mean) => Task::Mean(Box::new(mean.shelving(shelf))),
             Task::Training(training) => Task::Training(Box::new(training.shelving(shelf))),
             Task::Outer(outer) => Task::Outer(Box::new(outer.shelving(shelf))),
+            Task::Gossip(gossip) => Task::Gossip(Box::new(gossip.shelving(shelf))),
         }
     }
 
@@ -64,6 +72,7 @@ impl Task {
             Task::Mean(mean) => mean.handle(now, input),
             Task::Training(training) => training.handle(now, input),
             Task::Outer(outer) => outer.handle(now, input),
+            Task::Gossip(gossip) => gossip.handle(now, input),
         }
     }
 
@@ -73,6 +82,7 @@ impl Task {
             Task::Mean(mean) => mean.poll_output(),
             Task::Training(training) => training.poll_output(),
             Task::Outer(outer) => outer.poll_output(),
+            Task::Gossip(gossip) => gossip.poll_output(),
         }
     }
 
@@ -82,6 +92,7 @@ impl Task {
             Task::Mean(mean) => mean.release(),
             Task::Training(training) => training.release(),
             Task::Outer(outer) => outer.release(),
+            Task::Gossip(gossip) => gossip.release(),
         }
     }
 
@@ -93,7 +104,7 @@ impl Task {
     /// The number of the run that is under way, from 1; a mixing of noise ahead counts.
     pub fn run_number(&self) -> u32 {
         match self {
-            Task::Mean(_) | Task::Outer(_) => 1,
+            Task::Mean(_) | Task::Outer(_) | Task::Gossip(_) => 1,
             Task::Training(training) => training.run_number(),
         }
     }
@@ -104,11 +115,23 @@ impl Task {
             Task::Mean(_) => 1,
             Task::Training(training) => training.iteration(),
             Task::Outer(outer) => outer.iteration(),
+            Task::Gossip(gossip) => gossip.iteration(),
+        }
+    }
+
+    /// The rounds of gossip, for whoever checks a simulation.
+    pub(crate) fn gossip(&self) -> Option<&GossipRounds> {
+        match self {
+            Task::Gossip(gossip) => Some(gossip.rounds()),
+            _ => None,
         }
     }
 
     /// Where the task is.
     pub fn progress(&self) -> Progress {
-        self.release().progress()
+        match self {
+            Task::Gossip(gossip) => gossip.progress(),
+            _ => self.release().progress(),
+        }
     }
 }

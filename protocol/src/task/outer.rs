@@ -22,31 +22,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::agreement::shelf::Shelf;
-use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::Network;
 use crate::messages::signing::{Members, Signer};
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::portion::{Noise, NoiseSource};
+use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::plan::run_file::outer::OuterSettings;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::Event;
+use crate::task::nothing::Nothing;
 use crate::task::outer::public_rounds::PublicRounds;
 use crate::task::outer::turn::GossipTurn;
 use crate::time::Time;
 use crate::topology::party::Party;
-
-/// Draws nothing: the run that gathers mixes nothing.
-struct Nothing(PackedVector);
-
-impl NoiseSource<LatticeVector> for Nothing {
-    fn draw(&mut self, _: usize, _: u32) -> PackedVector {
-        self.0.clone()
-    }
-}
 
 /// What a node is at.
 enum OuterStage {

@@ -41,6 +41,28 @@ impl Schedule {
         Schedule { out }
     }
 
+    /// The schedule in which each edge of a round's graph is used both ways.
+    pub(crate) fn both_ways<'a>(rounds: impl Iterator<Item = &'a Graph>) -> Self {
+        let out = |graph: &Graph| {
+            let parties = 0..graph.parties();
+            parties.map(|party| graph.neighbours(party).to_vec()).collect()
+        };
+        Schedule {
+            out: rounds.map(out).collect(),
+        }
+    }
+
+    /// Who meets whom in `round`, from 1 to the last, as pairs (smaller, larger), ascending.
+    pub fn pairs(&self, round: u32) -> Vec<(usize, usize)> {
+        let index = (round as usize).wrapping_sub(1);
+        let senders = self.out.get(index).into_iter().flatten().enumerate();
+        let pairs = senders.flat_map(|(from, to)| to.iter().map(move |&to| (from.min(to), from.max(to))));
+        let mut pairs: Vec<(usize, usize)> = pairs.collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
     /// Whether it has as many rounds and parties as that, and such numbers of out-neighbours.
     pub(crate) fn has_shape(&self, rounds: usize, parties: usize, fanout: impl RangeBounds<usize>) -> bool {
         self.out.len() == rounds
@@ -61,6 +83,11 @@ impl Schedule {
             .iter()
             .map(|round| round.get(party).map_or(0, Vec::len))
             .sum()
+    }
+
+    /// How many parties it is for; 0 before it is drawn.
+    pub fn parties(&self) -> usize {
+        self.out.first().map_or(0, Vec::len)
     }
 
     /// The number of rounds T.

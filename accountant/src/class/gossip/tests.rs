@@ -1,6 +1,6 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::mixing::gossip::edges::ActiveEdges;
+use undertone_protocol::topology::active_edges::ActiveEdges;
 
 use super::*;
 

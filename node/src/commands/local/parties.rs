@@ -8,7 +8,7 @@ use undertone_protocol::plan::peers::is_party_name;
 use undertone_protocol::plan::run_file::check::unnamed;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
-use undertone_protocol::plan::run_file::settings::{Clip, TaskKind, Unit};
+use undertone_protocol::plan::run_file::settings::{Clip, MechanismKind, TaskKind, Unit};
 
 use crate::measuring::synthetic;
 use crate::party::input;
@@ -169,11 +169,21 @@ fn tensors(layout: &Layout) -> Option<BTreeMap<String, Vec<usize>>> {
 pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
     let mut shapes = vec![];
     let protected = raw.data.unit == Some(Unit::Record);
-    let tables = protected || raw.task == Some(TaskKind::Regression);
+    let streams =
+        raw.mechanism.kind == Some(MechanismKind::Gossip) && raw.data.releases.is_some_and(|it| it > 1);
+    let tables = protected || streams || raw.task == Some(TaskKind::Regression);
     for party in parties.iter_mut() {
         let layout = &party.vector.layout;
         let (records, shape) = if tables {
             let (count, shape) = rows_of(&party.input, layout)?;
+            if let Some(releases) = raw.data.releases.filter(|&releases| streams && releases != count) {
+                return Err(Failure::input(format!(
+                    "{}: {count} rows, the plan has {releases} releases (data.releases)",
+                    party.input.display()
+                ))
+                .field(party.input.display())
+                .hint("bring a row for each release, in order, or ask for as many"));
+            }
             (protected.then_some(count), shape)
         } else {
             (None, layout.vector_shape())
@@ -252,16 +262,15 @@ pub(super) fn synthesize(
 ) -> Result<Vec<LocalParty>, Failure> {
     let dimension = run.data.dimension();
     let records = (run.data.unit == Unit::Record).then_some((1_000_000 / dimension).clamp(1, RECORDS));
-    let shape: Vec<usize> = records
-        .into_iter()
-        .chain(run.data.shape.iter().copied())
-        .collect();
+    let streams = run.mechanism.gossip.is_some() && run.data.releases > 1;
+    let rows = records.or(streams.then_some(run.data.releases as usize));
+    let shape: Vec<usize> = rows.into_iter().chain(run.data.shape.iter().copied()).collect();
     let layout = Layout::npy(shape, Dtype::F64);
     let party = |index: usize| {
         let name = format!("party-{index}");
         let input = folder.join(format!("{name}.npy"));
         let vector = |row: usize| synthetic::vector(&run.data.clip, dimension, seed, index + row * nodes);
-        let values: Vec<f64> = (0..records.unwrap_or(1)).flat_map(vector).collect();
+        let values: Vec<f64> = (0..rows.unwrap_or(1)).flat_map(vector).collect();
         formats::write(&input, &layout, &values)?;
         let vector = VectorFile {
             layout: layout.clone(),

@@ -50,7 +50,14 @@ impl<'a> Summary<'a> {
         let ends = Ends::of(ends);
         let training = plan.draft().task != TaskKind::Mean;
         let truths = (!training).then(|| Truths::of(plan, parties));
-        let means = ends.means(plan, parties, output)?;
+        let mut means = ends.means(plan, parties, output)?;
+        if gossips(plan) {
+            // Of a stream the last row: all its means added up.
+            let dimension = plan.draft().dimension();
+            means
+                .iter_mut()
+                .for_each(|rows| drop(rows.drain(..rows.len().saturating_sub(dimension))));
+        }
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
         let mut object = of_nodes(plan, &ends);
         object.insert("total_wall_s".into(), begun.elapsed().as_secs_f64().into());
@@ -72,6 +79,12 @@ impl<'a> Summary<'a> {
             object.insert("accuracy".into(), json!(ends.largest("accuracy")));
             object.insert("accuracy_of_mean".into(), json!(ends.largest("accuracy_of_mean")));
             object.insert("largest_difference".into(), json!(apart));
+        }
+        if gossips(plan) {
+            let apart = largest_difference(&means, ends.standard_error());
+            object.insert("largest_difference".into(), json!(apart));
+            object.insert("spread".into(), ends.said_first("spread"));
+            object.insert("iterations".into(), ends.said_first("iterations"));
         }
         if plan.draft().run.sealed {
             object.insert("opened_for".into(), ends.said_first("opened_for"));
@@ -185,6 +198,9 @@ impl<'a> Summary<'a> {
                 self.nodes_that_failed()
             );
         }
+        if gossips(self.plan) {
+            return self.headline_of_estimates();
+        }
         if let Some(iterations) = self.object.get("iterations") {
             let test = self.object.get("test").map_or(String::new(), tested);
             let draft = self.plan.draft();
@@ -220,6 +236,22 @@ impl<'a> Summary<'a> {
             text += &format!("{worth}.\n");
         }
         text + "\n"
+    }
+
+    /// Where each node has estimates of its own.
+    fn headline_of_estimates(&self) -> String {
+        let within = self.object.get("largest_difference").and_then(Value::as_f64);
+        let apart = within.map_or(String::new(), |apart| {
+            format!(", within {} standard errors of each other", number(apart))
+        });
+        format!(
+            "\n{} of {} nodes have estimates of their own, {} coordinates, after {} rounds{apart}.\n{}\n",
+            self.object["finished"],
+            self.plan.parties(),
+            self.plan.draft().dimension(),
+            self.object["iterations"]["run"],
+            self.nodes_that_failed()
+        )
     }
 
     /// A line for each node that holds no mean, or ended with neither 0 nor 5, with what it said.
@@ -347,6 +379,11 @@ impl Summary<'_> {
             self.plan.draft().privacy.delta,
         )
     }
+}
+
+/// Whether each node has estimates of its own.
+fn gossips(plan: &Plan) -> bool {
+    plan.draft().mechanism.gossip.is_some()
 }
 
 /// How good a model is on public rows, for people.

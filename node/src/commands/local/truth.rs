@@ -23,9 +23,9 @@ pub(super) struct TrueErrors {
 
 /// What a party's data really come to.
 struct Truth {
-    /// The party's vector, or the mean of its records.
+    /// The party's vector, the mean of its records, or the sum of its releases.
     plain: Vec<f64>,
-    /// The party's vector, or the mean of its records, after clipping.
+    /// What that is after clipping.
     kept: Vec<f64>,
     clipped: Clipped,
 }
@@ -33,11 +33,17 @@ struct Truth {
 impl Truth {
     fn of(data: &Data, party: &LocalParty) -> Self {
         let mut values = party.vector.values.clone();
-        let plain = clipping::mean_of_rows(&values, data.dimension());
+        // Of a stream, its rows added up.
+        let rows = data.releases as f64;
+        let told = |values: &[f64]| -> Vec<f64> {
+            let mean = clipping::mean_of_rows(values, data.dimension());
+            mean.into_iter().map(|x| x * rows).collect()
+        };
+        let plain = told(&values);
         let clipped = clipping::clip_all(data, &mut values);
         Truth {
             plain,
-            kept: clipping::mean_of_rows(&values, data.dimension()),
+            kept: told(&values),
             clipped,
         }
     }

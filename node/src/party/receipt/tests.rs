@@ -77,6 +77,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
     let outcome = Outcome {
         out_of_range: false,
         training: None,
+        gossip: None,
         ending: Ending::Done,
         started: (0..plan.parties()).collect(),
         started_at: Some(Time::ZERO),

@@ -83,6 +83,17 @@ pub enum PrivateFrame {
         /// Where in the frame its coordinates are.
         values: Range<usize>,
     },
+    /// A message of gossip.
+    Message {
+        /// The digest of the plan that it belongs to.
+        digest: Digest,
+        /// Its round, who sent it, and to whom.
+        id: ShareId,
+        /// How much of the parties' values it carries, in units of 2^-64.
+        weight: LatticeWeight,
+        /// Where in the frame its coordinates are.
+        values: Range<usize>,
+    },
     /// An answer to a share.
     Answer {
         /// The digest of the plan that it belongs to.

@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lattice::average::AVERAGE_BITS;
 use crate::plan::checked::Plan;
 use crate::plan::error::PlanError;
+use crate::plan::run_file::gossip::{Circle, GossipSettings, SumsChoice};
 use crate::plan::run_file::settings::{
     CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismKind, MechanismSettings, Rounds,
 };
+use crate::topology::active_edges::ActiveEdges;
 
 /// The mechanism as the file has it. Which of its optional keys are there follows from the kind
 /// ([`Rules::keys`](crate::plan::mechanism::rules::Rules::keys)).
@@ -25,6 +28,16 @@ pub(super) struct MechanismFile {
     iterations: Option<u32>,
     fanout: u32,
     rollback: bool,
+    /// The settings of gossip: this one and the next two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sums: Option<SumsChoice>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    circle: Option<Circle>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edges: Option<ActiveEdges>,
+    /// Weights of gossip are multiples of 2 to the minus so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weight_bits: Option<u32>,
     /// The settings of PPSC as the run file has them: this one and the next two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     independent_noise: Option<IndependentNoise>,
@@ -57,6 +70,10 @@ impl MechanismFile {
             iterations: plan.iterations(),
             fanout: settings.fanout,
             rollback: settings.rollback,
+            sums: settings.gossip.map(|gossip| gossip.sums),
+            circle: settings.gossip.and_then(|gossip| gossip.circle),
+            edges: settings.gossip.map(|gossip| gossip.edges),
+            weight_bits: settings.gossip.map(|_| AVERAGE_BITS),
             independent_noise: has("independent_noise").then_some(settings.independent_noise),
             accept_exact_sum: has("accept_exact_sum").then_some(settings.accept_exact_sum),
             local_noise_ok: has("local_noise_ok").then_some(settings.local_noise_ok),
@@ -91,6 +108,20 @@ impl MechanismFile {
             independent_noise,
             accept_exact_sum: self.accept_exact_sum.unwrap_or(false),
             local_noise_ok: self.local_noise_ok.unwrap_or(false),
+            gossip: self.gossip(),
+        })
+    }
+
+    /// Whether the file is of gossip, whose schedule is edges.
+    pub(super) fn gossips(&self) -> bool {
+        self.kind == MechanismKind::Gossip
+    }
+
+    fn gossip(&self) -> Option<GossipSettings> {
+        Some(GossipSettings {
+            sums: self.sums?,
+            circle: self.circle,
+            edges: self.edges?,
         })
     }
 
@@ -106,6 +137,9 @@ impl MechanismFile {
             ("independent_noise", self.independent_noise.is_some()),
             ("accept_exact_sum", self.accept_exact_sum.is_some()),
             ("local_noise_ok", self.local_noise_ok.is_some()),
+            ("sums", self.sums.is_some()),
+            ("edges", self.edges.is_some()),
+            ("weight_bits", self.weight_bits.is_some()),
             ("correlated_std", self.correlated_std.is_some()),
             ("pairwise_std", self.pairwise_std.is_some()),
         ];
@@ -133,6 +167,10 @@ impl MechanismFile {
             ("step_log2", self.step_log2 == lattice.step_log2),
             ("state_bits", self.state_bits == lattice.state_bits),
             ("wire_bytes", self.wire_bytes == lattice.wire_bytes),
+            (
+                "weight_bits",
+                self.weight_bits.is_none_or(|bits| bits == AVERAGE_BITS),
+            ),
         ];
         let mut wrong = pairs.into_iter().filter(|&(_, same)| !same);
         wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use super::settings::*;
 use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::gossip::GOSSIP;
+use crate::plan::run_file::gossip_case::GossipCase;
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::limits::*;
 use crate::plan::run_file::outer::OuterSettings;
@@ -18,6 +20,9 @@ pub(super) const TRAININGS: &str = "task = \"regression\" or \"rounds\"";
 
 /// The task of what programs hand over, as messages call it.
 pub(super) const ROUNDS: &str = "task = \"rounds\"";
+
+/// What may have many releases, as messages call it.
+pub(super) const RELEASED: &str = "task = \"rounds\" or mechanism.kind = \"gossip\"";
 
 pub(super) fn count_parties(parties: usize) -> Checked {
     count("the number of parties", parties as u64, 3, MOST_PARTIES as u64)
@@ -73,6 +78,7 @@ impl Asked<'_> {
         self.privacy.check(parties)?;
         self.mechanism.check(parties)?;
         self.check_unmixed(parties)?;
+        self.check_gossip(parties)?;
         if let Some(share_faults) = self.privacy.share_faults {
             let only = || Problem::OnlyFor {
                 only: "mechanism.correlated = \"uniform\"",
@@ -87,7 +93,8 @@ impl Asked<'_> {
         require(!(uniform && averaged), "run.dissemination", || Problem::OnlyFor {
             only: "mechanism.correlated = \"gaussian\"",
         })?;
-        require(uniform || !self.run.sealed, "run.sealed", || Problem::OnlyFor {
+        let sealable = uniform || self.mechanism.gossip.is_some();
+        require(sealable || !self.run.sealed, "run.sealed", || Problem::OnlyFor {
             only: "mechanism.correlated = \"uniform\"",
         })?;
         self.run.check(parties, self.privacy.dropouts)
@@ -135,8 +142,8 @@ impl Asked<'_> {
     fn check_training(&self) -> Checked {
         self.check_handed_over()?;
         if !self.task.is_training() {
-            let once = self.data.releases == 1;
-            require(once, "data.releases", || Problem::OnlyFor { only: ROUNDS })?;
+            let once = self.data.releases == 1 || self.mechanism.kind == MechanismKind::Gossip;
+            require(once, "data.releases", || Problem::OnlyFor { only: RELEASED })?;
             let none = self.run.iteration_ms.is_none();
             return require(none, "run.iteration_ms", || Problem::OnlyFor { only: TRAININGS });
         }
@@ -176,7 +183,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Sums, and rows that a program clips, are of what programs hand over.
+    /// SumsChoice, and rows that a program clips, are of what programs hand over.
     fn check_handed_over(&self) -> Checked {
         let rounds = self.task == TaskKind::Rounds;
         let mean = self.data.result == ReleaseKind::Mean;
@@ -213,9 +220,32 @@ impl Asked<'_> {
         require(none, "privacy.share_faults", other)
     }
 
+    /// Gossip's keys stand with gossip, and with nothing that does not go with it.
+    fn check_gossip(&self, parties: usize) -> Checked {
+        let kind = self.mechanism.kind == MechanismKind::Gossip;
+        let Some(gossip) = &self.mechanism.gossip else {
+            require(!kind, "mechanism.sums", || Problem::Missing {
+                example: "sums = \"open\"",
+            })?;
+            let all = self.privacy.protect == Protect::All;
+            return require(all, "privacy.protect", || Problem::OnlyFor { only: GOSSIP });
+        };
+        require(kind, "mechanism.sums", || Problem::OnlyFor { only: GOSSIP })?;
+        let case = GossipCase {
+            task: self.task,
+            data: self.data,
+            privacy: self.privacy,
+            mechanism: self.mechanism,
+            run: self.run,
+        };
+        case.check(gossip, parties, MOST_EXCHANGE_ROUNDS.into())
+    }
+
     /// Refuses what parses, and will run one day, but that this version's plans do not carry.
     pub(crate) fn check_carried(&self) -> Checked {
-        self.mechanism.kind.check_carried()?;
+        if let Some(gossip) = &self.mechanism.gossip {
+            gossip.check_carried()?;
+        }
         if self.privacy.coalitions == Coalitions::Static {
             self.mechanism.kind.rules().check_static(self.mechanism)?;
         }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::ahead;
 use crate::plan::defaults::Defaults;
-use crate::plan::run_file::check::{TRAININGS, count_parties, majority};
+use crate::plan::run_file::check::{RELEASED, TRAININGS, count_parties, majority};
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::gossip::{Circle, GOSSIP, GossipSettings, SumsChoice};
 use crate::plan::run_file::outer::{OuterSettings, RawOuter};
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::{Checked, Problem, require};
@@ -19,6 +20,7 @@ use crate::plan::run_file::settings::{
 };
 use crate::plan::run_file::tensors::coordinates_of_all;
 use crate::plan::run_file::training::{RawModel, RowsOf};
+use crate::topology::active_edges::ActiveEdges;
 
 /// No range is right for whatever rows there are: outside of it they count for less than they are,
 /// and too wide a one is paid for in noise.
@@ -70,7 +72,11 @@ impl RawRunFile {
         require(version == 1, "version", || Problem::Version { found: version })?;
         let dropouts = given(self.privacy.dropouts, "privacy.dropouts", "dropouts = 1")?;
         let correlated = self.correlated();
-        let sealed = self.run.sealed.unwrap_or(correlated == CorrelatedNoise::Uniform);
+        let sums = self.mechanism.sums == Some(SumsChoice::Secure);
+        let sealed = self
+            .run
+            .sealed
+            .unwrap_or(correlated == CorrelatedNoise::Uniform || sums);
         let mut data = self.data.complete()?;
         let mut model = None;
         let mut outer = None;
@@ -103,7 +109,7 @@ impl RawRunFile {
             model,
             outer,
             privacy: self.privacy.complete(dropouts)?,
-            mechanism: self.mechanism.complete(correlated)?,
+            mechanism: self.mechanism.complete(correlated, &topology)?,
             topology,
             run: self.run.complete(parties.saturating_sub(dropouts), sealed)?,
         })
@@ -183,10 +189,9 @@ impl RawRunFile {
                 "releases = 20 under [data], the number of rounds",
             )
             .map(drop),
+            _ if self.mechanism.kind == Some(MechanismKind::Gossip) => Ok(()),
             _ => require(said.is_none_or(|said| said == 1), "data.releases", || {
-                Problem::OnlyFor {
-                    only: "task = \"rounds\"",
-                }
+                Problem::OnlyFor { only: RELEASED }
             }),
         }
     }
@@ -202,7 +207,8 @@ impl RawRunFile {
         let summed = self.run.dissemination != Some(Dissemination::Consensus);
         let uniform = own_noise && halved && summed && self.run.sealed != Some(false)
             || mechanism.kind == Some(MechanismKind::Pairwise);
-        mechanism.correlated.unwrap_or(if uniform {
+        let gossip = mechanism.kind == Some(MechanismKind::Gossip);
+        mechanism.correlated.unwrap_or(if uniform && !gossip {
             CorrelatedNoise::Uniform
         } else {
             CorrelatedNoise::Gaussian
@@ -247,12 +253,14 @@ impl RawPrivacy {
             dropouts,
             draws: self.draws,
             share_faults: self.share_faults,
+            protect: self.protect.unwrap_or_default(),
         })
     }
 }
 
 impl RawMechanism {
-    fn complete(self, correlated: CorrelatedNoise) -> Checked<MechanismSettings> {
+    fn complete(self, correlated: CorrelatedNoise, topology: &Topology) -> Checked<MechanismSettings> {
+        let gossip = self.gossip(topology)?;
         let injection = match correlated {
             CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
             CorrelatedNoise::Uniform => InjectionChoice::Late,
@@ -279,7 +287,41 @@ impl RawMechanism {
                 "mechanism.local_noise_ok",
                 "local_noise_ok = false",
             )?,
+            gossip,
         })
+    }
+
+    /// How parties gossip; keys of gossip stand with no other kind.
+    fn gossip(&self, topology: &Topology) -> Checked<Option<GossipSettings>> {
+        let said = [
+            ("mechanism.sums", self.sums.is_some()),
+            ("mechanism.circle", self.circle.is_some()),
+            ("mechanism.edges", self.edges.is_some()),
+        ];
+        if self.kind != Some(MechanismKind::Gossip) {
+            let said = said.into_iter().find(|&(_, said)| said);
+            return match said {
+                Some((field, _)) => Err((field.into(), Problem::OnlyFor { only: GOSSIP })),
+                None => Ok(None),
+            };
+        }
+        let sums = self.sums.unwrap_or_default();
+        // Where everybody is everybody's neighbour, one sum is all that anybody reads.
+        let edges = self.edges.unwrap_or(ActiveEdges::All);
+        let complete = topology.private == GraphChoice::Complete && edges == ActiveEdges::All;
+        let circle = if complete {
+            Circle::Everybody
+        } else {
+            Circle::Neighbours
+        };
+        Ok(Some(GossipSettings {
+            sums,
+            circle: match sums {
+                SumsChoice::Open => self.circle,
+                SumsChoice::Secure => Some(self.circle.unwrap_or(circle)),
+            },
+            edges,
+        }))
     }
 }
 

@@ -8,9 +8,11 @@ use super::settings::*;
 use crate::plan::defaults::{Defaults, document};
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::gossip::{Circle, SumsChoice};
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 use crate::plan::run_file::outer::RawOuter;
 use crate::plan::run_file::training::RawModel;
+use crate::topology::active_edges::ActiveEdges;
 
 /// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -61,6 +63,7 @@ pub struct RawPrivacy {
     pub dropouts: Option<usize>,
     pub draws: Option<u64>,
     pub share_faults: Option<usize>,
+    pub protect: Option<Protect>,
 }
 
 /// The section `[mechanism]`, with gaps.
@@ -77,6 +80,9 @@ pub struct RawMechanism {
     pub independent_noise: Option<IndependentNoise>,
     pub accept_exact_sum: Option<bool>,
     pub local_noise_ok: Option<bool>,
+    pub sums: Option<SumsChoice>,
+    pub circle: Option<Circle>,
+    pub edges: Option<ActiveEdges>,
 }
 
 /// The section `[topology]`, with gaps.
@@ -172,7 +178,8 @@ impl RawRunFile {
             coalitions,
             dropouts,
             draws,
-            share_faults
+            share_faults,
+            protect
         );
         fill!(
             self.mechanism,

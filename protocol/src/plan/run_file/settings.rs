@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::plan::defaults;
 use crate::plan::run_file::fraction::Fraction;
+use crate::plan::run_file::gossip::GossipSettings;
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 
 /// What the parties compute.
@@ -163,7 +164,8 @@ pub struct Data {
     /// The tensors that a vector consists of by name, with their extents; in the order of names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensors: Option<BTreeMap<String, Vec<usize>>>,
-    /// How many sums are released, each of which costs: 1, but in a training.
+    /// How many sums are released, each of which costs: 1, but in a training; of gossip how many
+    /// vectors a party brings, one a round.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub releases: u64,
     /// What each of them comes to.
@@ -214,6 +216,24 @@ pub enum Coalitions {
     Static,
 }
 
+/// Which changes of what a party brings are hidden, where it brings many releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protect {
+    /// All of a party's releases may change, together.
+    #[default]
+    All,
+    /// One of them may.
+    One,
+}
+
+impl Protect {
+    /// Whether it is what all other plans protect.
+    pub(in crate::plan) fn is_all(&self) -> bool {
+        *self == Protect::All
+    }
+}
+
 /// The privacy that is asked for, and against whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -235,6 +255,9 @@ pub struct Privacy {
     /// none: one, where the private graph has room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_faults: Option<usize>,
+    /// `kind = "gossip"` only: which changes are hidden.
+    #[serde(default, skip_serializing_if = "Protect::is_all")]
+    pub protect: Protect,
 }
 
 /// The mechanism's family, as a run file and a plan name it.
@@ -408,6 +431,9 @@ pub struct MechanismSettings {
     pub accept_exact_sum: bool,
     /// PPSC only: components so small that the noise is local are accepted.
     pub local_noise_ok: bool,
+    /// Gossip only: who reads what, and over which edges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gossip: Option<GossipSettings>,
 }
 
 /// How a graph is chosen. Accepts `{ kind = "ring" }` and, where nothing else is needed, just

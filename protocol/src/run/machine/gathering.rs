@@ -131,8 +131,8 @@ impl Run {
             return self.finish(Ending::Spent { reason }, Published::default());
         }
         self.commons.event(Event::Phase(Phase::Mixing));
-        if self.plan.draft().outer.is_some() {
-            // What follows is no release: the task goes on by itself.
+        if self.plan.goes_on_by_task() {
+            // What follows is no release of this machine.
             self.record.handed_over = true;
             return;
         }

@@ -12,6 +12,11 @@ impl Run {
     pub(super) fn receive_private(&mut self, from: Party, frame: &Bytes) {
         let (digest, read) = match wire::read_private(frame) {
             Err(reason) => return self.commons.offence(from, reason),
+            Ok(PrivateFrame::Message { .. }) => {
+                return self
+                    .commons
+                    .offence(from, "a message of gossip, which this plan does not have");
+            }
             Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => {
                 (digest, read)
             }
@@ -33,6 +38,7 @@ impl Run {
                 );
             }
             PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
+            PrivateFrame::Message { .. } => {}
         }
     }
 

@@ -71,6 +71,7 @@ fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32)
             0.0
         },
         correlated_std: match draft.mechanism.correlated {
+            CorrelatedNoise::Gaussian if draft.mechanism.gossip.is_some() => 0.0,
             CorrelatedNoise::Gaussian => 10.0,
             CorrelatedNoise::Uniform => 0.0,
         },
@@ -538,6 +539,7 @@ fn without_the_talk_around_them_the_machines_come_to_the_same() {
 }
 
 mod gated;
+mod gossip;
 mod kills;
 mod liars;
 mod rounds;

@@ -85,6 +85,7 @@ mod tests {
             unopened: Vec::new(),
             out_of_range: false,
             training: None,
+            gossip: None,
             tally: Tally::default(),
         }
     }

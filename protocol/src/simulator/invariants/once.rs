@@ -18,6 +18,7 @@ pub struct Once {
     bodies: BTreeMap<(Stage, Party), Vec<u8>>,
     rounds: BTreeMap<(Party, Form, u32), Vec<u8>>,
     shares: BTreeMap<ShareId, Vec<u8>>,
+    messages: BTreeMap<(u32, Party), Vec<u8>>,
     answers: BTreeMap<ShareId, Verdict>,
     spent: BTreeMap<Party, u32>,
     /// Who is known to sign two items; what others pass on of it is not their doing.
@@ -80,6 +81,13 @@ impl Once {
     pub fn private(&mut self, frame: &[u8]) -> Result<(), Violation> {
         match wire::read_private(frame) {
             Ok(PrivateFrame::Share { id, .. }) => same(&mut self.shares, id, frame.to_vec(), "shares"),
+            Ok(PrivateFrame::Message {
+                id, weight, values, ..
+            }) => {
+                // To all neighbours the same.
+                let said = [&weight.0.to_le_bytes()[..], &frame[values]].concat();
+                same(&mut self.messages, (id.round, id.from), said, "messages")
+            }
             Ok(PrivateFrame::Answer { id, answer, .. }) => {
                 same(&mut self.answers, id, answer.verdict, "answers")
             }

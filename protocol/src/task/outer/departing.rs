@@ -98,6 +98,7 @@ impl Outer {
                 stopped,
                 result: Some(self.iterate.to_f64(self.plan.lattice().step())),
             }),
+            gossip: None,
         };
         self.phase(Phase::Done);
         self.outbox.push_back(Output::Finished(Box::new(outcome)));

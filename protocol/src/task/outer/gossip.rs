@@ -134,7 +134,9 @@ impl Outer {
             Ok(PrivateFrame::Share {
                 digest, id, values, ..
             }) => (digest, id, frame.slice(values)),
-            Ok(PrivateFrame::Answer { .. }) => return self.offence(from, "an answer, where none is given"),
+            Ok(PrivateFrame::Answer { .. } | PrivateFrame::Message { .. }) => {
+                return self.offence(from, "an answer or a message, where none is given");
+            }
             Err(reason) => return self.offence(from, reason.to_string()),
         };
         if let Err(reason) = self.members.same_plan(&digest) {

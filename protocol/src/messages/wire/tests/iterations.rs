@@ -17,3 +17,28 @@ fn a_later_iteration_is_told_by_its_number() {
     let (_, within) = of_iteration(&twice).expect("one");
     assert_eq!(read_public(&within).expect_err("no frame"), WireError::Kind(10));
 }
+
+#[test]
+fn the_bytes_of_a_message_of_gossip_are_pinned() {
+    let frame = message_frame(&[0xaa; 32], share_id(), LatticeWeight(1 << 64), &[1, 2, 3]);
+    let (aa, weight) = ("aa".repeat(32), format!("{}01{}", "00".repeat(8), "00".repeat(7)));
+    assert_eq!(
+        hex(&frame),
+        format!("0108 {aa} 02000000 01000000 03000000 {weight} 010203").replace(' ', "")
+    );
+    match read_private(&frame) {
+        Ok(PrivateFrame::Message {
+            digest,
+            id,
+            weight,
+            values,
+        }) => {
+            assert_eq!((digest, id), ([0xaa; 32], share_id()));
+            assert_eq!((weight, &frame[values]), (LatticeWeight(1 << 64), &[1, 2, 3][..]));
+        }
+        other => panic!("{other:?}"),
+    }
+    read_private(&frame[..40]).expect_err("cut short");
+    // The same kind is another frame on the public graph.
+    read_public(&frame).expect_err("no set");
+}

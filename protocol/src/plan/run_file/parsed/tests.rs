@@ -98,6 +98,7 @@ fn the_least_file_gets_the_defaults() {
             dropouts: 1,
             draws: None,
             share_faults: None,
+            protect: Protect::All,
         }
     );
     assert_eq!(file.data.clip, Clip::L2 { radius: 1.0 });

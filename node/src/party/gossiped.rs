@@ -1,0 +1,164 @@
+//! Gossip: what a party brings round by round, and what an account says of its end.
+
+use std::sync::Arc;
+
+use rand::rngs::ChaCha12Rng;
+use serde_json::{Value, json};
+use undertone_accountant::calibration::by_own_noise::{estimate_error, loss_of};
+use undertone_accountant::losses::gaussian;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::{GossipOutcome, MissedMessages, Outcome};
+use undertone_protocol::topology::party::Party;
+
+use crate::party::contributor::Contributor;
+use crate::party::{clipping, randomness};
+use crate::planning::gossip::largest_coordinate;
+use crate::telling::failure::Failure;
+
+/// Rows of a stream, one a round, clipped already.
+pub(super) struct StreamOfRows {
+    plan: Arc<Plan>,
+    me: Party,
+    rows: Vec<f64>,
+    noise: LatticeNoise<ChaCha12Rng>,
+}
+
+impl StreamOfRows {
+    /// The party with these clipped rows.
+    ///
+    /// # Errors
+    /// A system without randomness.
+    pub(super) fn of(plan: &Arc<Plan>, me: Party, rows: Vec<f64>) -> Result<Self, Failure> {
+        let rng = randomness::for_noise()?;
+        Ok(StreamOfRows {
+            noise: LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), 0.0),
+            plan: plan.clone(),
+            me,
+            rows,
+        })
+    }
+}
+
+impl Contributor for StreamOfRows {
+    fn contribution(&mut self, iteration: u32, _: &[f64]) -> LatticeVector {
+        let dimension = self.plan.draft().dimension();
+        let row = self.rows.chunks(dimension).nth(iteration as usize - 1);
+        let mut value = match row {
+            Some(row) => clipping::onto_lattice(&self.plan, self.me, row),
+            // Never: as many rows as releases were read.
+            None => self.plan.lattice().zeros(dimension),
+        };
+        self.noise
+            .add_independent(self.plan.calibration().independent_std, &mut value);
+        value
+    }
+
+    fn conclude(&mut self, _: Option<&[f64]>) {}
+}
+
+/// Gossip in an account.
+#[derive(Clone, Debug)]
+pub(super) struct Gossiped {
+    /// Loss of the releases that have left, and its ε at the plan's δ.
+    pub(super) mu: f64,
+    pub(super) epsilon: f64,
+    /// Whether there is an estimate.
+    pub(super) has_estimate: bool,
+    /// The standard error of the last row, if nobody's message was missing.
+    pub(super) standard_error: Option<f64>,
+    /// How far a node's last row can be from the mean for the clipping range, noise aside.
+    spread: Option<f64>,
+    /// Why it is of fewer rounds or parties than planned.
+    pub(super) reason: Option<String>,
+    /// Whose messages were missing, in sentences.
+    faults: Vec<String>,
+    /// Names of those that were missing at the end.
+    pub(super) departed: Vec<String>,
+    /// How far it came.
+    pub(super) rounds: Value,
+    settings: Value,
+}
+
+impl Gossiped {
+    /// The account of a node's part; none of any other mechanism.
+    pub(super) fn of(plan: &Plan, outcome: &Outcome) -> Option<Self> {
+        let gossip = outcome.gossip.as_deref()?;
+        let mu = loss_of(
+            plan.draft(),
+            plan.calibration().independent_std,
+            gossip.spent.into(),
+        );
+        let name = |party: &Party| plan.draft().members[*party].name.clone();
+        let complete = gossip.missed.is_empty() && gossip.rounds == plan.rounds();
+        let error = complete.then(|| estimate_error(plan));
+        let scale = plan.scales().root_mean_square();
+        let at_the_end = |missed: &MissedMessages| missed.first + missed.count == gossip.rounds + 1;
+        let departed = gossip.missed.iter().filter(|(_, missed)| at_the_end(missed));
+        let sentence = |(party, missed): (&Party, &MissedMessages)| match missed.count {
+            1 => format!("no message of {} came in round {}", name(party), missed.first),
+            count => format!(
+                "{count} messages of {} did not come, the first in round {}",
+                name(party),
+                missed.first
+            ),
+        };
+        Some(Gossiped {
+            mu,
+            epsilon: gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY),
+            has_estimate: !gossip.estimates.is_empty(),
+            standard_error: error
+                .map(|error| error.standard_error(plan.calibration().independent_std) * scale),
+            spread: error.map(|error| error.spread(largest_coordinate(plan))),
+            reason: reason(plan, gossip),
+            faults: gossip.missed.iter().map(sentence).collect(),
+            departed: departed.map(|(party, _)| name(party)).collect(),
+            rounds: json!({
+                "planned": plan.rounds(),
+                "run": gossip.rounds,
+                "releases": plan.draft().releases(),
+                "spent": gossip.spent,
+            }),
+            settings: json!({
+                "sums": plan.draft().mechanism.gossip.map(|gossip| gossip.sums),
+                "protect": plan.draft().privacy.protect,
+            }),
+        })
+    }
+
+    /// What it adds to a receipt or a final object.
+    pub(super) fn add_to(&self, object: &mut Value) {
+        object["agreed"] = Value::Null;
+        object["spread"] = json!(self.spread);
+        object["iterations"] = self.rounds.clone();
+    }
+
+    /// What it adds to a receipt alone.
+    pub(super) fn add_faults_to(&self, receipt: &mut Value) {
+        receipt["gossip"] = self.settings.clone();
+        receipt["faults"] = json!(self.faults);
+    }
+}
+
+fn reason(plan: &Plan, gossip: &GossipOutcome) -> Option<String> {
+    let (run, planned) = (gossip.rounds, plan.rounds());
+    if let Some(stopped) = &gossip.stopped {
+        return Some(format!("it ended after {run} of {planned} rounds: {stopped}"));
+    }
+    if gossip.missed.is_empty() {
+        return None;
+    }
+    let members = &plan.draft().members;
+    let of = |(party, missed): (&Party, &MissedMessages)| {
+        format!(
+            "{} in {} rounds, the first {}",
+            members[*party].name, missed.count, missed.first
+        )
+    };
+    let names: Vec<String> = gossip.missed.iter().map(of).collect();
+    Some(format!(
+        "this party's estimates are without what did not come from neighbours: {}",
+        names.join("; ")
+    ))
+}
