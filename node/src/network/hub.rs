@@ -174,6 +174,20 @@ impl Hub {
         })
     }
 
+    /// Lists these peers on both graphs, for whatever runs there are, and nobody else; those of
+    /// attached runs stay, and connections that there are.
+    ///
+    /// # Errors
+    /// A peer that cannot be one; nothing has changed then.
+    pub fn relist(&self, private: &[PeerAddress], public: &[PeerAddress]) -> Result<(), NetworkError> {
+        let state = &self.state;
+        let private = Neighbours::check(Network::Private, &state.key, private)?;
+        let public = Neighbours::check(Network::Public, &state.key, public)?;
+        state.private.roster.keep_only(&private);
+        state.public.roster.keep_only(&public);
+        Ok(())
+    }
+
     /// Attaches a run and starts to connect its edges. Of the events its driver must not stop
     /// taking any: a full channel holds back all edges of the run (and of no other).
     pub fn attach(

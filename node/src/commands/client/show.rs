@@ -171,12 +171,13 @@ pub(super) fn status(status: &Status) -> String {
             number(budget.epsilon),
             format!("{:e}", budget.delta),
             budget.runs.to_string(),
+            budget.runs_left.map_or("–".into(), |left| left.to_string()),
         ]
     });
     section(
         &mut text,
         "Data sets",
-        ["data set", "ε spent", "of", "δ", "runs"],
+        ["data set", "ε spent", "of", "δ", "runs", "left like the latest"],
         budgets,
     );
     text
