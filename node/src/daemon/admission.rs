@@ -71,6 +71,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         iteration: None,
         iterations: draft.releases(),
         waiting_for: vec![],
+        gone: vec![],
         rounds: plan.mixing_rounds(),
         parties: plan.parties(),
         dimension: draft.dimension(),

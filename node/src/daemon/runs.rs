@@ -138,6 +138,16 @@ impl Run {
                     let names = names.split(", ").filter(|name| !name.is_empty());
                     status.waiting_for = names.map(String::from).collect();
                 }
+                Some("peer") => {
+                    let of = |key: &str| event[key].as_str().unwrap_or_default();
+                    let (peer, state) = (of("peer"), of("state"));
+                    if state == "gone" || state.ends_with(" connected") {
+                        status.gone.retain(|gone| gone != peer);
+                    }
+                    if state == "gone" {
+                        status.gone.push(peer.to_owned());
+                    }
+                }
                 Some("iteration") => status.iteration = event["k"].as_u64(),
                 Some("round") => {
                     status.round = event["round"]
@@ -440,6 +450,27 @@ mod tests {
             "standard_error": null, "private_bytes": 0, "public_bytes": 0,
         }))
         .expect("a run")
+    }
+
+    #[test]
+    fn who_is_gone_is_told_until_they_come_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = Record {
+            status: status("a"),
+            mean: None,
+        };
+        let run = Run::new("alice", folder.path().to_owned(), record);
+        for (peer, state, gone) in [
+            ("bob", "private connected", &[][..]),
+            ("bob", "private disconnected", &[]),
+            ("bob", "gone", &["bob"]),
+            ("bob", "gone", &["bob"]),
+            ("carol", "gone", &["bob", "carol"]),
+            ("bob", "public connected", &["carol"]),
+        ] {
+            run.observe(&json!({ "event": "peer", "peer": peer, "state": state }));
+            assert_eq!(run.status().gone, gone, "{peer} {state}");
+        }
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub struct RunStatus {
     /// Before the start: names of those who are waited for.
     #[serde(default)]
     pub waiting_for: Vec<String>,
+    /// Names of neighbours that this node lost in the run, and that have not come back.
+    #[serde(default)]
+    pub gone: Vec<String>,
     /// The plan's number of rounds, T.
     pub rounds: u32,
     /// The plan's number of parties, n.
