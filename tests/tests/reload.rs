@@ -113,7 +113,7 @@ fn a_daemon_reads_its_configuration_again_and_runs_go_on() {
     }
 }
 
-/// Of two runs one is over: a limit leaves out that one only.
+/// One of two runs is over: a limit leaves out that one only.
 fn newest_alone(daemon: &Daemon) {
     let shown = |limit: &str| {
         let status = daemon.client(["status", "--limit", limit]).json_of(0);

@@ -9,11 +9,11 @@ use crate::telling::report::Report;
 /// compile time. No build script asks git, since sources come without it, too.
 const COMMIT: Option<&str> = option_env!("UNDERTONE_COMMIT");
 
-/// Of run files, peer lists, plans, receipts, identities and configurations: there is one format of
-/// each so far.
+/// The version that run files, peer lists, plans, receipts, identities and configurations have:
+/// there is one format of each so far.
 const FILES_VERSION: u32 = 1;
 
-/// Of the API's paths.
+/// The version in the API's paths.
 const API_VERSION: &str = "v1";
 
 /// Says the versions of the program and of all that it reads and says.

@@ -19,8 +19,8 @@ pub struct StatusArgs {
     /// checks)
     #[arg(long, conflicts_with = "digest")]
     ready: bool,
-    /// Of runs that are over show the newest N only, and as many of offers that are not open
-    /// [default: all that are remembered]
+    /// Leave out runs that are over, and offers that are not open, but for the newest N of each
+    /// [default: show all that are remembered]
     #[arg(long, value_name = "N", conflicts_with_all = ["digest", "ready"])]
     limit: Option<u32>,
     #[command(flatten)]
