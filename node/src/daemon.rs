@@ -23,6 +23,8 @@ mod offers;
 mod peers;
 pub mod policy;
 pub mod refusal;
+mod reload;
+mod retention;
 pub mod rounds_desk;
 pub mod running;
 mod runs;

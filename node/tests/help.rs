@@ -25,7 +25,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -50,7 +50,10 @@ const COMMANDS: [(&str, &str); 22] = [
         "accept",
         "<DIGEST> --input --data-file --data-set --wait --api --token-file --config",
     ),
-    ("status", "[DIGEST] --ready --api --token-file --config"),
+    ("version", ""),
+    ("completions", "<SHELL>"),
+    ("manual", "<DIR>"),
+    ("status", "[DIGEST] --ready --limit --api --token-file --config"),
     (
         "node",
         "--config --identity --state --data --peers --output --api --max-epsilon",
@@ -214,4 +217,79 @@ fn what_is_no_command_is_a_usage_error() {
             "{object}"
         );
     }
+}
+
+#[test]
+fn the_program_tells_which_versions_it_speaks() {
+    let output = undertone(&["version", "--json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object");
+    assert_eq!(object["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        object["commit"].as_str(),
+        option_env!("UNDERTONE_COMMIT").filter(|commit| !commit.is_empty())
+    );
+    assert_eq!(object["messages"], undertone::party::reaching::MESSAGES_VERSION);
+    assert_eq!((&object["files"], &object["api"]), (&1.into(), &"v1".into()));
+    let text = String::from_utf8(undertone(&["version"]).stdout).expect("text");
+    assert!(
+        text.contains(&format!("messages {}", object["messages"])),
+        "{text}"
+    );
+}
+
+#[test]
+fn shells_take_their_scripts() {
+    for (shell, word) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef undertone"),
+        ("fish", "complete -c undertone"),
+    ] {
+        let output = undertone(&["completions", shell]);
+        let script = String::from_utf8(output.stdout).expect("text");
+        for wanted in [word, "submit", "data-set"] {
+            assert!(script.contains(wanted), "{shell}: {wanted}");
+        }
+    }
+    let bash = undertone(&["completions", "bash"]).stdout;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("undertone.bash");
+    std::fs::write(&path, bash).expect("writable");
+    // What bash would offer behind `undertone sub`.
+    let asked = format!(
+        ". '{}'; COMP_WORDS=(undertone sub); COMP_CWORD=1; _undertone undertone sub undertone; echo \"${{COMPREPLY[*]}}\"",
+        path.display()
+    );
+    let offered = Command::new("bash")
+        .args(["-c", &asked])
+        .output()
+        .expect("bash starts");
+    assert_eq!(
+        String::from_utf8_lossy(&offered.stdout),
+        "submit\n",
+        "{offered:?}"
+    );
+    assert_eq!(undertone(&["completions", "csh"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_command_has_a_page_in_the_manual() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = folder.path().join("pages");
+    let written = undertone(&["manual", pages.to_str().expect("text")]);
+    assert_eq!(written.status.code(), Some(0));
+    for (command, flags) in COMMANDS {
+        let name = format!("undertone-{}.1", command.replace(' ', "-"));
+        let page = std::fs::read_to_string(pages.join(&name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(page.contains(".TH"), "{name}");
+        // Hyphens are escaped there.
+        for flag in flags.split(' ').filter(|flag| flag.starts_with("--")) {
+            assert!(page.contains(&flag.replace('-', "\\-")), "{name}: {flag}");
+        }
+    }
+    let top = std::fs::read_to_string(pages.join("undertone.1")).expect("the first page");
+    assert!(top.contains("plan refused"), "{top}");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("writable");
+    let refused = undertone(&["manual", file.to_str().expect("text")]);
+    assert_eq!(refused.status.code(), Some(2));
 }

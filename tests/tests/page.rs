@@ -206,7 +206,7 @@ fn answer(mut stream: TcpStream, page: &Reply, answers: &[(String, Value)]) -> s
     let mut head = BufReader::new(stream.try_clone()?).lines();
     let first = head.next().transpose()?.unwrap_or_default();
     while head.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
-    let path = first.split(' ').nth(1).unwrap_or_default();
+    let path = first.split([' ', '?']).nth(1).unwrap_or_default();
     let policy = page
         .header("content-security-policy")
         .expect("the page has a policy");
@@ -237,7 +237,8 @@ fn strangers_words_stay_text() {
     let run = |state: &str, error: Value| {
         json!({
             "digest": digest, "name": "x", "state": state, "phase": "mixing", "round": 1, "iterations": 1, "rounds": 3,
-            "waiting_for": ["bob"], "parties": 3, "dimension": 2, "unit": "party", "data_set": "ward", "proposer": "bob",
+            "waiting_for": ["bob"],
+            "gone": ["carol"], "parties": 3, "dimension": 2, "unit": "party", "data_set": "ward", "proposer": "bob",
             "submitted_ms": 1, "ended_ms": 2, "epsilon_claimed": 1, "delta": 1e-6, "epsilon": 1, "unbounded": false,
             "outcome": if state == "ended" { json!("done") } else { Value::Null }, "reason": "why", "included": ["bob"],
             "opened_for": ["carol"], "standard_error": error, "worth": "much",

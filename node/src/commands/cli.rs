@@ -7,8 +7,8 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use undertone_protocol::plan::defaults::{self, Defaults};
 
 use crate::commands::{
-    account, audit, benchmark, client, doctor, example, identity, join, local, plan, predict, receipt,
-    simulate, testnet,
+    account, audit, benchmark, client, doctor, example, identity, join, local, manual, plan, predict,
+    receipt, simulate, testnet, version,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -124,6 +124,12 @@ enum AnyCommand {
     Audit(audit::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
     Benchmark(benchmark::BenchmarkArgs),
+    /// Print which program this is, and which versions of messages, files and API it speaks
+    Version,
+    /// Print a shell's script that completes commands and flags
+    Completions(manual::CompletionsArgs),
+    /// Write the manual's pages for `man`
+    Manual(manual::ManualArgs),
 }
 
 /// Every key of the run file with its default, from the one table of defaults.
@@ -205,6 +211,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Receipt(arguments) => receipt::run(&arguments),
         AnyCommand::Audit(arguments) => audit::run(&arguments),
         AnyCommand::Benchmark(arguments) => benchmark::run(arguments),
+        AnyCommand::Version => Ok(version::run()),
+        AnyCommand::Completions(arguments) => Ok(manual::completions(&arguments, command())),
+        AnyCommand::Manual(arguments) => manual::manual(&arguments, command()),
     };
     match result {
         Ok(report) if shared.json => say(format_args!("{}\n", report.json), report.exit),

@@ -31,7 +31,8 @@ pub(super) fn admit(
     proposer: Option<String>,
     unasked: bool,
 ) -> Result<Admitted, Refusal> {
-    let config = &shared.config;
+    let config = shared.config();
+    let config = config.as_ref();
     let plan = files::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
     let me = part::member(&plan, config.identity.peer_id())
         .map_err(|failure| Refusal::from(failure.field("plan")))?;
@@ -70,6 +71,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         iteration: None,
         iterations: draft.releases(),
         waiting_for: vec![],
+        gone: vec![],
         rounds: plan.mixing_rounds(),
         parties: plan.parties(),
         dimension: draft.dimension(),

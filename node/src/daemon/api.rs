@@ -19,6 +19,7 @@ mod body;
 mod bounds;
 mod digest;
 mod guard;
+mod limit;
 mod listen;
 mod metrics;
 mod negotiation;

@@ -140,6 +140,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where means and receipts are also written.
     pub output: Option<PathBuf>,
+    /// For how many days after a run its mean is kept; None: for ever.
+    pub keep_days: Option<u32>,
     /// Who may take part, from the peer list.
     pub peers: Peers,
     /// Where it listens for private neighbours.
@@ -273,6 +275,9 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
         Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| make::peers_failure(&peers_file, &e))?;
     let listed = listed(&peers, &peers_file, &identity)?;
     identity.name.clone_from(&listed.name);
+    if raw.keep_days == Some(0) {
+        return Err(layers.refuse("keep_days", "is 0, so that no mean could be read"));
+    }
     // Addresses: as the peer list has them, unless the configuration says otherwise.
     let listener = |given: &Option<String>, field: &str, listed: &Address| match given {
         None => Ok(listed.clone()),
@@ -308,6 +313,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
         state,
         data,
         output: raw.output.clone(),
+        keep_days: raw.keep_days,
         peers,
         private,
         public,

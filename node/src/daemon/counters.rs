@@ -27,6 +27,8 @@ struct Counts {
     submitted: u64,
     refused: u64,
     offered: u64,
+    reloaded: u64,
+    not_reloaded: u64,
     ended: BTreeMap<&'static str, u64>,
     private_bytes: u64,
     public_bytes: u64,
@@ -38,6 +40,8 @@ impl Default for Counts {
             submitted: 0,
             refused: 0,
             offered: 0,
+            reloaded: 0,
+            not_reloaded: 0,
             ended: ENDS.map(|how| (how, 0)).into(),
             private_bytes: 0,
             public_bytes: 0,
@@ -62,6 +66,15 @@ impl Counters {
         self.counts().offered += 1;
     }
 
+    /// The configuration was read again, and is in force or refused.
+    pub(super) fn reloaded(&self, in_force: bool) {
+        let mut counts = self.counts();
+        *match in_force {
+            true => &mut counts.reloaded,
+            false => &mut counts.not_reloaded,
+        } += 1;
+    }
+
     /// A run is over.
     pub(super) fn ended(&self, status: &RunStatus) {
         let how = match status.state {
@@ -82,6 +95,7 @@ impl Counters {
         metrics.runs_submitted = counts.submitted;
         metrics.submissions_refused = counts.refused;
         metrics.offers_received = counts.offered;
+        metrics.reloads = [("done", counts.reloaded), ("refused", counts.not_reloaded)];
         metrics.runs_ended = counts.ended.iter().map(|(how, count)| (*how, *count)).collect();
         metrics.private_bytes = counts.private_bytes;
         metrics.public_bytes = counts.public_bytes;

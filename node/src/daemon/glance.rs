@@ -12,11 +12,8 @@ use crate::telling::process;
 impl Service {
     pub(super) fn budgets(&self) -> Vec<BudgetStatus> {
         let ledger = self.shared.ledger();
-        self.config()
-            .data_sets
-            .iter()
-            .map(|set| ledger.budget(set))
-            .collect()
+        let config = self.config();
+        config.data_sets.iter().map(|set| ledger.budget(set)).collect()
     }
 
     /// Whether a run can be taken now.

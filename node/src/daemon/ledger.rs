@@ -103,6 +103,9 @@ struct Reservation {
     total: Option<Total>,
 }
 
+/// Runs that are counted as left at most. Our choice: of more nobody minds how many.
+const MOST_LEFT: usize = 1000;
+
 /// The open ledger. It must be held by one process only ([`super::state::State`]'s lock).
 #[derive(Debug)]
 pub struct Ledger {
@@ -111,6 +114,8 @@ pub struct Ledger {
     length: u64,
     last: String,
     charges: BTreeMap<String, Charge>,
+    /// The run of each account that was charged last.
+    latest: BTreeMap<AccountName, String>,
     reserved: BTreeMap<String, Reservation>,
     /// A write failed and could not be taken back: nothing more can be charged until the daemon
     /// starts again.
@@ -139,6 +144,7 @@ impl Ledger {
             length: 0,
             last: String::new(),
             charges: BTreeMap::new(),
+            latest: BTreeMap::new(),
             reserved: BTreeMap::new(),
             broken: false,
         };
@@ -252,13 +258,9 @@ impl Ledger {
                 mu_squared,
                 at_ms: _,
             } => {
-                self.charges.insert(
-                    digest,
-                    Charge {
-                        account: AccountName { data_set, unit },
-                        mu_squared,
-                    },
-                );
+                let account = AccountName { data_set, unit };
+                self.latest.insert(account.clone(), digest.clone());
+                self.charges.insert(digest, Charge { account, mu_squared });
             }
             Entry::Raised {
                 digest,
@@ -480,6 +482,27 @@ impl Ledger {
         }))
     }
 
+    /// How many more runs that each cost as much as the account's latest one its budget allows,
+    /// [`MOST_LEFT`] at most; never more than would be taken. None where none has cost anything.
+    fn runs_left(&self, account: &AccountName, set: &DataSet) -> Option<u64> {
+        let each = self.charged(self.latest.get(account)?)?;
+        if each == 0.0 {
+            return None;
+        }
+        let total = Total {
+            epsilon: set.epsilon,
+            delta: set.delta,
+        };
+        let mut taken = self.spent(account) + self.reserved(account);
+        let after: Vec<f64> = (0..MOST_LEFT)
+            .map(|_| {
+                taken = (taken + each).next_up();
+                taken
+            })
+            .collect();
+        Some(after.partition_point(|&after| total.allows(after)) as u64)
+    }
+
     /// What a data set has spent.
     pub fn budget(&self, set: &DataSet) -> BudgetStatus {
         let account = AccountName::new(&set.name, set.unit);
@@ -490,6 +513,7 @@ impl Ledger {
             epsilon_spent: epsilon_of(spent, set.delta),
             mu_squared: Some(spent).filter(|spent| spent.is_finite()),
             reserved_mu_squared: self.reserved(&account),
+            runs_left: self.runs_left(&account, set),
             runs: self
                 .charges
                 .values()

@@ -51,6 +51,13 @@ impl Peers {
         }
     }
 
+    /// Takes another list; nobody of it is looked at yet.
+    pub(super) async fn relist(&self, config: &Config) {
+        let _one = self.looking.lock().await;
+        let (_, peers) = Peers::of(config).last();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (None, peers);
+    }
+
     fn last(&self) -> (Option<Instant>, Vec<PeerStatus>) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

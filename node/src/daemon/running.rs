@@ -29,7 +29,7 @@ pub fn run(arguments: NodeArgs) -> Result<Report, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
-    let result = runtime.block_on(serve(config));
+    let result = runtime.block_on(serve(config, &arguments));
     runtime.shutdown_timeout(WIND_UP);
     result?;
     let (cpu_s, peak) = (process::cpu_s(), process::peak_memory_bytes());
@@ -43,12 +43,14 @@ pub fn run(arguments: NodeArgs) -> Result<Report, Failure> {
     Ok(Report::done(json, text))
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
     let no_signals = |e: std::io::Error| Failure::usage(format!("signals cannot be waited for: {e}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
     let service = Service::start(config).await?;
     travel::answer(&service);
+    service.keep_means();
     let server = match Server::bind(&service.config().api, service.clone()).await {
         Ok(server) => server,
         Err(failure) => {
@@ -70,13 +72,32 @@ async fn serve(config: Config) -> Result<(), Failure> {
     }
     let ending = service.clone();
     let told = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hang_up.recv() => reload(&ending, arguments).await,
+            }
         }
         tracing::info!("told to end");
         ending.shutdown().await;
     };
     server.serve(told).await;
     Ok(())
+}
+
+/// Reads the configuration again; what cannot be put in force is told, and changes nothing.
+async fn reload(service: &Service, arguments: &NodeArgs) {
+    let fresh = match Config::load(arguments) {
+        Ok(fresh) => service.reload(fresh).await,
+        Err(failure) => Err(failure),
+    };
+    service.shared.counters.reloaded(fresh.is_ok());
+    match fresh {
+        Ok(()) => {
+            tracing::info!("the configuration was read again and is in force");
+            service.delete_old_means().await;
+        }
+        Err(failure) => tracing::error!("the configuration stays as it was: {failure}"),
+    }
 }

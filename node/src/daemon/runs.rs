@@ -27,6 +27,9 @@ const MOST_FOLLOWED: usize = 8;
 /// Runs that are kept in memory; older ones are read from disk when somebody asks.
 const MOST_KNOWN: usize = 128;
 
+/// Why a run that had a mean has none.
+const DELETED: &str = "its mean was deleted, as keep_days has it";
+
 /// What is on disk of a run, beside its plan and its results.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Record {
@@ -135,6 +138,16 @@ impl Run {
                     let names = names.split(", ").filter(|name| !name.is_empty());
                     status.waiting_for = names.map(String::from).collect();
                 }
+                Some("peer") => {
+                    let of = |key: &str| event[key].as_str().unwrap_or_default();
+                    let (peer, state) = (of("peer"), of("state"));
+                    if state == "gone" || state.ends_with(" connected") {
+                        status.gone.retain(|gone| gone != peer);
+                    }
+                    if state == "gone" {
+                        status.gone.push(peer.to_owned());
+                    }
+                }
                 Some("iteration") => status.iteration = event["k"].as_u64(),
                 Some("round") => {
                     status.round = event["round"]
@@ -223,6 +236,29 @@ impl Run {
             json!({ "state": state, "outcome": outcome, "exit_code": exit_code }),
         );
         self.events.close();
+    }
+
+    /// Deletes its mean if it ended before this time (milliseconds since 1970); whether it did.
+    fn delete_mean(&self, before_ms: u64) -> io::Result<bool> {
+        let mut record = locked(&self.record);
+        let status = &record.status;
+        let old = status.state.is_over() && status.ended_ms.is_some_and(|ended| ended < before_ms);
+        let Some(mean) = record.mean.clone().filter(|_| old) else {
+            return Ok(false);
+        };
+        // The file first: whoever is killed in between leaves a record whose file is gone, which
+        // the next look finds.
+        match std::fs::remove_file(self.folder.join(mean)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            Ok(()) | Err(_) => {}
+        }
+        record.mean = None;
+        record.status.reason = Some(match record.status.reason.take() {
+            None => DELETED.to_owned(),
+            Some(reason) => format!("{reason}; {DELETED}"),
+        });
+        write_record(&self.folder.join("run.json"), &*record)?;
+        Ok(true)
     }
 
     /// The file of its mean, if it has one.
@@ -351,6 +387,20 @@ impl Runs {
             .count()
     }
 
+    /// Deletes the means of runs that ended before this time (milliseconds since 1970), also of
+    /// those that are on disk alone; how many. Records and receipts stay.
+    pub(super) fn delete_means(&self, before_ms: u64) -> io::Result<usize> {
+        let mut deleted = 0;
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let run = name.to_str().and_then(|digest| self.get(digest));
+            if let Some(run) = run {
+                deleted += usize::from(run.delete_mean(before_ms)?);
+            }
+        }
+        Ok(deleted)
+    }
+
     fn forget_old(&self) {
         let ended: Vec<_> = self
             .all()
@@ -385,4 +435,83 @@ pub(super) fn unwritten(path: &Path, error: &io::Error) -> Refusal {
     )
     .field("state")
     .hint("make room on the disk of the state folder")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(digest: &str) -> RunStatus {
+        serde_json::from_value(json!({
+            "digest": digest, "name": "run", "state": "gathering", "phase": null, "round": null, "rounds": 3,
+            "parties": 4, "dimension": 2, "unit": "party", "data_set": null, "proposer": null, "submitted_ms": 1,
+            "started_ms": null, "ended_ms": null, "epsilon_claimed": 1.0, "delta": 1e-6, "epsilon": null,
+            "unbounded": false, "charged": null, "outcome": null, "reason": null, "exit_code": null, "included": [],
+            "standard_error": null, "private_bytes": 0, "public_bytes": 0,
+        }))
+        .expect("a run")
+    }
+
+    #[test]
+    fn who_is_gone_is_told_until_they_come_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = Record {
+            status: status("a"),
+            mean: None,
+        };
+        let run = Run::new("alice", folder.path().to_owned(), record);
+        for (peer, state, gone) in [
+            ("bob", "private connected", &[][..]),
+            ("bob", "private disconnected", &[]),
+            ("bob", "gone", &["bob"]),
+            ("bob", "gone", &["bob"]),
+            ("carol", "gone", &["bob", "carol"]),
+            ("bob", "public connected", &["carol"]),
+        ] {
+            run.observe(&json!({ "event": "peer", "peer": peer, "state": state }));
+            assert_eq!(run.status().gone, gone, "{peer} {state}");
+        }
+    }
+
+    #[test]
+    fn means_that_are_too_old_are_deleted_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = Ledger::open(folder.path()).expect("a ledger");
+        let place = folder.path().join("runs");
+        std::fs::create_dir(&place).expect("writable");
+        let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+        let [old, going] = ["a", "b"].map(|digit| digit.repeat(64));
+        let begin = |digest: &str| {
+            let run = runs.insert(status(digest), "plan").expect("taken");
+            for file in ["mean.npy", "receipt.json"] {
+                std::fs::write(run.folder().join(file), file).expect("writable");
+            }
+            run
+        };
+        begin(&old).end(Some("mean.npy".into()), |status| {
+            (status.state, status.outcome) = (RunState::Ended, Some("degraded".into()));
+            status.reason = Some("bob is missing".into());
+        });
+        begin(&going);
+        let ended = runs
+            .get(&old)
+            .and_then(|run| run.status().ended_ms)
+            .expect("it ended");
+        assert_eq!(runs.delete_means(ended).expect("readable"), 0, "not before then");
+        assert_eq!(runs.delete_means(ended + 1).expect("readable"), 1);
+        assert_eq!(runs.delete_means(u64::MAX).expect("readable"), 0, "once");
+        let left = |digest: &str, file: &str| place.join(digest).join(file).exists();
+        assert!(!left(&old, "mean.npy") && left(&old, "receipt.json") && left(&old, "plan.json"));
+        assert!(left(&going, "mean.npy"), "what goes on keeps its files");
+        // A daemon that starts anew knows it, too.
+        drop(runs);
+        let runs = Runs::open("alice", place, &ledger).expect("sound records");
+        let run = runs.get(&old).expect("it is remembered");
+        assert_eq!(run.mean(), None);
+        let reason = run.status().reason.expect("why");
+        assert!(
+            reason.starts_with("bob is missing; ") && reason.contains("keep_days"),
+            "{reason}"
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! All that the daemon offers: what the API answers comes from here.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
@@ -120,7 +120,7 @@ impl Service {
             tasks: Mutex::new(JoinSet::new()),
             stopping: watch::channel(false).0,
             begun: Instant::now(),
-            config,
+            rules: RwLock::new(Arc::new(config)),
             state,
             _key: key,
             hub,
@@ -155,9 +155,9 @@ impl Service {
         });
     }
 
-    /// The configuration as it took effect.
-    pub fn config(&self) -> &Config {
-        &self.shared.config
+    /// The configuration as it is in force now.
+    pub fn config(&self) -> Arc<Config> {
+        self.shared.config()
     }
 
     /// An empty file for an upload, in a folder that only the daemon's user can read; `extension`
@@ -195,7 +195,8 @@ impl Service {
         self.not_stopping()?;
         let shared = self.shared.clone();
         let plan = self.check(move || {
-            let peers = &shared.config.peers;
+            let config = shared.config();
+            let peers = &config.peers;
             let run = make::run_file(&run_file, peers, "RUN.toml".as_ref())?;
             let plan = make::make(run, peers, rand::random())?;
             let quote = quote::comparing_json(&plan, &instead::of(&plan));
@@ -518,7 +519,7 @@ impl Service {
         let plan = self.check(move || {
             let plan = files::parse(&plan, "the offered plan")?;
             let me = part::member(&plan, me)?;
-            policy::check(&shared.config, &plan, me)?;
+            policy::check(&shared.config(), &plan, me)?;
             Ok(plan)
         });
         let plan = plan.await?;
@@ -533,13 +534,13 @@ impl Service {
     /// Accepts an open offer by `auto_accept`; else it stays open, with the reason.
     async fn accept_unasked(&self, digest: &str) -> Option<RunStatus> {
         let offer = self.offer(digest).ok()?;
-        let rules = self
-            .config()
+        let config = self.config();
+        let rules = config
             .auto_accept
             .iter()
             .filter(|rule| rule.proposer == offer.proposer);
         let fits = |name: &str| {
-            self.config()
+            config
                 .data_sets
                 .iter()
                 .any(|set| set.name == name && unit_name(set.unit) == offer.unit)

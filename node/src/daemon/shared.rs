@@ -1,6 +1,6 @@
 //! What the service and its runs share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use tokio::sync::{Semaphore, watch};
@@ -18,7 +18,8 @@ use crate::party::spent::KeyLock;
 
 /// One daemon's state, which the service, its runs and its answers to others hold together.
 pub(super) struct Shared {
-    pub(super) config: Config,
+    /// As it was loaded last; see [`Shared::config`].
+    pub(super) rules: RwLock<Arc<Config>>,
     pub(super) state: State,
     /// Nobody else takes part with this key.
     pub(super) _key: KeyLock,
@@ -38,6 +39,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// The configuration as it is in force now. Whoever asks twice may get two.
+    pub(super) fn config(&self) -> Arc<Config> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }

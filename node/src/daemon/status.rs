@@ -57,6 +57,9 @@ pub struct RunStatus {
     /// Before the start: names of those who are waited for.
     #[serde(default)]
     pub waiting_for: Vec<String>,
+    /// Names of neighbours that this node lost in the run, and that have not come back.
+    #[serde(default)]
+    pub gone: Vec<String>,
     /// The plan's number of rounds, T.
     pub rounds: u32,
     /// The plan's number of parties, n.
@@ -196,6 +199,10 @@ pub struct BudgetStatus {
     pub reserved_mu_squared: f64,
     /// Runs that are charged.
     pub runs: usize,
+    /// How many more runs that each cost as much as the latest one may be taken, 1,000 at most;
+    /// None where none has cost anything.
+    #[serde(default)]
+    pub runs_left: Option<u64>,
 }
 
 /// What `GET /v1/status` answers: the daemon with all that it knows.
@@ -255,6 +262,8 @@ pub struct Metrics {
     pub runs_ended: Vec<(&'static str, u64)>,
     /// Plans that others offered.
     pub offers_received: u64,
+    /// How often the configuration was read again, by what came of it.
+    pub reloads: [(&'static str, u64); 2],
     /// Bytes sent on the private graph by runs that ended.
     pub private_bytes: u64,
     /// Bytes sent on the public graph by runs that ended.

@@ -133,12 +133,12 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let part = Part {
         plan: plan.clone(),
         me,
-        key: shared.config.identity.keypair.clone(),
+        key: shared.config().identity.keypair.clone(),
         value: private.value,
         noise: Box::new(private.noise),
         costs: Box::new(costs),
         events: run.listener(),
-        shelf: shelf::in_folder(&shared.config.state),
+        shelf: shelf::in_folder(&shared.config().state),
         contributor: private.contributor,
     };
     // What comes of it is written while the run still serves the others.
@@ -253,7 +253,8 @@ struct Rooms(Arc<Mutex<Vec<Room>>>);
 impl Rooms {
     fn take(shared: &Shared, run: &Run, plan: &Plan, layout: &Layout) -> Result<Self, Failure> {
         let needed = room::needed(plan, layout);
-        let output = shared.config.output.as_deref().map(|output| (output, "output"));
+        let config = shared.config();
+        let output = config.output.as_deref().map(|output| (output, "output"));
         let places = std::iter::once((run.folder(), "state")).chain(output);
         let rooms = places.map(|(folder, field)| {
             Room::take(folder, needed).map_err(|e| {
@@ -347,12 +348,12 @@ impl Charged {
         rooms: Rooms,
     ) -> Result<Self, Failure> {
         let digest = plan.digest_hex();
-        let identity = &shared.config.identity;
+        let config = shared.config();
         let spent = Spent::open(
-            &shared.config.identity_file,
+            &config.identity_file,
             shared.state.folder(),
             &digest,
-            &identity.peer_id().to_string(),
+            &config.identity.peer_id().to_string(),
         )?;
         Ok(Charged {
             shared: shared.clone(),
@@ -569,8 +570,8 @@ fn write_results(
     if let (Some(mean), Some(name)) = (mean, &name) {
         formats::write(&folder.join(name), &layout.of_so_many(mean.len()), mean)?;
     }
-    account.write(&folder.join("receipt.json"), &shared.config.identity.keypair)?;
-    if let Some(output) = &shared.config.output {
+    account.write(&folder.join("receipt.json"), &shared.config().identity.keypair)?;
+    if let Some(output) = &shared.config().output {
         let place = output.join(plan.digest_hex());
         let files = name
             .as_deref()

@@ -160,7 +160,8 @@ impl Service {
 
     /// Whose plans are looked at.
     pub(super) fn proposer(&self, from: PeerId) -> Result<String, Refusal> {
-        let peers = self.config().peers.as_slice();
+        let config = self.config();
+        let peers = config.peers.as_slice();
         peers
             .iter()
             .find(|peer| peer.id == from)

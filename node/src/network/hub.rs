@@ -17,7 +17,7 @@ use undertone_protocol::messages::question::{Question, Reply};
 use crate::network::address::{self, Place};
 use crate::network::ask::{ASK, AskFault, Asked, Closed, Desk, DialFault, Inquiry};
 use crate::network::command::SwarmCommand;
-use crate::network::config::{HubConfig, NetworkError, Patience, RUNS, RunConfig, RunGraph};
+use crate::network::config::{HubConfig, NetworkError, Patience, PeerAddress, RUNS, RunConfig, RunGraph};
 use crate::network::edge::state::{Edge, Presence};
 use crate::network::event::NetworkEvent;
 use crate::network::handle::Handle;
@@ -172,6 +172,20 @@ impl Hub {
                 asked,
             }),
         })
+    }
+
+    /// Lists these peers on both graphs, for whatever runs there are, and nobody else; those of
+    /// attached runs stay, and connections that there are.
+    ///
+    /// # Errors
+    /// A peer that cannot be one; nothing has changed then.
+    pub fn relist(&self, private: &[PeerAddress], public: &[PeerAddress]) -> Result<(), NetworkError> {
+        let state = &self.state;
+        let private = Neighbours::check(Network::Private, &state.key, private)?;
+        let public = Neighbours::check(Network::Public, &state.key, public)?;
+        state.private.roster.keep_only(&private);
+        state.public.roster.keep_only(&public);
+        Ok(())
     }
 
     /// Attaches a run and starts to connect its edges. Of the events its driver must not stop

@@ -15,6 +15,7 @@ use crate::network::address::Place;
 use crate::network::event::NetworkEvent;
 use crate::network::hello::Verdict;
 use crate::network::lane::Lane;
+use crate::network::neighbours::Neighbours;
 use crate::network::offence::Offence;
 use crate::network::reports::Reports;
 use crate::network::vestibule::Vestibule;
@@ -87,8 +88,43 @@ impl Roster {
     pub(super) fn keep(&self, peer: PeerId, key: &PublicKey, place: &Place) {
         self.list(peer, key, place);
         if let Some(listed) = self.lock().peers.get_mut(&peer) {
-            listed.kept = true;
-            listed.place = place.clone();
+            (listed.kept, listed.place) = (true, place.clone());
+        }
+    }
+
+    /// Lists these peers for good, at the places that the operator gives them from now on, and
+    /// nobody else: who was listed for good before and is not any more stays for as long as runs
+    /// list it.
+    pub(super) fn keep_only(&self, peers: &Neighbours) {
+        let mut gone = vec![];
+        for (peer, listed) in &mut self.lock().peers {
+            match peers.0.get(peer) {
+                Some(known) if listed.kept => listed.place = known.place.clone(),
+                None if listed.kept => {
+                    listed.kept = false;
+                    gone.push(*peer);
+                }
+                Some(_) | None => {}
+            }
+        }
+        gone.iter().for_each(|peer| self.unlist(peer));
+        for (peer, known) in &peers.0 {
+            if self.is_kept(peer) {
+                self.know(&known.place);
+            } else {
+                self.keep(*peer, &known.key, &known.place);
+            }
+        }
+    }
+
+    fn is_kept(&self, peer: &PeerId) -> bool {
+        self.lock().peers.get(peer).is_some_and(|listed| listed.kept)
+    }
+
+    /// Hosts of listed peers keep their places while they have not said who they are.
+    fn know(&self, place: &Place) {
+        if let Some(host) = place.ip() {
+            self.vestibule.know(&Multiaddr::from(host));
         }
     }
 
@@ -109,9 +145,8 @@ impl Roster {
         }
         listed.uses += 1;
         listed.unused_since = None;
-        if let Some(host) = place.ip() {
-            self.vestibule.know(&Multiaddr::from(host));
-        }
+        drop(lists);
+        self.know(place);
     }
 
     /// Takes one listing back.

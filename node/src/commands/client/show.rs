@@ -72,6 +72,9 @@ pub(super) fn run(run: &RunStatus) -> String {
     if !run.included.is_empty() {
         table.row(["included".into(), run.included.join(", ")]);
     }
+    if !run.gone.is_empty() {
+        table.row(["gone".into(), run.gone.join(", ")]);
+    }
     if !run.opened_for.is_empty() {
         table.row(["opened for".into(), run.opened_for.join(", ")]);
     }
@@ -171,12 +174,13 @@ pub(super) fn status(status: &Status) -> String {
             number(budget.epsilon),
             format!("{:e}", budget.delta),
             budget.runs.to_string(),
+            budget.runs_left.map_or("–".into(), |left| left.to_string()),
         ]
     });
     section(
         &mut text,
         "Data sets",
-        ["data set", "ε spent", "of", "δ", "runs"],
+        ["data set", "ε spent", "of", "δ", "runs", "left like the latest"],
         budgets,
     );
     text

@@ -19,6 +19,10 @@ pub struct StatusArgs {
     /// checks)
     #[arg(long, conflicts_with = "digest")]
     ready: bool,
+    /// Leave out runs that are over, and offers that are not open, but for the newest N of each
+    /// [default: show all that are remembered]
+    #[arg(long, value_name = "N", conflicts_with_all = ["digest", "ready"])]
+    limit: Option<u32>,
     #[command(flatten)]
     api: ApiArgs,
 }
@@ -42,7 +46,10 @@ pub fn status(arguments: StatusArgs) -> Result<Report, Failure> {
     }
     run(async {
         let Some(given) = &arguments.digest else {
-            let status: Status = daemon.get("/v1/status").await?;
+            let limit = arguments
+                .limit
+                .map_or(String::new(), |limit| format!("?limit={limit}"));
+            let status: Status = daemon.get(&format!("/v1/status{limit}")).await?;
             return Ok(Report::done(show::object(&status), show::status(&status)));
         };
         match daemon.digest(given, "runs").await {

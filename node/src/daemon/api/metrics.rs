@@ -136,6 +136,17 @@ const FAMILIES: &[MetricFamily] = &[
         samples: |metrics, _| one(metrics.offers_received),
     },
     MetricFamily {
+        name: "undertone_reloads_total",
+        kind: COUNTER,
+        explanation: "Readings of the configuration after the first, by what came of them.",
+        samples: |metrics, _| {
+            let reloads = metrics.reloads.iter();
+            reloads
+                .map(|&(outcome, count)| (label("outcome", outcome), count as f64))
+                .collect()
+        },
+    },
+    MetricFamily {
         name: "undertone_sent_bytes_total",
         kind: COUNTER,
         explanation: "Sent by runs that ended.",

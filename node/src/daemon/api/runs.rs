@@ -14,6 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::daemon::api::at_hand::{Api, ended};
 use crate::daemon::api::digest::Digest;
+use crate::daemon::api::limit::Limit;
 use crate::daemon::api::negotiation;
 use crate::daemon::api::parts::{self, Parts};
 use crate::daemon::api::problem::Problem;
@@ -24,8 +25,10 @@ use crate::daemon::status::RunStatus;
 use crate::vector_file::formats;
 
 /// All runs that are remembered, the newest first.
-pub(super) async fn list(State(api): State<Api>) -> Response {
-    json(StatusCode::OK, &json!({ "runs": api.service.runs() }))
+pub(super) async fn list(State(api): State<Api>, limit: Limit) -> Response {
+    let mut runs = api.service.runs();
+    limit.keep(&mut runs, |run| run.state.is_over());
+    json(StatusCode::OK, &json!({ "runs": runs }))
 }
 
 /// Takes part in a plan with a vector: parts `plan`, and `vector` or `data_file` or `data_set`.

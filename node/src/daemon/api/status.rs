@@ -8,9 +8,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::limit::Limit;
 use crate::daemon::api::metrics as prometheus;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::status::OfferState;
 
 /// The OpenAPI document. A test holds it against what the server really answers.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -60,6 +62,9 @@ pub(super) async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-pub(super) async fn status(State(api): State<Api>) -> Response {
-    json(StatusCode::OK, &api.service.status().await)
+pub(super) async fn status(State(api): State<Api>, limit: Limit) -> Response {
+    let mut status = api.service.status().await;
+    limit.keep(&mut status.runs, |run| run.state.is_over());
+    limit.keep(&mut status.offers, |offer| offer.state != OfferState::Open);
+    json(StatusCode::OK, &status)
 }

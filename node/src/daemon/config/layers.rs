@@ -37,6 +37,7 @@ pub const KEYS: &[Setting] = &[
     key("", "data", Some(r#""data""#), "folder", "vectors that `submit` may name"),
     key("", "peers", Some(r#""peers.toml""#), "file", "the peer list; this party's own entry gives both listeners"),
     key("", "output", None, "folder", "means and receipts are written there, too: DIGEST/mean.EXT, receipt.json, receipt.json.sig"),
+    key("", "keep_days", None, "days", "means of runs that ended longer ago are deleted; receipts and what was spent stay; default: never"),
     key("listen", "private", None, "/ip4/ADDR/tcp/PORT", "where to listen for private neighbours, if not as the peer list says"),
     key("listen", "public", None, "/ip4/ADDR/tcp/PORT", "where to listen for everybody, if not as the peer list says"),
     key("api", "listen", None, r#""127.0.0.1:7300", "unix:FILE""#, "where the API listens; default: unix:api.sock in the state folder"),
@@ -67,6 +68,7 @@ pub(super) struct RawConfig {
     pub(super) data: Option<PathBuf>,
     pub(super) peers: Option<PathBuf>,
     pub(super) output: Option<PathBuf>,
+    pub(super) keep_days: Option<u32>,
     pub(super) listen: RawListen,
     pub(super) api: RawApi,
     pub(super) policy: RawPolicy,
@@ -262,6 +264,7 @@ impl RawConfig {
         beat!(data);
         beat!(peers);
         beat!(output);
+        beat!(keep_days);
         beat!(listen.private);
         beat!(listen.public);
         beat!(api.listen);
@@ -291,6 +294,7 @@ pub fn help() -> String {
         );
     }
     text += "Relative paths count from the file's folder. UNDERTONE_ and a key in upper case, dots as _, beats the file \
-             (UNDERTONE_POLICY_MAX_EPSILON=0.5); flags beat both.";
+             (UNDERTONE_POLICY_MAX_EPSILON=0.5); flags beat both.\n\
+             SIGHUP reads peers, policy, keep_days and budgets again, which are only raised while it runs.";
     text
 }

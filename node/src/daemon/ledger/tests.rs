@@ -323,3 +323,35 @@ fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spe
     std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
     assert!(open(&folder).spent(&account()) >= each);
 }
+
+/// As many more runs are taken as were said to be left, and no other.
+#[test]
+fn as_many_runs_are_left_as_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let set = |epsilon: f64| DataSet {
+        name: "ward-7".into(),
+        unit: Unit::Party,
+        file: None,
+        epsilon,
+        delta: 1e-6,
+    };
+    assert_eq!(ledger.budget(&set(1.0)).runs_left, None, "none has cost anything");
+    let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) / 7.5;
+    ledger.reserve(&digest(0), account(), each, TOTAL).unwrap();
+    ledger.charge_all(&digest(0)).unwrap();
+    ledger.release(&digest(0));
+    // One is set aside and not charged.
+    ledger.reserve(&digest(1), account(), each, TOTAL).unwrap();
+    assert_eq!(ledger.budget(&set(1.0)).runs_left, Some(5));
+    for run in 2..7 {
+        ledger.reserve(&digest(run), account(), each, TOTAL).unwrap();
+        assert_eq!(ledger.budget(&set(1.0)).runs_left, Some(6 - run as u64));
+    }
+    assert!(ledger.reserve(&digest(7), account(), each, TOTAL).is_err());
+    // A larger budget leaves more, a small one none; and a ledger that is read again says the same.
+    assert_eq!(ledger.budget(&set(1e6)).runs_left, Some(MOST_LEFT as u64));
+    assert_eq!(ledger.budget(&set(0.1)).runs_left, Some(0));
+    drop(ledger);
+    assert_eq!(open(&folder).budget(&set(1.0)).runs_left, Some(6));
+}

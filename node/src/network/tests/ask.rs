@@ -1,11 +1,14 @@
 //! Questions that one hub asks another.
 
+use std::net::Ipv4Addr;
+
 use tokio::sync::mpsc;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 
+use crate::network::address;
 use crate::network::ask::{AskFault, Asked, DialFault, NotTaken};
-use crate::network::config::HubConfig;
+use crate::network::config::{HubConfig, PeerAddress};
 use crate::network::hub::Hub;
 use crate::network::offence::Offence;
 use crate::network::tests::nodes::*;
@@ -161,6 +164,53 @@ async fn what_is_wrong_with_an_address_is_told() {
     assert_eq!(
         soon(one.reach(Network::Public, id(2), &name)).await,
         Err(DialFault::Unknown)
+    );
+}
+
+/// The operator's list changes while the hub runs: who is new is let in and found, who moved is
+/// found elsewhere, and a list that cannot be one changes nothing.
+#[tokio::test]
+async fn a_hub_takes_another_list() {
+    let addresses = Addresses::new(&[1, 2, 3]);
+    let everybody = listing(&addresses, 1);
+    let lists = |numbers: &[u8]| {
+        [&everybody.private, &everybody.public].map(|listening| {
+            let peers = listening.peers.iter();
+            let some = peers.filter(|peer| numbers.iter().any(|number| id(*number) == peer.peer_id));
+            some.cloned().collect::<Vec<PeerAddress>>()
+        })
+    };
+    let [private, public] = lists(&[2]);
+    let mut few = listing(&addresses, 1);
+    (few.private.peers, few.public.peers) = (private, public);
+    let one = Hub::start(few).await.unwrap();
+    let (_two, three) = (hub(&addresses, 2).await, hub(&addresses, 3).await);
+    let stranger = soon(one.inquire(Network::Public, id(3))).await.err();
+    assert!(matches!(stranger, Some(AskFault::NotListed)), "{stranger:?}");
+    let refused = soon(three.inquire(Network::Public, id(1))).await.err();
+    assert!(refused.is_some(), "one does not know three");
+    let [private, public] = lists(&[2, 3]);
+    let twice = [public.clone(), public.clone()].concat();
+    assert!(one.relist(&private, &twice).is_err());
+    let stranger = soon(one.inquire(Network::Private, id(3))).await.err();
+    assert!(matches!(stranger, Some(AskFault::NotListed)), "{stranger:?}");
+    one.relist(&private, &public).unwrap();
+    for graph in GRAPHS {
+        soon(one.inquire(graph, id(3))).await.unwrap();
+        soon(three.inquire(graph, id(1))).await.unwrap();
+        soon(one.inquire(graph, id(2))).await.unwrap();
+    }
+    // Three has moved to where nobody is; and one that is asked for the first time is looked for
+    // there.
+    let [mut private, public] = lists(&[2, 3]);
+    let nowhere = address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
+    private.iter_mut().for_each(|peer| peer.address = nowhere.clone());
+    let fresh = Hub::start(listing(&Addresses::new(&[4, 2, 3]), 4)).await.unwrap();
+    fresh.relist(&private, &public).unwrap();
+    let fault = soon(fresh.inquire(Network::Private, id(3))).await.err();
+    assert!(
+        matches!(fault, Some(AskFault::Dial(DialFault::Refused))),
+        "{fault:?}"
     );
 }
 

@@ -1,0 +1,42 @@
+//! `undertone version`: which program this is, and what it can talk to.
+
+use serde_json::json;
+
+use crate::party::reaching::MESSAGES_VERSION;
+use crate::telling::report::Report;
+
+/// The commit that the program was built from, where its builder said so: UNDERTONE_COMMIT at
+/// compile time. No build script asks git, since sources come without it, too.
+const COMMIT: Option<&str> = option_env!("UNDERTONE_COMMIT");
+
+/// The version that run files, peer lists, plans, receipts, identities and configurations have:
+/// there is one format of each so far.
+const FILES_VERSION: u32 = 1;
+
+/// The version in the API's paths.
+const API_VERSION: &str = "v1";
+
+/// Says the versions of the program and of all that it reads and says.
+pub fn run() -> Report {
+    let version = env!("CARGO_PKG_VERSION");
+    let commit = COMMIT.filter(|commit| !commit.is_empty());
+    let object = json!({
+        "version": version,
+        "commit": commit,
+        "messages": MESSAGES_VERSION,
+        "files": FILES_VERSION,
+        "api": API_VERSION,
+        "exit_code": 0,
+    });
+    let text = format!(
+        "undertone {version} ({})\n\
+         messages {MESSAGES_VERSION}: parties of one run need the same\n\
+         files {FILES_VERSION}: plans, receipts, run files, peer lists, identities, configurations\n\
+         api {API_VERSION}\n",
+        commit.map_or(
+            "its builder did not say of which commit".to_owned(),
+            |commit| format!("commit {commit}")
+        ),
+    );
+    Report::done(object, text)
+}
