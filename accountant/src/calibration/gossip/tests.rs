@@ -42,6 +42,10 @@ fn noise_takes_the_budget_and_rounding_a_ten_thousandth_of_it() {
         assert!((by_hand / noise.rounding - 1.0).abs() < 1e-12);
     }
     assert_eq!(ReadInRound::SumsOfNeighbours { against: 2 }.rounding(), 4100.0);
+    assert_eq!(
+        (ReadInRound::Messages.rounding(), ReadInRound::SumOfAll.rounding()),
+        (4.0, 9.0)
+    );
     assert_eq!(demand(ReadInRound::Messages).noise(0.0), None);
 }
 
