@@ -214,8 +214,8 @@ impl GossipClass {
             if gone == Some(party) {
                 return 0.0;
             }
+            // Of who is gone nothing is in the row: nobody read it then.
             let terms = self.weights[before].row(party).iter();
-            let terms = terms.filter(|(other, _)| gone != Some(*other));
             terms.map(|&(other, weight)| part(weight) * row[other]).sum()
         };
         (0..self.parties()).map(entry).collect()

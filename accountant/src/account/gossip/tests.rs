@@ -43,19 +43,15 @@ fn naive(weights: &[Mat<f64>], threat: &Threat<'_>, target: usize) -> (f64, f64)
     let noise = Mat::from_fn(m * rounds, n * rounds, |row, column| {
         if known(column % n) { 0.0 } else { h[(row, column)] }
     });
-    let svd = noise.svd().expect("converges");
-    let first = svd.S().column_vector().iter().copied().fold(0.0, f64::max);
+    let (u, singular) = range_of(&noise);
+    let first = singular.iter().copied().fold(0.0, f64::max);
     // S⁻¹ Uᵀ G on the range: ‖H⁺Gc‖² is the square of its product with c.
-    let rank = svd
-        .S()
-        .column_vector()
+    let rank = singular
         .iter()
         .take_while(|&&s| s > 1e-9 * first && s > 0.0)
         .count();
-    let inside = svd.U().subcols(0, rank).transpose() * &g;
-    let x = Mat::from_fn(rank, rounds, |row, column| {
-        inside[(row, column)] / svd.S().column_vector()[row]
-    });
+    let inside = u.subcols(0, rank).transpose() * &g;
+    let x = Mat::from_fn(rank, rounds, |row, column| inside[(row, column)] / singular[row]);
     let gram = x.transpose() * &x;
     let all = |entry: fn(f64) -> f64| {
         (0..rounds * rounds)
@@ -66,6 +62,18 @@ fn naive(weights: &[Mat<f64>], threat: &Threat<'_>, target: usize) -> (f64, f64)
         .self_adjoint_eigenvalues(faer::Side::Lower)
         .expect("converges")[rounds - 1];
     (all(|x| x), all(f64::abs).min(rounds as f64 * largest))
+}
+
+/// Left singular vectors, and the positive singular values in descending order. Rows that others
+/// explain go first: faer's iteration does not always converge with them.
+fn range_of(matrix: &Mat<f64>) -> (Mat<f64>, Vec<f64>) {
+    let qr = matrix.col_piv_qr();
+    let (q, r) = (qr.compute_thin_Q(), qr.thin_R());
+    let pivots = (0..r.nrows().min(r.ncols())).map(|at| r[(at, at)].abs());
+    let rank = pivots.take_while(|&pivot| pivot > 1e-9 * r[(0, 0)].abs()).count();
+    let svd = r.subrows(0, rank).thin_svd().expect("converges");
+    let singular = svd.S().column_vector().iter().copied().collect();
+    (q.subcols(0, rank) * svd.U(), singular)
 }
 
 fn dense(weights: &Weights) -> Mat<f64> {
