@@ -5,7 +5,7 @@ use crate::class::gossip::{GossipClass, ProtectedReleases};
 use crate::execution::gossip::{GossipRun, GossipView};
 use crate::losses::gaussian;
 
-/// The same edges in every round.
+/// Rounds all of which have the edges of one graph.
 fn repeated(graph: Graph, rounds: usize) -> Vec<Arc<Graph>> {
     std::iter::repeat_n(Arc::new(graph), rounds).collect()
 }

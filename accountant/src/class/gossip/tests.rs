@@ -4,7 +4,7 @@ use undertone_protocol::topology::active_edges::ActiveEdges;
 
 use super::*;
 
-/// The same edges in every round.
+/// Rounds all of which have the edges of one graph.
 fn repeated(graph: Graph, rounds: usize) -> Vec<Arc<Graph>> {
     std::iter::repeat_n(Arc::new(graph), rounds).collect()
 }
