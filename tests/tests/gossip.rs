@@ -224,7 +224,6 @@ fn what_does_not_go_together_is_refused() {
     refused("releases = 3\nunit = \"record\"", "", 2, "data.unit");
     refused("releases = 3", "fanout = 2", 2, "mechanism.fanout");
     refused("releases = 3", "rounds = 4", 2, "mechanism.rounds");
-    refused("releases = 5000", "", 2, "data.releases");
     refused(
         "releases = 3",
         "edges = { degree = 0 }",

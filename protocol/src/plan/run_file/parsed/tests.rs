@@ -251,10 +251,12 @@ fn graphs_injections_and_units_parse_in_short() {
 
 #[test]
 fn what_no_plan_carries_yet_is_said() {
-    let error = parse(&with(&[("mechanism", "kind = \"gossip\"")]), 8)
-        .supported()
-        .unwrap_err();
-    assert_eq!(error.field(), Some("mechanism.kind"));
+    let secure = [
+        ("data", "releases = 3"),
+        ("mechanism", "kind = \"gossip\"\nsums = \"secure\""),
+    ];
+    let error = parse(&with(&secure), 8).supported().unwrap_err();
+    assert_eq!(error.field(), Some("mechanism.sums"));
     assert!(error.to_string().contains("does not run yet; use"), "{error}");
     let with_static =
         |line: &'static str| with(&[("privacy", "coalitions = \"static\""), ("mechanism", line)]);
