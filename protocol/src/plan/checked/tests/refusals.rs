@@ -264,7 +264,7 @@ fn calibrations_must_fit_the_draft() {
 fn what_no_plan_carries_yet_is_refused() {
     let plan = plan(4, GAUSSIAN, 2);
     for (pointer, new, field) in [
-        ("/mechanism/kind", json!("gossip"), "mechanism.kind"),
+        ("/mechanism/kind", json!("gossip"), "mechanism.injection"),
         ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
         ("/privacy/coalitions", json!("static"), "mechanism.correlated"),
     ] {
