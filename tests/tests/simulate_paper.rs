@@ -374,6 +374,10 @@ fn everything_is_written_into_a_folder() {
         "inca-figure3",
         "inca-figure3a",
         "inca-figure5",
+        "kk-fig1",
+        "kk-fig2",
+        "kk-first-fig1",
+        "kk-first-fig2",
         "ppsc-table2",
         "ppsc-table3",
         "ppsc-table5",
@@ -394,7 +398,7 @@ fn everything_is_written_into_a_folder() {
         );
         assert!(columns(first) >= 5, "{first}");
         let drawn = std::fs::read_to_string(folder.path().join(format!("papers/{name}.svg")));
-        assert_eq!(drawn.is_ok(), name.starts_with("inca"), "{name}");
+        assert_eq!(drawn.is_ok(), !name.starts_with("ppsc"), "{name}");
         assert!(drawn.is_ok_and(|svg| svg.contains("polyline")) || name.starts_with("ppsc"));
     }
     run_in(
