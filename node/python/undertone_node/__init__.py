@@ -9,7 +9,7 @@ The daemon on this machine takes part in the run; what stands here only talks to
 sends the array nowhere else. The package is not on PyPI: ``undertone`` there is somebody else's.
 """
 
-from .daemon import Average, Daemon, Receipt, Run
+from .daemon import Average, Daemon, Receipt, Run, TimedOut
 from .errors import (
     AlreadySpent,
     BudgetRefused,
@@ -22,7 +22,6 @@ from .errors import (
     PolicyRefused,
     Refused,
     RoundMissed,
-    TimedOut,
     Unauthorized,
     Unavailable,
     UndertoneError,

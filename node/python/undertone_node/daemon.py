@@ -12,7 +12,7 @@ from typing import Any, Mapping
 from urllib.parse import quote
 
 from . import settings
-from .errors import NoMean, NotThere, TimedOut
+from .errors import NoMean, NotThere, UndertoneError
 from .http import Api, Part
 from .rounds import Rounds
 from .values import Encoded, by_column, encode, encode_part
@@ -67,6 +67,16 @@ class Average:
     receipt: Receipt
     #: The run as the API describes it.
     run: Mapping[str, Any] = field(repr=False)
+
+
+class TimedOut(UndertoneError, TimeoutError):
+    """The run has not ended within the time that the caller gave. It goes on: ``run.average()``
+    waits further, and ``run.withdraw()`` takes it back while nothing private has left."""
+
+    def __init__(self, message: str, run: Run) -> None:
+        super().__init__(message)
+        #: The run, which goes on.
+        self.run = run
 
 
 class Run:

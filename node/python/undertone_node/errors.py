@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping
-
-if TYPE_CHECKING:
-    from .daemon import Run
+from typing import Any, Mapping
 
 
 class UndertoneError(Exception):
@@ -19,16 +16,6 @@ class Misconfigured(UndertoneError):
 class Unreachable(UndertoneError):
     """No daemon answers. If that was while something was submitted it may have been taken:
     look at :meth:`Daemon.runs` before submitting again."""
-
-
-class TimedOut(UndertoneError, TimeoutError):
-    """The run has not ended within the time that the caller gave. It goes on: ``run.average()``
-    waits further, and ``run.withdraw()`` takes it back while nothing private has left."""
-
-    def __init__(self, message: str, run: Run) -> None:
-        super().__init__(message)
-        #: The run, which goes on.
-        self.run = run
 
 
 class NoMean(UndertoneError):
