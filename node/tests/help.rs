@@ -226,7 +226,7 @@ fn the_program_tells_which_versions_it_speaks() {
     assert_eq!(object["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(
         object["commit"].as_str(),
-        option_env!("UNDERTONE_COMMIT").filter(|commit| !commit.is_empty())
+        option_env!("BUILT_FROM_COMMIT").filter(|commit| !commit.is_empty())
     );
     assert_eq!(object["messages"], undertone::party::reaching::MESSAGES_VERSION);
     assert_eq!((&object["files"], &object["api"]), (&1.into(), &"v1".into()));

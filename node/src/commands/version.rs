@@ -5,9 +5,9 @@ use serde_json::json;
 use crate::party::reaching::MESSAGES_VERSION;
 use crate::telling::report::Report;
 
-/// The commit that the program was built from, where its builder said so: UNDERTONE_COMMIT at
+/// The commit that the program was built from, where its builder said so: BUILT_FROM_COMMIT at
 /// compile time. No build script asks git, since sources come without it, too.
-const COMMIT: Option<&str> = option_env!("UNDERTONE_COMMIT");
+const COMMIT: Option<&str> = option_env!("BUILT_FROM_COMMIT");
 
 /// The version that run files, peer lists, plans, receipts, identities and configurations have:
 /// there is one format of each so far.
