@@ -207,6 +207,98 @@ fn a_node_that_dies_in_mid_stream_is_left_out_and_nobody_stops() {
     }
 }
 
+/// A run file of a stream of which everybody reads one sum a round, over no private edge but a
+/// ring's.
+fn summed_file(run: &str) -> String {
+    let stages = "settle_ms = 60000\nround_ms = 240000\n";
+    run_file(&format!("releases = {RELEASES}"), "\"ring\"", run)
+        .replace("[topology]", "sums = \"secure\"\ncircle = \"everybody\"\n[topology]")
+        .replace("round_ms = 60000\nsettle_ms = 60000\n", stages)
+}
+
+fn rows_of(folder: &Path, party: usize) -> Vec<f64> {
+    let (_, header, rows) = read_npy(&folder.join(format!("kept/node-{party}/mean.npy")));
+    assert_eq!(npy_shape(&header), [RELEASES, COLUMNS]);
+    rows
+}
+
+#[test]
+fn everybody_reads_one_sum_of_each_round() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write_stream(folder, RELEASES);
+    fs::write(folder.join("run.toml"), summed_file("")).expect("writable");
+    let object = run_in(folder, LOCAL.split(' ')).json_of(0);
+    let expected = (json!("done"), json!(PARTIES), json!(true), json!(true));
+    let found = ["outcome", "finished", "agreed", "same_bits"].map(|key| object[key].clone());
+    assert_eq!(found, <[Value; 4]>::from(expected), "{object}");
+    let plan = read_json(&folder.join("kept/plan.json"));
+    let mechanism = &plan["mechanism"];
+    assert_eq!(
+        (&mechanism["sums"], &mechanism["circle"], &mechanism["threshold"]),
+        (&json!("secure"), &json!("everybody"), &json!(3))
+    );
+    let std = mechanism["independent_std"].as_f64().expect("a number");
+    let error = std * (RELEASES as f64 / PARTIES as f64).sqrt();
+    let rows = rows_of(folder, 0);
+    for (found, truth) in rows[COLUMNS * (RELEASES - 1)..].iter().zip(added_up()) {
+        assert!((found - truth).abs() < 7.0 * error, "{found}, truth {truth} ± {error}");
+    }
+    for party in 0..PARTIES {
+        assert_eq!(rows_of(folder, party), rows);
+        let receipt = receipt::of_local(&folder.join("kept"), &format!("node-{party}"));
+        assert_close(&receipt["standard_error"], error, 1e-9, "of the last row");
+        assert_close(&receipt["epsilon"], 8.0, 1e-3, "all releases together");
+        assert!(receipt["epsilon"].as_f64() <= Some(8.0));
+        assert_eq!(receipt["iterations"]["spent"], RELEASES);
+    }
+    let receipt = ["receipt", "kept/node-1/receipt.json", "--plan", "kept/plan.json"];
+    let told = run_in(folder, receipt);
+    let line = "The sums are everybody's, the means of 12 of 12 rounds";
+    assert!(told.code == 0 && told.stdout.contains(line), "{}{}", told.stdout, told.stderr);
+    let quote = run_in(folder, ["verify", "kept/plan.json"]);
+    let line = "One colluder can end the stream in any round";
+    assert!(quote.code == 0 && quote.stdout.contains(line), "{}", quote.stdout);
+}
+
+/// Nobody takes the place of whoever dies: the others go on, with the same rows, and say since when
+/// they are without it.
+#[test]
+fn a_node_that_dies_in_a_stream_of_sums_is_replaced_by_nobody() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write_stream(folder, RELEASES);
+    fs::write(folder.join("run.toml"), summed_file("pace_ms = 300\n")).expect("writable");
+    let (running, mut events) = follow_in(folder, LOCAL.split(' '));
+    let pids = events.spawned(PARTIES);
+    let victim = "node-2";
+    events.until("the fourth release", |e| {
+        e["event"] == "iteration" && e["party"] == *victim && e["k"] == 4
+    });
+    let started = pids.iter().find(|(name, _)| name == victim);
+    signal(started.expect("it was started").1, Signal::SIGKILL);
+    events.rest();
+    let object = running.wait().json_of(5);
+    assert_eq!(object["finished"], PARTIES - 1, "{object}");
+    let rows = rows_of(folder, 0);
+    let mut errors = vec![];
+    for party in (0..PARTIES).filter(|party| *party != 2) {
+        assert_eq!(rows_of(folder, party), rows);
+        let receipt = receipt::of_local(&folder.join("kept"), &format!("node-{party}"));
+        let since = receipt["iterations"]["departed"][victim].as_u64().expect("a round");
+        assert!((5..=7).contains(&since), "{since}");
+        assert_eq!(receipt["outcome"], "degraded");
+        assert!(receipt["epsilon"].as_f64() <= Some(8.0 * (1.0 + 1e-9)), "{receipt}");
+        errors.push(receipt["standard_error"].as_f64().expect("an error"));
+    }
+    let plan = read_json(&folder.join("kept/plan.json"));
+    let std = plan["mechanism"]["independent_std"].as_f64().expect("a number");
+    let of_all = std * (RELEASES as f64 / PARTIES as f64).sqrt();
+    assert!(errors.iter().all(|&error| error > of_all * 1.01 && error == errors[0]), "{errors:?}");
+}
+
 #[test]
 fn what_does_not_go_together_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -220,7 +312,13 @@ fn what_does_not_go_together_is_refused() {
     };
     refused("releases = 4", "", 7, "3 rows, the plan has 4 releases");
     refused("", "sums = \"secure\"", 2, "kind = \\\"pairwise\\\"");
-    refused("releases = 3", "sums = \"secure\"", 2, "mechanism.sums");
+    refused("releases = 3", "sums = \"secure\"", 2, "privacy.colluding");
+    refused(
+        "releases = 3",
+        "sums = \"secure\"\ncircle = \"everybody\"\ncorrelated = \"gaussian\"",
+        2,
+        "mechanism.correlated",
+    );
     refused("releases = 3\nunit = \"record\"", "", 2, "data.unit");
     refused("releases = 3", "fanout = 2", 2, "mechanism.fanout");
     refused("releases = 3", "rounds = 4", 2, "mechanism.rounds");

@@ -80,7 +80,7 @@ pub(super) fn removed(draft: &Draft) -> usize {
 /// private graph has room.
 fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
     let least = removed(draft) + 1;
-    if !draft.mechanism.kind.rules().mixes() {
+    if !draft.mechanism.rules().mixes() {
         return Ok(least);
     }
     let asked = least + draft.privacy.share_faults.unwrap_or(1);
@@ -148,7 +148,7 @@ pub(super) fn fewest(
     wanted: usize,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(u32, SeededSchedule), CalibrateError> {
-    let rules = draft.mechanism.kind.rules();
+    let rules = draft.mechanism.rules();
     if let Some(rounds) = rules.rounds(draft.parties(), &draft.privacy) {
         return Ok((rounds, schedule(draft, rounds)?));
     }

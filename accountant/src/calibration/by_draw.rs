@@ -32,7 +32,7 @@ pub(super) fn calibrate(
         share_faults: drawn_share_faults(draft).unwrap_or(0),
     };
     let budget = gaussian::mu(privacy.epsilon, delta_of_noise(privacy.delta))?;
-    let most = draft.mechanism.kind.rules().most_rounds();
+    let most = draft.mechanism.rules().most_rounds();
     progress("how many rounds keep a draw from leaving anybody apart");
     let fewest = draw.fewest_rounds(&[privacy.delta * CHANCE_OF_DELTA], most)[0];
     let rounds = match (draft.mechanism.rounds, fewest) {

@@ -87,7 +87,7 @@ fn best(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Option<Proved>,
         Err(CalibrateError::Separated { .. }) if !must_accept(draft) => return Ok(None),
         found => found?.0,
     };
-    let rules = draft.mechanism.kind.rules();
+    let rules = draft.mechanism.rules();
     let most = if rules.rounds_widen_states() {
         (first + MOST_ROUNDS as u32).min(WIDEST_ROUNDS)
     } else {
@@ -110,7 +110,7 @@ fn best(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Option<Proved>,
 
 /// Whether local noise is only for those who accept it, and the draft does not.
 fn must_accept(draft: &Draft) -> bool {
-    Mechanism::of_kind(draft.mechanism.kind)
+    Mechanism::with_default_injection(&draft.mechanism)
         .is_some_and(|mechanism| mechanism.rules().local_noise_must_be_accepted())
         && !draft.mechanism.local_noise_ok
 }

@@ -46,10 +46,10 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     if let Some(outer) = &draft.outer {
         return printed::calibrate(draft, outer);
     }
-    if draft.mechanism.gossip.is_some() {
+    if draft.mechanism.averages() {
         return by_own_noise::calibrate(draft);
     }
-    let mechanism = Mechanism::of_kind(draft.mechanism.kind).ok_or(CalibrateError::Kind)?;
+    let mechanism = Mechanism::with_default_injection(&draft.mechanism).ok_or(CalibrateError::Kind)?;
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
         return Err(CalibrateError::Dropouts {
             found: draft.privacy.dropouts,
@@ -325,7 +325,7 @@ impl Search<'_> {
     /// The fewest rounds with a schedule that may be used. More rounds of the same seed only add
     /// exchanges.
     fn fewest_rounds(&self) -> Result<Option<usize>, CalibrateError> {
-        for rounds in 1..=self.draft.mechanism.kind.rules().most_rounds() as usize {
+        for rounds in 1..=self.draft.mechanism.rules().most_rounds() as usize {
             if self.seed(rounds)?.is_some() {
                 return Ok(Some(rounds));
             }

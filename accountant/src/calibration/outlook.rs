@@ -115,7 +115,7 @@ pub fn is_local(plan: &Plan) -> bool {
 
 /// Whether more rounds would let more of the plan's noise cancel.
 fn gains_from_rounds(plan: &Plan) -> bool {
-    Mechanism::of_kind(plan.draft().mechanism.kind)
+    Mechanism::with_default_injection(&plan.draft().mechanism)
         .is_some_and(|mechanism| mechanism.rules().gains_from_rounds())
 }
 

@@ -12,7 +12,7 @@ use crate::losses::releases::together;
 /// what the claim says whoever they are, so that squares add up. What leaves before publishing is
 /// that of one release: all before it are published.
 pub(crate) fn over_releases(draft: &Draft, claims: Vec<Claim>) -> Result<Vec<Claim>, GaussianError> {
-    let releases = draft.releases();
+    let releases = draft.protected_releases();
     if releases <= 1 {
         return Ok(claims);
     }

@@ -33,9 +33,13 @@ pub(crate) fn claims_when_sealed(draft: &Draft, claims: Vec<Claim>) -> Vec<Claim
 }
 
 /// Errors of the result in the data's unit, from those of a mean in a state's units. A sum is a
-/// mean times the weight of all; without one party it has one noise less, whoever that is.
+/// mean times the weight of all; without one party it has one noise less, whoever that is. The last
+/// row of a stream is the means of all its releases, added up.
 pub(crate) fn of_result(draft: &Draft, predicted: Predicted) -> Predicted {
     let predicted = predicted.times(draft.data.scales().root_mean_square());
+    if draft.mechanism.sums_everybody() {
+        return predicted.times((draft.releases() as f64).sqrt());
+    }
     if draft.data.result == ReleaseKind::Mean {
         return predicted;
     }

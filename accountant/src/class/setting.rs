@@ -114,7 +114,7 @@ impl Setting {
 /// One share may go astray where shares are sent, or as many as a run file says.
 pub(crate) fn drawn_share_faults(draft: &Draft) -> Option<usize> {
     let is_drawn = draft.privacy.coalitions == Coalitions::Static;
-    let sent = usize::from(draft.mechanism.kind.rules().mixes());
+    let sent = usize::from(draft.mechanism.rules().mixes());
     is_drawn.then(|| draft.privacy.share_faults.unwrap_or(sent))
 }
 

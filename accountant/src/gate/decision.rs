@@ -47,7 +47,7 @@ pub fn without_verdict(plan: &Plan, reason: &str) -> Audit {
     let claims = plan.calibration().claims.iter();
     let headlines = claims.filter(|claim| claim.holds_as_headline);
     // A plan's claims are of all its releases, this audit of one.
-    let releases = (plan.draft().releases() as f64).sqrt();
+    let releases = (plan.draft().protected_releases() as f64).sqrt();
     let published = headlines
         .map(|claim| claim.mu / releases)
         .fold(gate.budget, f64::max);

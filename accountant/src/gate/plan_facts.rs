@@ -78,7 +78,7 @@ impl<'a> Gate<'a> {
         };
         // A δ out of range leaves nothing to spend.
         let budget = gaussian::mu(privacy.epsilon, delta_of(plan)).unwrap_or(0.0);
-        let budget = releases::each(budget, plan.draft().releases());
+        let budget = releases::each(budget, plan.draft().protected_releases());
         Ok(Gate {
             plan,
             setting,

@@ -38,13 +38,17 @@ pub fn together(loss: f64, releases: u64) -> f64 {
     }
 }
 
-/// The loss that one release of a draft may have: of a training each iteration's.
+/// The loss that one release of a draft may have: of a training each iteration's; of a stream of
+/// which one release may change, all of it.
 ///
 /// # Errors
 /// The draft's ε or δ is out of range.
 pub fn budget(draft: &Draft) -> Result<f64, GaussianError> {
     let privacy = &draft.privacy;
-    Ok(each(mu(privacy.epsilon, privacy.delta)?, draft.releases()))
+    Ok(each(
+        mu(privacy.epsilon, privacy.delta)?,
+        draft.protected_releases(),
+    ))
 }
 
 #[cfg(test)]

@@ -38,10 +38,11 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of a run file's kind, with its default injection, for what does not depend on
-    /// the injection; none if no plan has that kind.
-    pub fn of_kind(kind: MechanismKind) -> Option<Self> {
-        match kind {
+    /// The mechanism of a run file, with its default injection, for what does not depend on the
+    /// injection; none of gossip over edges, which has its own accounts.
+    pub fn with_default_injection(settings: &MechanismSettings) -> Option<Self> {
+        match settings.kind {
+            _ if settings.sums_everybody() => Some(Mechanism::Pairwise),
             MechanismKind::Inca => Some(InjectionSpec::Named(NamedInjection::Incremental).into()),
             MechanismKind::Ppsc => Some(Mechanism::Ppsc),
             MechanismKind::Pairwise => Some(Mechanism::Pairwise),
@@ -52,6 +53,7 @@ impl Mechanism {
     /// The mechanism of a run of `rounds` rounds with these settings.
     pub fn of_settings(settings: &MechanismSettings, rounds: usize) -> Result<Self, InjectionError> {
         match settings.kind {
+            _ if settings.sums_everybody() => return Ok(Mechanism::Pairwise),
             MechanismKind::Ppsc => return Ok(Mechanism::Ppsc),
             MechanismKind::Pairwise => return Ok(Mechanism::Pairwise),
             _ => {}

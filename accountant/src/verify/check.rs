@@ -29,7 +29,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     if let Some(outer) = &plan.draft().outer {
         return check_printed(plan, &printed::claim(plan.draft(), outer));
     }
-    if plan.draft().mechanism.gossip.is_some() {
+    if plan.draft().mechanism.averages() {
         return check_own_noise(plan);
     }
     let privacy = &plan.draft().privacy;

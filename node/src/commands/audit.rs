@@ -38,7 +38,7 @@ const LEAST_PAIRS: u64 = 20_000;
 /// Attacks the plan. A lower bound above the claim is an answer.
 pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
     let plan = files::load(&arguments.plan)?;
-    if plan.draft().mechanism.gossip.is_some() {
+    if plan.draft().mechanism.averages() {
         return Err(Failure::new(
             Exit::PlanRefused,
             "this version attacks no plan of gossip: its claim is that of each party's own noise alone",

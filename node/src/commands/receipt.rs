@@ -238,6 +238,8 @@ impl Stated {
         let mu = computed.map_err(|e| self.refused(format!("its execution cannot be accounted for: {e}")))?;
         // An execution is one iteration's, where there are more.
         let mu = match object["iterations"]["spent"].as_u64() {
+            // Where one release of a stream may change, no two count.
+            Some(spent) if object["protect"] == "one" => releases::together(mu, spent.min(1)),
             Some(spent) => releases::together(mu, spent),
             None => mu,
         };
@@ -317,6 +319,11 @@ impl Stated {
         self.object["gossip"].is_object()
     }
 
+    /// Whether everybody reads one sum a round.
+    fn streams(&self) -> bool {
+        self.object["protect"].is_string()
+    }
+
     fn names(&self, key: &str) -> Vec<&str> {
         let names = self.object[key].as_array().into_iter().flatten();
         names.filter_map(Value::as_str).collect()
@@ -333,6 +340,7 @@ impl Stated {
             names => {
                 let what = match (self.gossips(), self.object["iterations"].is_null()) {
                     (true, _) => "estimates",
+                    _ if self.streams() => "sums",
                     (false, true) => "mean",
                     (false, false) => "model",
                 };
@@ -382,6 +390,9 @@ impl Stated {
             let why = reason.map_or(String::new(), |reason| format!(": {reason}"));
             return match self.gossips() {
                 true => format!("The estimates are this party's own, after {run} of {planned} rounds{why}."),
+                false if self.streams() => {
+                    format!("The sums are everybody's, the means of {run} of {planned} rounds{why}.")
+                }
                 false => format!("The model is of {run} of {planned} iterations{why}."),
             };
         }

@@ -187,7 +187,7 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
 /// The loss of party `me` where it is one against any coalition: infinite where exact sums are told
 /// at every iterate, what is claimed of gossip against all others together.
 fn loss_to_anybody(plan: &Plan, me: Party) -> Option<f64> {
-    let gossips = plan.draft().mechanism.gossip.is_some();
+    let gossips = plan.draft().mechanism.averages();
     let revealed = plan.draft().outer.as_ref().map(|_| f64::INFINITY);
     revealed.or(gossips.then(|| charged_mu(plan, me)))
 }

@@ -301,10 +301,10 @@ struct Iterations {
 
 impl Iterations {
     fn of(plan: &Plan, me: Party) -> Self {
-        // Gossip has one START for all that leaves.
-        let planned = match plan.draft().mechanism.gossip {
-            Some(_) => 1,
-            None => plan.draft().releases(),
+        // Gossip over edges has one START for all that leaves.
+        let planned = match plan.draft().mechanism.averages() {
+            true => 1,
+            false => plan.draft().protected_releases(),
         };
         let all = squared(charged_mu(plan, me));
         Iterations {

@@ -67,10 +67,10 @@ impl<S: PartSource> HandedOver<S> {
     /// and sealing.
     fn patience(&self) -> Duration {
         let run = &self.plan.draft().run;
-        let half = match self.plan.draft().mechanism.gossip {
+        let half = match self.plan.draft().mechanism.averages() {
             // A release is due to neighbours within the round that it is of.
-            Some(_) => run.round_ms / 2,
-            None => run.settle_ms,
+            true => run.round_ms / 2,
+            false => run.settle_ms,
         };
         Duration::from_millis(half).mul_f64(0.8)
     }

@@ -397,8 +397,12 @@ impl Driver {
     fn conclude(&mut self, outcome: &Outcome) -> Option<JoinHandle<()>> {
         let contributor = self.contributor.take()?;
         let training = outcome.training.as_ref();
-        let result = training.and_then(|training| training.result.clone());
+        let mut result = training.and_then(|training| training.result.clone());
         let dimension = self.plan.draft().dimension();
+        if let (true, Some(rows)) = (self.plan.draft().mechanism.sums_everybody(), &mut result) {
+            // Of a stream's rows the last.
+            rows.drain(..rows.len().saturating_sub(dimension));
+        }
         let gossip = outcome.gossip.as_ref();
         let last = gossip.and_then(|gossip| gossip.estimates.rchunks(dimension).next().map(<[f64]>::to_vec));
         let result = result.or(last);

@@ -332,6 +332,9 @@ impl Account {
         if let Some(gossiped) = &self.gossiped {
             return gossiped.standard_error;
         }
+        if let Some(stream) = self.trained.as_ref().and_then(|trained| trained.stream) {
+            return Some(stream.standard_error).filter(|_| self.finished());
+        }
         // Of a model nobody knows it.
         self.realised
             .as_ref()
@@ -524,7 +527,7 @@ fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
-        _ if plan.draft().mechanism.gossip.is_some() => None,
+        _ if plan.draft().mechanism.averages() => None,
         _ if plan.draft().outer.is_some() => Some(Audit {
             same_sum_mu: None,
             faults: vec![],

@@ -5,7 +5,7 @@ use undertone_accountant::gate::verdict::Audit;
 use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::handed_over::ReleaseKind;
-use undertone_protocol::plan::run_file::settings::TaskKind;
+use undertone_protocol::plan::run_file::settings::{Protect, TaskKind};
 use undertone_protocol::run::outcome::TrainingOutcome;
 
 /// A training in an account.
@@ -21,6 +21,36 @@ pub(super) struct Trained {
     result: Option<ReleaseKind>,
     /// The loss of the iteration that cost most.
     pub(super) mu_iteration: Option<f64>,
+    /// Of a stream of sums of everybody what is its own.
+    pub(super) stream: Option<SummedStream>,
+}
+
+/// A stream of sums of everybody in an account.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SummedStream {
+    /// The standard error of its last row, the means of all rounds, each of who was there.
+    pub(super) standard_error: f64,
+    protect: Protect,
+}
+
+impl SummedStream {
+    fn of(plan: &Plan, training: &TrainingOutcome) -> Option<Self> {
+        let draft = plan.draft();
+        draft.mechanism.sums_everybody().then(|| {
+            let there = |round: u64| {
+                let gone = training.departed.values().filter(|since| **since <= round);
+                (plan.parties() - gone.count()) as f64
+            };
+            let rounds = (1..=training.iterations).filter(|round| !training.rejected.contains(round));
+            let square: f64 = rounds.map(|round| 1.0 / there(round)).sum();
+            SummedStream {
+                standard_error: plan.calibration().independent_std
+                    * square.sqrt()
+                    * plan.scales().root_mean_square(),
+                protect: draft.privacy.protect,
+            }
+        })
+    }
 }
 
 impl Trained {
@@ -29,12 +59,14 @@ impl Trained {
     pub(super) fn of(plan: &Plan, training: &TrainingOutcome, audit: &mut Option<Audit>) -> Self {
         let mu_iteration = audit.as_ref().map(|audit| audit.mu);
         *audit = audit.take().map(|audit| together(plan, training, audit));
+        let means = plan.draft().task == TaskKind::Rounds || plan.draft().mechanism.sums_everybody();
         Trained {
             has_model: training.result.is_some(),
-            result: (plan.draft().task == TaskKind::Rounds).then_some(plan.draft().data.result),
+            result: means.then_some(plan.draft().data.result),
             reason: reason(plan, training),
             iterations: iterations(plan, training),
             mu_iteration,
+            stream: SummedStream::of(plan, training),
         }
     }
 }
@@ -51,6 +83,9 @@ impl Trained {
         if let Some(result) = self.result {
             receipt["result"] = json!(result);
         }
+        if let Some(stream) = self.stream {
+            receipt["protect"] = json!(stream.protect);
+        }
         receipt["mu_iteration"] = json!(self.mu_iteration.filter(|mu| mu.is_finite()));
     }
 }
@@ -66,7 +101,8 @@ fn together(plan: &Plan, training: &TrainingOutcome, audit: Audit) -> Audit {
             .max(releases::budget(plan.draft()).unwrap_or(f64::INFINITY)),
         None => audit.mu,
     };
-    let mu = releases::together(most, training.spent);
+    let counted = training.spent.min(plan.draft().protected_releases());
+    let mu = releases::together(most, counted);
     let epsilon = gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY);
     Audit { mu, epsilon, ..audit }
 }
@@ -98,6 +134,7 @@ fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
     let (run, planned) = (training.iterations, planned(plan));
     let (what, each) = match plan.draft().model {
         Some(_) => ("model".to_owned(), "iteration"),
+        None if plan.draft().mechanism.sums_everybody() => ("stream".to_owned(), "round"),
         None => (format!("last {}", plan.draft().data.result.name()), "round"),
     };
     if let (Some(stopped), Some(_)) = (&training.stopped, &plan.draft().outer) {
@@ -108,6 +145,9 @@ fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
     if let Some(stopped) = &training.stopped {
         return Some(match run {
             0 => stopped.clone(),
+            _ if plan.draft().mechanism.sums_everybody() => {
+                format!("the stream ended after {run} of {planned} {each}s: {stopped}")
+            }
             _ => format!("the training ended after {run} of {planned} {each}s: {stopped}"),
         });
     }

@@ -12,9 +12,9 @@ use undertone_protocol::topology::active_edges::ActiveEdges;
 use crate::planning::worth::Worth;
 use crate::telling::table::{Table, bytes, number};
 
-/// Whether a plan is of gossip.
+/// Whether a plan is of gossip over edges.
 pub(super) fn is_gossip(plan: &Plan) -> bool {
-    plan.draft().mechanism.gossip.is_some()
+    plan.draft().mechanism.averages()
 }
 
 /// The largest absolute value of a coordinate within the clipping range, in the data's unit.
@@ -40,7 +40,7 @@ pub(super) fn threat(plan: &Plan) -> String {
 /// What a party brings, after whose change is hidden.
 pub(super) fn brought(plan: &Plan, range: &str) -> Option<String> {
     let releases = plan.draft().releases();
-    if !is_gossip(plan) || releases == 1 {
+    if plan.draft().mechanism.gossip.is_none() || releases == 1 {
         return None;
     }
     Some(match plan.draft().privacy.protect {

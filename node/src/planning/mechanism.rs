@@ -20,7 +20,7 @@ enum MechanismFamily {
 }
 
 fn family(plan: &Plan) -> MechanismFamily {
-    if plan.draft().mechanism.gossip.is_some() {
+    if plan.draft().mechanism.averages() {
         return MechanismFamily::Gossip;
     }
     if let Some(masks) = plan.mask_graph() {
@@ -69,6 +69,12 @@ pub(super) fn correlated_noise(plan: &Plan) -> String {
 /// What may end a run of this mechanism without a mean, as a line of its own.
 pub(super) fn caveat(plan: &Plan) -> &'static str {
     let late_dropout = plan.calibration().predicted.standard_error_late_dropout;
+    if plan.draft().mechanism.sums_everybody() {
+        return "All nodes read the one sum of each round, a mean that anybody may be shown; its standard \
+                error is the last row's over the root of the number of releases. One colluder can end the \
+                stream in any round, which nobody can prove, and may have read that round's sum; another \
+                plan costs what it costs, in addition.\n";
+    }
     if plan.draft().run.sealed {
         return "";
     }

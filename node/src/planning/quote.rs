@@ -141,6 +141,9 @@ fn of_each_round(plan: &Plan, range: &str) -> String {
 
 /// What is computed, in a word or two.
 fn what(plan: &Plan) -> &'static str {
+    if plan.draft().mechanism.sums_everybody() {
+        return "a stream of secure sums, a mean a round,";
+    }
     if plan.draft().task == TaskKind::Rounds {
         return match plan.draft().data.result {
             ReleaseKind::Mean => "means in sequence",
@@ -368,6 +371,10 @@ fn errors(plan: &Plan) -> String {
     let what = match &plan.draft().model {
         Some(model) if model.is_statistics() => "noise of the mean second moments".to_owned(),
         Some(_) => "noise of the mean gradient, one iteration".to_owned(),
+        None if plan.draft().mechanism.sums_everybody() => format!(
+            "standard error of the last row: {} means added up",
+            plan.draft().releases()
+        ),
         None => format!("standard error of the {}", plan.draft().data.result.name()),
     };
     let mut table = Table::with_headings([what.as_str(), scale, "× floor"]);

@@ -49,7 +49,7 @@ impl Calibration {
     /// How many shares the run has: of the schedule, or at most of any that can be drawn.
     pub fn shares(&self, draft: &Draft) -> ShareCounts {
         match &self.drawn {
-            _ if !draft.mechanism.kind.rules().mixes() => ShareCounts::NONE,
+            _ if !draft.mechanism.rules().mixes() => ShareCounts::NONE,
             Some(drawn) => ShareCounts::of(&drawn.schedule, draft.parties()),
             None => {
                 let (fanout, rounds) = (draft.mechanism.fanout as usize, self.rounds as usize);
@@ -102,14 +102,14 @@ impl Calibration {
     /// The most rounds, fewer than these, whose states fit on a lattice with this noise; none if no
     /// number does, or if fewer rounds do not help (PPSC).
     pub fn most_rounds(&self, draft: &Draft) -> Option<u32> {
-        let rules = draft.mechanism.kind.rules();
+        let rules = draft.mechanism.rules();
         let mut shorter = (1..self.rounds).rev().filter(|_| rules.rounds_widen_states());
         shorter.find(|&rounds| self.fits_with(draft, rounds))
     }
 
     /// Whether states of so many rounds instead fit on a lattice.
     fn fits_with(&self, draft: &Draft, rounds: u32) -> bool {
-        let Ok(planned) = draft.mechanism.kind.rules().planned(&draft.mechanism, rounds) else {
+        let Ok(planned) = draft.mechanism.rules().planned(&draft.mechanism, rounds) else {
             return false;
         };
         let drawn = self
@@ -141,7 +141,7 @@ impl Calibration {
             privacy: &draft.privacy,
             rounds,
         };
-        draft.mechanism.kind.rules().draw(&occasion, seed)
+        draft.mechanism.rules().draw(&occasion, seed)
     }
 
     /// The schedule of [`Calibration::draw_schedule`], with its seed.
@@ -154,7 +154,7 @@ impl Calibration {
 
     /// Refuses what does not go with the draft, or with itself.
     pub(super) fn check(&self, draft: &Draft) -> Result<(), PlanError> {
-        let rules = draft.mechanism.kind.rules();
+        let rules = draft.mechanism.rules();
         count(
             "mechanism.rounds",
             self.rounds.into(),
@@ -192,8 +192,8 @@ impl Calibration {
                 });
             }
         }
-        let key = draft.mechanism.kind.rules().correlated_key();
-        let nothing_cancels = draft.mechanism.gossip.is_some();
+        let key = draft.mechanism.rules().correlated_key();
+        let nothing_cancels = draft.mechanism.averages();
         if draft.mechanism.correlated == CorrelatedNoise::Uniform || nothing_cancels {
             return match self.correlated_std {
                 0.0 => Ok(()),
@@ -223,7 +223,7 @@ impl Calibration {
         let Some(SeededSchedule { seed, schedule }) = &self.drawn else {
             return Ok(());
         };
-        let rules = draft.mechanism.kind.rules();
+        let rules = draft.mechanism.rules();
         let sent = rules.sent_a_round(draft.mechanism.fanout as usize);
         let shaped = schedule.has_shape(self.rounds as usize, draft.parties(), sent);
         if !shaped || Self::draw_schedule(draft, self.rounds, *seed).as_ref() != Some(schedule) {

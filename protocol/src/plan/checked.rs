@@ -89,7 +89,13 @@ impl Plan {
         let settings = |(field, problem)| PlanError::Settings { field, problem };
         draft.asked().check_carried().map_err(settings)?;
         calibration.check(&draft)?;
-        let rules = draft.mechanism.kind.rules();
+        if let (true, Some(drawn)) = (draft.mechanism.averages(), &calibration.drawn) {
+            // Edges by chance leave some with fewer.
+            let sends = |round| (0..draft.parties()).map(move |party| drawn.schedule.sends_to(round, party));
+            let degrees = (1..=calibration.rounds).flat_map(sends).map(<[_]>::len);
+            draft.check_circles(degrees.min().unwrap_or(0))?;
+        }
+        let rules = draft.mechanism.rules();
         let mechanism = rules
             .planned(&draft.mechanism, calibration.rounds)
             .map_err(|error| settings(("mechanism.injection".into(), Problem::Injection(error))))?;
@@ -215,7 +221,7 @@ impl Plan {
 
     /// Whether parties mix: exchange shares, round by round.
     pub fn mixes(&self) -> bool {
-        self.draft.mechanism.kind.rules().mixes()
+        self.draft.mechanism.rules().mixes()
     }
 
     /// Whether what parties mix is noise for all releases of a training, before any value is
@@ -225,9 +231,9 @@ impl Plan {
     }
 
     /// Whether a run only gathers, and what follows is the task's: PPSC's outer iterations, and
-    /// gossip.
+    /// gossip over edges.
     pub fn goes_on_by_task(&self) -> bool {
-        self.draft.outer.is_some() || self.draft.mechanism.gossip.is_some()
+        self.draft.outer.is_some() || self.draft.mechanism.averages()
     }
 
     /// Coordinates of what parties mix: of noise that is mixed ahead those of all releases.

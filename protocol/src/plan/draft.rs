@@ -9,6 +9,7 @@ use crate::plan::error::DraftError;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::peers::{Address, Peer, Peers, public_key};
 use crate::plan::run_file::check::Asked;
+use crate::plan::run_file::gossip::SumsChoice;
 use crate::plan::run_file::handed_over::ClippedBy;
 use crate::plan::run_file::outer::OuterSettings;
 use crate::plan::run_file::parsed::RunFile;
@@ -86,7 +87,7 @@ impl Draft {
         let wanted = file.privacy.colluding + file.privacy.dropouts + 2;
         let private = &file.topology.private;
         let private_graph = connected_graph("topology.private", private, peers, (graph_seed, wanted))?;
-        let rules = file.mechanism.kind.rules();
+        let rules = file.mechanism.rules();
         rules.check_private_graph(&named("topology.private", &private_graph))?;
         let public_graph = graph(
             "topology.public",
@@ -135,12 +136,13 @@ impl Draft {
             graph,
             name: &name,
         };
-        let rules = self.mechanism.kind.rules();
+        let rules = self.mechanism.rules();
         rules.check_private_graph(&named("private_graph", &self.private_graph))?;
         named("public_graph", &self.public_graph).check_connected()?;
         if self.privacy.coalitions == Coalitions::Static && rules.mixes() {
             self.check_complete()?;
         }
+        self.check_circles(self.private_graph.least_degree())?;
         for (party, member) in self.members.iter().enumerate() {
             let degree = self.private_graph.neighbours(party).len();
             // To all neighbours in every round is no schedule; with one neighbour and k = 1 there
@@ -161,6 +163,34 @@ impl Draft {
             }
         }
         Ok(())
+    }
+
+    /// Where neighbours read secure sums: in a circle of as many as may be against a party, reader
+    /// included, a sum would be the message of the one who is left. `neighbours`: the fewest of a
+    /// party.
+    pub(super) fn check_circles(&self, neighbours: usize) -> Result<(), DraftError> {
+        let others = match self.mechanism.gossip {
+            Some(gossip) if gossip.sums_everybody() => self.parties() - 1,
+            Some(gossip) if gossip.sums == SumsChoice::Secure => neighbours,
+            _ => return Ok(()),
+        };
+        let against = self.privacy.colluding + self.privacy.dropouts;
+        if others > against {
+            return Ok(());
+        }
+        Err(DraftError::Setting {
+            field: "privacy.colluding".into(),
+            problem: Problem::Circle { others, against },
+        })
+    }
+
+    /// How many releases of a party count for a loss: all of them, or one where only one may
+    /// change.
+    pub fn protected_releases(&self) -> u64 {
+        match self.privacy.protect {
+            Protect::All => self.releases(),
+            Protect::One => 1,
+        }
     }
 
     /// Where a program clips rows: what f64 is off by in their sum stays below what Δ has room for
@@ -268,10 +298,7 @@ impl Draft {
         if releases <= 1.0 {
             return f64::INFINITY;
         }
-        let protected = match self.privacy.protect {
-            Protect::All => releases,
-            Protect::One => 1.0,
-        };
+        let protected = self.protected_releases() as f64;
         let coordinates = (self.parties() * self.dimension()) as f64;
         1e-4 * self.largest_sensitivity() * (protected / (4.0 * releases * coordinates)).sqrt()
     }

@@ -82,12 +82,12 @@ impl Plan {
             out: calibration
                 .drawn
                 .as_ref()
-                .filter(|_| draft.mechanism.gossip.is_none())
+                .filter(|_| !draft.mechanism.averages())
                 .map(|drawn| drawn.schedule.out().to_vec()),
-            edges: draft
-                .mechanism
-                .gossip
-                .and(calibration.drawn.as_ref())
+            edges: calibration
+                .drawn
+                .as_ref()
+                .filter(|_| draft.mechanism.averages())
                 .map(|drawn| {
                     let rounds = 1..=drawn.schedule.rounds() as u32;
                     rounds.map(|round| drawn.schedule.pairs(round)).collect()
@@ -211,7 +211,7 @@ impl PlanFile {
     fn drawn(&mut self) -> Result<Option<SeededSchedule>, PlanError> {
         let schedule = match (self.out.take(), self.edges.take()) {
             (out, None) => out.map(Schedule::from_out),
-            (None, Some(edges)) if self.mechanism.gossips() => Some(self.schedule_of(&edges)?),
+            (None, Some(edges)) if self.mechanism.averages() => Some(self.schedule_of(&edges)?),
             _ => return Err(derived("edges")),
         };
         match (&self.schedule_seed, schedule) {

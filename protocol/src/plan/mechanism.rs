@@ -15,4 +15,5 @@ mod inca;
 mod pairwise;
 mod ppsc;
 pub mod rules;
+mod sums_of_all;
 pub mod ways_in;

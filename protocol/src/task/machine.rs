@@ -24,11 +24,11 @@ use crate::time::Time;
 pub enum Task {
     /// The weighted mean, in one release.
     Mean(Box<Mean>),
-    /// A model that is fitted over many releases.
+    /// A model that is fitted over many releases, or a stream of sums of everybody.
     Training(Box<Training>),
     /// PPSC's Algorithms 3 and 4.
     Outer(Box<Outer>),
-    /// Gossip averaging, of one value or of a stream.
+    /// Gossip averaging over edges, of one value or of a stream.
     Gossip(Box<GossipTask>),
 }
 
@@ -39,8 +39,11 @@ impl Task {
     /// # Panics
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
-        if plan.draft().mechanism.gossip.is_some() {
+        if plan.draft().mechanism.averages() {
             return Task::Gossip(Box::new(GossipTask::new(plan, identity, value, now)));
+        }
+        if plan.draft().mechanism.sums_everybody() {
+            return Task::Training(Box::new(Training::new(plan, identity, value, noise, now)));
         }
         match plan.draft().task {
             TaskKind::Mean => Task::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),

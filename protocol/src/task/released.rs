@@ -21,6 +21,28 @@ pub(crate) enum Released {
         /// Sums so far, those that were given up included.
         sums: u64,
     },
+    /// Sums of a stream's releases are means, which are added up.
+    Stream(AddedUp),
+}
+
+/// Means of a stream's releases, added up: a row for each.
+pub(crate) struct AddedUp {
+    dimension: usize,
+    rows: Vec<f64>,
+}
+
+impl AddedUp {
+    fn latest(&self) -> &[f64] {
+        &self.rows[self.rows.len().saturating_sub(self.dimension)..]
+    }
+
+    /// One row more: the latest, and this.
+    fn add(&mut self, mean: &[f64]) {
+        let before = self.latest().to_vec();
+        let before = before.into_iter().chain(std::iter::repeat(0.0));
+        self.rows
+            .extend(mean.iter().zip(before).map(|(mean, before)| mean + before));
+    }
 }
 
 impl Released {
@@ -29,6 +51,12 @@ impl Released {
     /// # Panics
     /// If the plan has a model whose set is none: no checked plan has.
     pub(crate) fn before(plan: &Plan) -> Self {
+        if plan.draft().mechanism.sums_everybody() {
+            return Released::Stream(AddedUp {
+                dimension: plan.draft().dimension(),
+                rows: vec![],
+            });
+        }
         let Some(model) = &plan.draft().model else {
             return Released::Mean {
                 latest: vec![],
@@ -55,6 +83,7 @@ impl Released {
                 *latest = Mean::of_sum(plan, sum);
                 *sums += 1;
             }
+            Released::Stream(stream) => stream.add(&Mean::of_sum(plan, sum)),
         }
     }
 
@@ -64,6 +93,7 @@ impl Released {
             Released::Model(descent) => descent.stay(),
             Released::Moments(moments) => moments.sums += 1,
             Released::Mean { sums, .. } => *sums += 1,
+            Released::Stream(stream) => stream.add(&vec![0.0; stream.dimension]),
         }
     }
 
@@ -74,6 +104,7 @@ impl Released {
             Released::Model(descent) => descent.model(),
             Released::Moments(_) => &[],
             Released::Mean { latest, .. } => latest,
+            Released::Stream(stream) => stream.latest(),
         }
     }
 
@@ -83,16 +114,18 @@ impl Released {
             Released::Model(descent) => descent.iterations(),
             Released::Moments(moments) => moments.sums,
             Released::Mean { sums, .. } => *sums,
+            Released::Stream(stream) => (stream.rows.len() / stream.dimension) as u64,
         }
     }
 
-    /// What the training comes to: the mean of the last models, or the last mean. None before
-    /// there is one.
+    /// What the training comes to: the mean of the last models, or the last mean; of a stream all
+    /// its rows. None before there is one.
     pub(crate) fn result(&self) -> Option<Vec<f64>> {
         match self {
             Released::Model(descent) => (descent.iterations() > 0).then(|| descent.result()),
             Released::Moments(moments) => moments.model.clone(),
             Released::Mean { latest, .. } => (!latest.is_empty()).then(|| latest.clone()),
+            Released::Stream(stream) => (!stream.rows.is_empty()).then(|| stream.rows.clone()),
         }
     }
 }

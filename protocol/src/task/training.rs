@@ -48,6 +48,8 @@ pub struct Training {
     /// The run before, for those who have not come to its end yet.
     before: Option<Run>,
     shelf: Option<Shelf>,
+    /// The run that is opened, while its pace lets the next one wait, and until when.
+    paced: Option<(Time, Box<Outcome>)>,
     /// What neighbours said in the next run already.
     early: BTreeMap<Party, Vec<Bytes>>,
     /// The number of the latest run that nobody needs this node for any more.
@@ -108,6 +110,7 @@ impl Training {
             number: 1,
             before: None,
             shelf: None,
+            paced: None,
             early: BTreeMap::new(),
             complete: None,
             record: TrainingRecord::default(),
@@ -144,9 +147,16 @@ impl Training {
                 }
                 self.run.handle(now, Input::Contribution { iteration, value })?;
             }
+            Input::Leave if self.paced.is_some() => self.leave_between(),
             input => self.run.handle(now, input)?,
         }
         self.drain(now);
+        if self.paced.as_ref().is_some_and(|(until, _)| now >= *until)
+            && let Some((_, outcome)) = self.paced.take()
+        {
+            self.go_on(now, outcome);
+            self.drain(now);
+        }
         Ok(())
     }
 
@@ -197,8 +207,9 @@ impl Training {
                 _ => Time::ZERO,
             };
             let before = self.before.as_mut().map_or(Time::FAR, until);
+            let paced = self.paced.as_ref().map_or(Time::FAR, |(until, _)| *until);
             Output::Wait {
-                until: until(&mut self.run).min(before),
+                until: until(&mut self.run).min(before).min(paced),
             }
         })
     }
@@ -326,7 +337,31 @@ impl Training {
         if iteration >= self.plan.draft().releases() {
             return self.finish(outcome);
         }
-        self.go_on(now, outcome);
+        match self.next_begins(iteration) {
+            next if now < next => self.paced = Some((next, outcome)),
+            _ => self.go_on(now, outcome),
+        }
+    }
+
+    /// When the iteration after this one begins at the earliest: a round of a stream lasts as long
+    /// as its pace says.
+    fn next_begins(&self, iteration: u64) -> Time {
+        let pace_ms = match self.plan.draft().mechanism.sums_everybody() {
+            true => self.plan.draft().run.pace_ms,
+            false => 0,
+        };
+        let start = self.record.began.1.unwrap_or(Time::ZERO);
+        start.plus_millis(pace_ms.saturating_mul(iteration))
+    }
+
+    /// This node is told to leave while it waits for the next round.
+    fn leave_between(&mut self) {
+        if let Some((_, mut outcome)) = self.paced.take() {
+            outcome.ending = Ending::Aborted {
+                reason: "this node was told to leave".into(),
+            };
+            self.finish(outcome);
+        }
     }
 
     fn go_on(&mut self, now: Time, outcome: Box<Outcome>) {

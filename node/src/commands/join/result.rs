@@ -165,6 +165,9 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     } else if account.finished() {
         let what = match plan.draft().outer {
             Some(_) => "This party's last iterate".to_owned(),
+            None if plan.draft().mechanism.sums_everybody() => {
+                "The stream's sums, a row for each round: the means of all releases so far, added up,".to_owned()
+            }
             None if plan.draft().mechanism.gossip.is_some() => match plan.draft().releases() {
                 1 => "This party's estimate of the mean".to_owned(),
                 _ => "This party's estimates, a row for each round: the means of all releases so far, added up,"

@@ -51,7 +51,7 @@ impl<'a> Summary<'a> {
         let training = plan.draft().task != TaskKind::Mean;
         let truths = (!training).then(|| Truths::of(plan, parties));
         let mut means = ends.means(plan, parties, output)?;
-        if gossips(plan) {
+        if plan.draft().mechanism.gossip.is_some() {
             // Of a stream the last row: all its means added up.
             let dimension = plan.draft().dimension();
             means
@@ -84,6 +84,8 @@ impl<'a> Summary<'a> {
             let apart = largest_difference(&means, ends.standard_error());
             object.insert("largest_difference".into(), json!(apart));
             object.insert("spread".into(), ends.said_first("spread"));
+        }
+        if plan.draft().mechanism.gossip.is_some() {
             object.insert("iterations".into(), ends.said_first("iterations"));
         }
         if plan.draft().run.sealed {
@@ -210,6 +212,10 @@ impl<'a> Summary<'a> {
                     (model.parameters(), "parameters"),
                     "iterations",
                 ),
+                None if draft.mechanism.sums_everybody() => {
+                    let sums = "sum of the means".to_owned();
+                    (sums, (draft.dimension(), "coordinates"), "rounds")
+                }
                 None => {
                     let last = format!("last {}", draft.data.result.name());
                     (last, (draft.dimension(), "coordinates"), "rounds")
@@ -383,7 +389,7 @@ impl Summary<'_> {
 
 /// Whether each node has estimates of its own.
 fn gossips(plan: &Plan) -> bool {
-    plan.draft().mechanism.gossip.is_some()
+    plan.draft().mechanism.averages()
 }
 
 /// How good a model is on public rows, for people.

@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::lattice::average::AVERAGE_BITS;
 use crate::plan::checked::Plan;
 use crate::plan::error::PlanError;
+use crate::plan::mechanism::rules::Rules;
 use crate::plan::run_file::gossip::{Circle, GossipSettings, SumsChoice};
 use crate::plan::run_file::settings::{
     CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismKind, MechanismSettings, Rounds,
 };
+use crate::sealing::holders::Threshold;
 use crate::topology::active_edges::ActiveEdges;
 
 /// The mechanism as the file has it. Which of its optional keys are there follows from the kind
@@ -38,6 +40,9 @@ pub(super) struct MechanismFile {
     /// Weights of gossip are multiples of 2 to the minus so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weight_bits: Option<u32>,
+    /// Of sums that nobody reads the terms of: so many shares make a secret known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threshold: Option<usize>,
     /// The settings of PPSC as the run file has them: this one and the next two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     independent_noise: Option<IndependentNoise>,
@@ -60,7 +65,7 @@ impl MechanismFile {
     /// What the file says of a plan's mechanism.
     pub(super) fn of(plan: &Plan) -> Self {
         let (settings, calibration) = (&plan.draft().mechanism, plan.calibration());
-        let has = |key| has_key(settings.kind, settings.correlated, key);
+        let has = |key| has_key(settings.rules(), settings.correlated, key);
         let cancelling = calibration.correlated_std;
         MechanismFile {
             kind: settings.kind,
@@ -73,7 +78,8 @@ impl MechanismFile {
             sums: settings.gossip.map(|gossip| gossip.sums),
             circle: settings.gossip.and_then(|gossip| gossip.circle),
             edges: settings.gossip.map(|gossip| gossip.edges),
-            weight_bits: settings.gossip.map(|_| AVERAGE_BITS),
+            weight_bits: has("weight_bits").then_some(AVERAGE_BITS),
+            threshold: threshold(plan),
             independent_noise: has("independent_noise").then_some(settings.independent_noise),
             accept_exact_sum: has("accept_exact_sum").then_some(settings.accept_exact_sum),
             local_noise_ok: has("local_noise_ok").then_some(settings.local_noise_ok),
@@ -112,9 +118,9 @@ impl MechanismFile {
         })
     }
 
-    /// Whether the file is of gossip, whose schedule is edges.
-    pub(super) fn gossips(&self) -> bool {
-        self.kind == MechanismKind::Gossip
+    /// Whether the file is of gossip over edges, which are its schedule.
+    pub(super) fn averages(&self) -> bool {
+        self.gossip().is_some_and(|gossip| !gossip.sums_everybody())
     }
 
     fn gossip(&self) -> Option<GossipSettings> {
@@ -138,14 +144,17 @@ impl MechanismFile {
             ("accept_exact_sum", self.accept_exact_sum.is_some()),
             ("local_noise_ok", self.local_noise_ok.is_some()),
             ("sums", self.sums.is_some()),
+            ("circle", self.circle.is_some()),
+            ("threshold", self.threshold.is_some()),
             ("edges", self.edges.is_some()),
             ("weight_bits", self.weight_bits.is_some()),
             ("correlated_std", self.correlated_std.is_some()),
             ("pairwise_std", self.pairwise_std.is_some()),
         ];
+        let rules = self.kind.rules_with(self.gossip());
         let mut wrong = found
             .into_iter()
-            .filter(|&(key, found)| found != has_key(self.kind, self.correlated(), key));
+            .filter(|&(key, found)| found != has_key(rules, self.correlated(), key));
         wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))
     }
 
@@ -168,6 +177,10 @@ impl MechanismFile {
             ("state_bits", self.state_bits == lattice.state_bits),
             ("wire_bytes", self.wire_bytes == lattice.wire_bytes),
             (
+                "threshold",
+                self.threshold.is_none() || self.threshold == threshold(plan),
+            ),
+            (
                 "weight_bits",
                 self.weight_bits.is_none_or(|bits| bits == AVERAGE_BITS),
             ),
@@ -177,14 +190,23 @@ impl MechanismFile {
     }
 }
 
-fn has_key(kind: MechanismKind, correlated: CorrelatedNoise, key: &str) -> bool {
+fn has_key(rules: &dyn Rules, correlated: CorrelatedNoise, key: &str) -> bool {
     let uniform = correlated == CorrelatedNoise::Uniform;
     match key {
         "correlated" => uniform,
         // Uniform noise has no scale, and one injection.
         "injection" | "correlated_std" | "pairwise_std" if uniform => false,
-        _ => kind.rules().keys().contains(&key),
+        _ => rules.keys().contains(&key),
     }
+}
+
+/// Of secure sums how many shares make a secret known.
+fn threshold(plan: &Plan) -> Option<usize> {
+    let gossip = plan.draft().mechanism.gossip?;
+    let threshold = plan.threshold(plan.parties()).ok().flatten();
+    threshold
+        .filter(|_| gossip.sums == SumsChoice::Secure)
+        .map(Threshold::needed)
 }
 
 fn derived(key: &str) -> PlanError {

@@ -21,8 +21,11 @@ use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// The rules of gossip averaging.
-pub(super) struct Gossip;
+/// The rules of gossip averaging over edges.
+pub(super) struct Gossip {
+    /// Whether neighbours read sums only.
+    pub(super) secure: bool,
+}
 
 impl Rules for Gossip {
     fn most_rounds(&self) -> u32 {
@@ -50,7 +53,10 @@ impl Rules for Gossip {
     }
 
     fn keys(&self) -> &'static [&'static str] {
-        &["sums", "edges", "weight_bits"]
+        match self.secure {
+            true => &["sums", "circle", "edges", "weight_bits", "threshold"],
+            false => &["sums", "edges", "weight_bits"],
+        }
     }
 
     /// Nothing cancels.

@@ -77,8 +77,8 @@ impl Asked<'_> {
         self.data.check()?;
         self.privacy.check(parties)?;
         self.mechanism.check(parties)?;
-        self.check_unmixed(parties)?;
         self.check_gossip(parties)?;
+        self.check_unmixed(parties)?;
         if let Some(share_faults) = self.privacy.share_faults {
             let only = || Problem::OnlyFor {
                 only: "mechanism.correlated = \"uniform\"",
@@ -203,7 +203,7 @@ impl Asked<'_> {
     /// Where nothing is mixed there are no shares to go astray, the number of rounds follows, and
     /// what leaves is sealed.
     fn check_unmixed(&self, parties: usize) -> Checked {
-        let rules = self.mechanism.kind.rules();
+        let rules = self.mechanism.rules();
         if let (Rounds::Fixed(found), Some(only)) =
             (self.mechanism.rounds, rules.rounds(parties, self.privacy))
         {
@@ -247,7 +247,7 @@ impl Asked<'_> {
             gossip.check_carried()?;
         }
         if self.privacy.coalitions == Coalitions::Static {
-            self.mechanism.kind.rules().check_static(self.mechanism)?;
+            self.mechanism.rules().check_static(self.mechanism)?;
         }
         Ok(())
     }
@@ -431,7 +431,7 @@ impl Privacy {
 impl MechanismSettings {
     fn check(&self, parties: usize) -> Checked {
         if let Rounds::Fixed(rounds) = self.rounds {
-            let most = self.kind.rules().most_rounds();
+            let most = self.rules().most_rounds();
             count("mechanism.rounds", rounds.into(), 1, most.into())?;
         }
         if let InjectionChoice::Custom { c, .. } = &self.injection {
@@ -460,7 +460,7 @@ impl MechanismSettings {
             u64::from(MOST_FANOUT).min(parties.saturating_sub(2).max(1) as u64),
         )?;
         self.check_correlated()?;
-        self.kind.rules().check(self)
+        self.rules().check(self)
     }
 
     /// Uniform noise goes with shares that are halves, with departed parties taken out again, and

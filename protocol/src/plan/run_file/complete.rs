@@ -8,6 +8,7 @@ use crate::plan::defaults::Defaults;
 use crate::plan::run_file::check::{RELEASED, TRAININGS, count_parties, majority};
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::gossip::{Circle, GOSSIP, GossipSettings, SumsChoice};
+use crate::plan::run_file::gossip_case::SETTLING_STAGES;
 use crate::plan::run_file::outer::{OuterSettings, RawOuter};
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::{Checked, Problem, require};
@@ -67,11 +68,14 @@ impl RawRunFile {
         if regression {
             self.data.unit = self.data.unit.or(Some(Unit::Record));
         }
+        self.time_secure_rounds(&table);
         self.fill(table);
         let version = given(self.version, "version", "version = 1")?;
         require(version == 1, "version", || Problem::Version { found: version })?;
         let dropouts = given(self.privacy.dropouts, "privacy.dropouts", "dropouts = 1")?;
-        let correlated = self.correlated();
+        let topology = std::mem::take(&mut self.topology).complete()?;
+        let gossip = self.mechanism.gossip(&topology)?;
+        let correlated = self.correlated(gossip);
         let sums = self.mechanism.sums == Some(SumsChoice::Secure);
         let sealed = self
             .run
@@ -98,7 +102,6 @@ impl RawRunFile {
         if !training {
             (self.run.iteration_ms, self.run.ahead_bytes) = (None, None);
         }
-        let topology = self.topology.complete()?;
         if training && !chosen && fits_ahead(&data, &topology, parties, self.run.ahead_bytes) {
             self.mechanism.kind = Some(MechanismKind::Inca);
         }
@@ -109,7 +112,7 @@ impl RawRunFile {
             model,
             outer,
             privacy: self.privacy.complete(dropouts)?,
-            mechanism: self.mechanism.complete(correlated, &topology)?,
+            mechanism: self.mechanism.complete(correlated, gossip)?,
             topology,
             run: self.run.complete(parties.saturating_sub(dropouts), sealed)?,
         })
@@ -179,6 +182,15 @@ impl RawRunFile {
         Ok(())
     }
 
+    /// A round of secure sums has time for a flood, an agreement and an opening.
+    fn time_secure_rounds(&mut self, table: &RawRunFile) {
+        let secure = self.mechanism.sums == Some(SumsChoice::Secure);
+        if secure && self.run.round_ms.is_none() {
+            let settle_ms = self.run.settle_ms.or(table.run.settle_ms);
+            self.run.round_ms = settle_ms.map(|settle_ms| settle_ms.saturating_mul(SETTLING_STAGES));
+        }
+    }
+
     /// How many means there are is said where there may be more than one, and nowhere else.
     fn check_releases(&self) -> Checked {
         let said = self.data.releases;
@@ -199,7 +211,12 @@ impl RawRunFile {
     /// The noise that cancels, where the run file leaves it open: even residues, unless it asks for
     /// something that only Gaussian noise goes with. Masks of pairs are always even.
     /// Called once the gaps are filled.
-    fn correlated(&self) -> CorrelatedNoise {
+    fn correlated(&self, gossip: Option<GossipSettings>) -> CorrelatedNoise {
+        if let Some(gossip) = gossip {
+            let masked = gossip.sums_everybody();
+            let even = if masked { CorrelatedNoise::Uniform } else { CorrelatedNoise::Gaussian };
+            return self.mechanism.correlated.unwrap_or(even);
+        }
         let mechanism = &self.mechanism;
         let own_noise = mechanism.independent_noise != Some(IndependentNoise::None);
         let late = matches!(mechanism.injection, None | Some(InjectionChoice::Late));
@@ -207,8 +224,7 @@ impl RawRunFile {
         let summed = self.run.dissemination != Some(Dissemination::Consensus);
         let uniform = own_noise && halved && summed && self.run.sealed != Some(false)
             || mechanism.kind == Some(MechanismKind::Pairwise);
-        let gossip = mechanism.kind == Some(MechanismKind::Gossip);
-        mechanism.correlated.unwrap_or(if uniform && !gossip {
+        mechanism.correlated.unwrap_or(if uniform {
             CorrelatedNoise::Uniform
         } else {
             CorrelatedNoise::Gaussian
@@ -259,8 +275,11 @@ impl RawPrivacy {
 }
 
 impl RawMechanism {
-    fn complete(self, correlated: CorrelatedNoise, topology: &Topology) -> Checked<MechanismSettings> {
-        let gossip = self.gossip(topology)?;
+    fn complete(
+        self,
+        correlated: CorrelatedNoise,
+        gossip: Option<GossipSettings>,
+    ) -> Checked<MechanismSettings> {
         let injection = match correlated {
             CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
             CorrelatedNoise::Uniform => InjectionChoice::Late,

@@ -87,13 +87,17 @@ pub struct GossipSettings {
 }
 
 impl GossipSettings {
+    /// Whether everybody reads the one sum of all messages of a round, and nothing else of them.
+    pub fn sums_everybody(&self) -> bool {
+        self.sums == SumsChoice::Secure && self.circle == Some(Circle::Everybody)
+    }
+
     /// Refuses what a run file may say and that this version's plans do not carry.
     pub(super) fn check_carried(&self) -> Checked {
-        require(self.sums == SumsChoice::Open, "mechanism.sums", || {
-            Problem::NotYet {
-                found: "\"secure\"",
-                instead: "\"open\", or kind = \"pairwise\": the secure sum of everybody, one release a plan",
-            }
+        let carried = self.sums == SumsChoice::Open || self.sums_everybody();
+        require(carried, "mechanism.circle", || Problem::NotYet {
+            found: "\"neighbours\" with sums = \"secure\"",
+            instead: "circle = \"everybody\": one sum of all a round, over any public graph",
         })
     }
 }

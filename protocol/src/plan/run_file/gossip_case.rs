@@ -1,12 +1,17 @@
 //! What goes with gossip, and what does not.
 
 use crate::plan::run_file::gossip::{GossipSettings, SumsChoice};
+use crate::plan::run_file::limits::LONGEST_MS;
 use crate::plan::run_file::problem::{Checked, Problem, count, require};
 use crate::plan::run_file::settings::{
     Coalitions, Data, Dissemination, IndependentNoise, InjectionChoice, MechanismSettings, Privacy, Rounds,
     RunSettings, TaskKind, Unit,
 };
 use crate::topology::active_edges::ActiveEdges;
+
+/// A round of secure sums lasts at least so many times `settle_ms`, in each of which a flood comes
+/// to an end: of what is sealed, two of agreeing, and of what opens it.
+pub(super) const SETTLING_STAGES: u64 = 4;
 
 /// What a run file says beside a mechanism of gossip.
 pub(super) struct GossipCase<'a> {
@@ -56,7 +61,12 @@ impl GossipCase<'_> {
         let other = || Problem::OnlyFor {
             only: "another mechanism.kind than \"gossip\"",
         };
-        let injection = settings.injection == InjectionChoice::Incremental;
+        let masked = settings.sums_everybody();
+        let only = match masked {
+            true => InjectionChoice::Late,
+            false => InjectionChoice::Incremental,
+        };
+        let injection = settings.injection == only;
         require(injection, "mechanism.injection", other)?;
         require(settings.rollback, "mechanism.rollback", other)?;
         require(settings.fanout == 1, "mechanism.fanout", other)?;
@@ -69,7 +79,7 @@ impl GossipCase<'_> {
             other,
         )?;
         match settings.rounds {
-            Rounds::Fixed(rounds) if self.data.releases > 1 => count(
+            Rounds::Fixed(rounds) if self.data.releases > 1 && !masked => count(
                 "mechanism.rounds",
                 rounds.into(),
                 self.data.releases,
@@ -95,6 +105,11 @@ impl GossipCase<'_> {
         })?;
         require(secure == self.run.sealed, "run.sealed", || Problem::OnlyFor {
             only: "mechanism.sums = \"secure\", which has it (of gossip)",
-        })
+        })?;
+        if !secure {
+            return Ok(());
+        }
+        let least = self.run.settle_ms.saturating_mul(SETTLING_STAGES);
+        count("run.round_ms", self.run.round_ms, least, LONGEST_MS.max(least))
     }
 }

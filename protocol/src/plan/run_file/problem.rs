@@ -184,6 +184,14 @@ pub enum Problem {
     /// Numbers that make no set of models.
     #[error("is not usable: {0}")]
     Set(NoSet),
+    /// A sum that leaves one honest party's message to those who read it.
+    #[error("makes {against} that may be against a party, who can read a circle of {others} others")]
+    Circle {
+        /// The members of the smallest circle besides its reader.
+        others: usize,
+        /// Colluders and departures.
+        against: usize,
+    },
     /// Something that plans do not carry yet.
     #[error("is {found}, which this version does not run yet")]
     NotYet {
@@ -250,6 +258,11 @@ impl Problem {
             Problem::TensorShape { found } => format!("leave data.shape out, or write shape = [{found}]"),
             Problem::Summed { .. } => "leave it to the node: clipped = \"by-node\"".into(),
             Problem::Set(_) => "correct model.set, or write { kind = \"none\" }".into(),
+            Problem::Circle { .. } => {
+                "write circle = \"everybody\", give parties more neighbours, or lower privacy.colluding or \
+                 privacy.dropouts"
+                    .into()
+            }
             Problem::NotYet { instead, .. } => format!("use {instead}"),
         }
     }

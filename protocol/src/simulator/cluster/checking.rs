@@ -24,7 +24,7 @@ impl Simulation<'_> {
 
     /// Whether nobody publishes: each node has estimates of its own.
     pub(super) fn gossips(&self) -> bool {
-        self.plan.draft().mechanism.gossip.is_some()
+        self.plan.draft().mechanism.averages()
     }
 
     pub(super) fn finish(mut self) -> Report {

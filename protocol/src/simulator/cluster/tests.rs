@@ -71,7 +71,7 @@ fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32)
             0.0
         },
         correlated_std: match draft.mechanism.correlated {
-            CorrelatedNoise::Gaussian if draft.mechanism.gossip.is_some() => 0.0,
+            CorrelatedNoise::Gaussian if draft.mechanism.averages() => 0.0,
             CorrelatedNoise::Gaussian => 10.0,
             CorrelatedNoise::Uniform => 0.0,
         },
@@ -545,4 +545,5 @@ mod liars;
 mod rounds;
 mod sealed;
 mod soak;
+mod streams;
 mod trainings;
