@@ -212,7 +212,10 @@ fn a_node_that_dies_in_mid_stream_is_left_out_and_nobody_stops() {
 fn summed_file(run: &str) -> String {
     let stages = "settle_ms = 60000\nround_ms = 240000\n";
     run_file(&format!("releases = {RELEASES}"), "\"ring\"", run)
-        .replace("[topology]", "sums = \"secure\"\ncircle = \"everybody\"\n[topology]")
+        .replace(
+            "[topology]",
+            "sums = \"secure\"\ncircle = \"everybody\"\n[topology]",
+        )
         .replace("round_ms = 60000\nsettle_ms = 60000\n", stages)
 }
 
@@ -243,20 +246,29 @@ fn everybody_reads_one_sum_of_each_round() {
     let error = std * (RELEASES as f64 / PARTIES as f64).sqrt();
     let rows = rows_of(folder, 0);
     for (found, truth) in rows[COLUMNS * (RELEASES - 1)..].iter().zip(added_up()) {
-        assert!((found - truth).abs() < 7.0 * error, "{found}, truth {truth} ± {error}");
+        assert!(
+            (found - truth).abs() < 7.0 * error,
+            "{found}, truth {truth} ± {error}"
+        );
     }
     for party in 0..PARTIES {
         assert_eq!(rows_of(folder, party), rows);
         let receipt = receipt::of_local(&folder.join("kept"), &format!("node-{party}"));
         assert_close(&receipt["standard_error"], error, 1e-9, "of the last row");
-        assert_close(&receipt["epsilon"], 8.0, 1e-3, "all releases together");
-        assert!(receipt["epsilon"].as_f64() <= Some(8.0));
+        // Nobody departed: a value is hidden among one more than was claimed.
+        let epsilon = receipt["epsilon"].as_f64().expect("a bound");
+        assert!(epsilon < 7.1 && epsilon > 7.0, "{epsilon}");
         assert_eq!(receipt["iterations"]["spent"], RELEASES);
     }
     let receipt = ["receipt", "kept/node-1/receipt.json", "--plan", "kept/plan.json"];
     let told = run_in(folder, receipt);
     let line = "The sums are everybody's, the means of 12 of 12 rounds";
-    assert!(told.code == 0 && told.stdout.contains(line), "{}{}", told.stdout, told.stderr);
+    assert!(
+        told.code == 0 && told.stdout.contains(line),
+        "{}{}",
+        told.stdout,
+        told.stderr
+    );
     let quote = run_in(folder, ["verify", "kept/plan.json"]);
     let line = "One colluder can end the stream in any round";
     assert!(quote.code == 0 && quote.stdout.contains(line), "{}", quote.stdout);
@@ -287,16 +299,26 @@ fn a_node_that_dies_in_a_stream_of_sums_is_replaced_by_nobody() {
     for party in (0..PARTIES).filter(|party| *party != 2) {
         assert_eq!(rows_of(folder, party), rows);
         let receipt = receipt::of_local(&folder.join("kept"), &format!("node-{party}"));
-        let since = receipt["iterations"]["departed"][victim].as_u64().expect("a round");
+        let since = receipt["iterations"]["departed"][victim]
+            .as_u64()
+            .expect("a round");
         assert!((5..=7).contains(&since), "{since}");
         assert_eq!(receipt["outcome"], "degraded");
-        assert!(receipt["epsilon"].as_f64() <= Some(8.0 * (1.0 + 1e-9)), "{receipt}");
+        assert!(
+            receipt["epsilon"].as_f64() <= Some(8.0 * (1.0 + 1e-9)),
+            "{receipt}"
+        );
         errors.push(receipt["standard_error"].as_f64().expect("an error"));
     }
     let plan = read_json(&folder.join("kept/plan.json"));
     let std = plan["mechanism"]["independent_std"].as_f64().expect("a number");
     let of_all = std * (RELEASES as f64 / PARTIES as f64).sqrt();
-    assert!(errors.iter().all(|&error| error > of_all * 1.01 && error == errors[0]), "{errors:?}");
+    assert!(
+        errors
+            .iter()
+            .all(|&error| error > of_all * 1.01 && error == errors[0]),
+        "{errors:?}"
+    );
 }
 
 #[test]
@@ -312,13 +334,8 @@ fn what_does_not_go_together_is_refused() {
     };
     refused("releases = 4", "", 7, "3 rows, the plan has 4 releases");
     refused("", "sums = \"secure\"", 2, "kind = \\\"pairwise\\\"");
-    refused("releases = 3", "sums = \"secure\"", 2, "privacy.colluding");
-    refused(
-        "releases = 3",
-        "sums = \"secure\"\ncircle = \"everybody\"\ncorrelated = \"gaussian\"",
-        2,
-        "mechanism.correlated",
-    );
+    let secure = "sums = \"secure\"\ncorrelated = \"gaussian\"";
+    refused("releases = 3", secure, 2, "run.round_ms");
     refused("releases = 3\nunit = \"record\"", "", 2, "data.unit");
     refused("releases = 3", "fanout = 2", 2, "mechanism.fanout");
     refused("releases = 3", "rounds = 4", 2, "mechanism.rounds");
@@ -329,6 +346,19 @@ fn what_does_not_go_together_is_refused() {
         "mechanism.edges.degree",
     );
     refused("releases = 3", "circle = \"everybody\"", 2, "mechanism.circle");
+    let of_sums = |circle: &str, code: i32, about: &str| {
+        let mechanism = format!("sums = \"secure\"\ncircle = {circle}\n[topology]");
+        let run = run_file("releases = 3", "\"ring\"", "").replace("settle_ms = 60000", "settle_ms = 15000");
+        fs::write(folder.join("run.toml"), run.replace("[topology]", &mechanism)).expect("writable");
+        run_in(folder, LOCAL.split(' ')).refused(code, about);
+    };
+    of_sums("\"neighbours\"", 2, "mechanism.circle");
+    of_sums(
+        "\"everybody\"\ncorrelated = \"gaussian\"",
+        2,
+        "mechanism.correlated",
+    );
+    of_sums("\"everybody\"\nrounds = 3", 2, "mechanism.rounds");
     // And gossip's keys with nothing else.
     let other = "version = 1\n[data]\nclip = { kind = \"l2\", radius = 1.0 }\n[mechanism]\nedges = \"all\"\n";
     fs::write(folder.join("run.toml"), other).expect("writable");

@@ -212,14 +212,7 @@ impl<'a> Summary<'a> {
                     (model.parameters(), "parameters"),
                     "iterations",
                 ),
-                None if draft.mechanism.sums_everybody() => {
-                    let sums = "sum of the means".to_owned();
-                    (sums, (draft.dimension(), "coordinates"), "rounds")
-                }
-                None => {
-                    let last = format!("last {}", draft.data.result.name());
-                    (last, (draft.dimension(), "coordinates"), "rounds")
-                }
+                None => (last_of(self.plan), (draft.dimension(), "coordinates"), "rounds"),
             };
             return format!(
                 "\nThe {what} of {included} of {parties} parties{records}, {size} {unit}, after {} {each}; \
@@ -384,6 +377,14 @@ impl Summary<'_> {
             at_most(epsilon),
             self.plan.draft().privacy.delta,
         )
+    }
+}
+
+/// What a sequence of means or sums comes to.
+fn last_of(plan: &Plan) -> String {
+    match plan.draft().mechanism.sums_everybody() {
+        true => "sum of the means".to_owned(),
+        false => format!("last {}", plan.draft().data.result.name()),
     }
 }
 

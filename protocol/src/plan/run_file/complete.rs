@@ -76,11 +76,8 @@ impl RawRunFile {
         let topology = std::mem::take(&mut self.topology).complete()?;
         let gossip = self.mechanism.gossip(&topology)?;
         let correlated = self.correlated(gossip);
-        let sums = self.mechanism.sums == Some(SumsChoice::Secure);
-        let sealed = self
-            .run
-            .sealed
-            .unwrap_or(correlated == CorrelatedNoise::Uniform || sums);
+        let sums = self.mechanism.sums == Some(SumsChoice::Secure) || correlated == CorrelatedNoise::Uniform;
+        let sealed = self.run.sealed.unwrap_or(sums);
         let mut data = self.data.complete()?;
         let mut model = None;
         let mut outer = None;
@@ -214,7 +211,11 @@ impl RawRunFile {
     fn correlated(&self, gossip: Option<GossipSettings>) -> CorrelatedNoise {
         if let Some(gossip) = gossip {
             let masked = gossip.sums_everybody();
-            let even = if masked { CorrelatedNoise::Uniform } else { CorrelatedNoise::Gaussian };
+            let even = if masked {
+                CorrelatedNoise::Uniform
+            } else {
+                CorrelatedNoise::Gaussian
+            };
             return self.mechanism.correlated.unwrap_or(even);
         }
         let mechanism = &self.mechanism;

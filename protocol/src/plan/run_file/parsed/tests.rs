@@ -261,7 +261,9 @@ fn what_no_plan_carries_yet_is_said() {
     let everybody = parse(&secure("circle = \"everybody\""), 8);
     assert_eq!(everybody.supported(), Ok(()));
     assert_eq!(everybody.run.round_ms, 4 * everybody.run.settle_ms);
-    let error = parse(&secure("circle = \"neighbours\""), 8).supported().unwrap_err();
+    let error = parse(&secure("circle = \"neighbours\""), 8)
+        .supported()
+        .unwrap_err();
     assert_eq!(error.field(), Some("mechanism.circle"));
     assert!(error.to_string().contains("does not run yet; use"), "{error}");
     let with_static =

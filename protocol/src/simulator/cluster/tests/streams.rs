@@ -2,7 +2,6 @@
 //! have the same rows, to the bit.
 
 use super::*;
-use crate::lattice::payload::Payload;
 use crate::run::outcome::TrainingOutcome;
 
 const PARTIES: usize = 8;
@@ -136,13 +135,21 @@ fn kills(seeds: std::ops::Range<u64>) -> usize {
 
 #[test]
 fn a_kill_in_mid_stream_leaves_the_others_the_same_rows() {
-    assert_eq!(kills(0..100), 100 * (PARTIES - 1), "a kill costs nobody else a row");
+    assert_eq!(
+        kills(0..100),
+        100 * (PARTIES - 1),
+        "a kill costs nobody else a row"
+    );
 }
 
 #[test]
 #[ignore = "a minute"]
 fn a_thousand_kills_in_mid_stream() {
-    assert_eq!(kills(0..1000), 1000 * (PARTIES - 1), "a kill costs nobody else a row");
+    assert_eq!(
+        kills(0..1000),
+        1000 * (PARTIES - 1),
+        "a kill costs nobody else a row"
+    );
 }
 
 /// Whoever is told to leave between two rounds ends with the rows that it has.
