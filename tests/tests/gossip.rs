@@ -358,7 +358,7 @@ fn what_does_not_go_together_is_refused() {
         2,
         "mechanism.correlated",
     );
-    of_sums("\"everybody\"\nrounds = 3", 2, "mechanism.rounds");
+    of_sums("\"everybody\"\nrounds = 4", 2, "mechanism.rounds");
     // And gossip's keys with nothing else.
     let other = "version = 1\n[data]\nclip = { kind = \"l2\", radius = 1.0 }\n[mechanism]\nedges = \"all\"\n";
     fs::write(folder.join("run.toml"), other).expect("writable");

@@ -21,7 +21,7 @@ pub(super) struct Trained {
     result: Option<ReleaseKind>,
     /// The loss of the iteration that cost most.
     pub(super) mu_iteration: Option<f64>,
-    /// Of a stream of sums of everybody what is its own.
+    /// What an account of sums of everybody has besides, where it is one.
     pub(super) stream: Option<SummedStream>,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct MechanismFile {
     /// Weights of gossip are multiples of 2 to the minus so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weight_bits: Option<u32>,
-    /// Of sums that nobody reads the terms of: so many shares make a secret known.
+    /// How many shares make a secret known, where sums are secure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     threshold: Option<usize>,
     /// The settings of PPSC as the run file has them: this one and the next two.
@@ -200,7 +200,7 @@ fn has_key(rules: &dyn Rules, correlated: CorrelatedNoise, key: &str) -> bool {
     }
 }
 
-/// Of secure sums how many shares make a secret known.
+/// How many shares make a secret known, where sums are secure.
 fn threshold(plan: &Plan) -> Option<usize> {
     let gossip = plan.draft().mechanism.gossip?;
     let threshold = plan.threshold(plan.parties()).ok().flatten();

@@ -1,5 +1,5 @@
-//! Gossip of which everybody reads one sum a round (`sums = "secure"`, `circle = "everybody"`): each
-//! round is a sum by masks of pairs, whatever the private graph, so that nobody has a state.
+//! Gossip of which everybody reads one sum a round (`sums = "secure"`, `circle = "everybody"`):
+//! each round is a sum by masks of pairs, whatever the private graph, so that nobody has a state.
 //!
 //! With weights of ⌊2^16/n⌋ on the sum and the rest at home the sums would tell the same: each is
 //! a known multiple of the one before, and what its round brought. What is kept at home would not

@@ -251,21 +251,6 @@ fn graphs_injections_and_units_parse_in_short() {
 
 #[test]
 fn what_no_plan_carries_yet_is_said() {
-    let secure = |circle: &'static str| {
-        with(&[
-            ("data", "releases = 3"),
-            ("mechanism", "kind = \"gossip\"\nsums = \"secure\""),
-            ("mechanism", circle),
-        ])
-    };
-    let everybody = parse(&secure("circle = \"everybody\""), 8);
-    assert_eq!(everybody.supported(), Ok(()));
-    assert_eq!(everybody.run.round_ms, 4 * everybody.run.settle_ms);
-    let error = parse(&secure("circle = \"neighbours\""), 8)
-        .supported()
-        .unwrap_err();
-    assert_eq!(error.field(), Some("mechanism.circle"));
-    assert!(error.to_string().contains("does not run yet; use"), "{error}");
     let with_static =
         |line: &'static str| with(&[("privacy", "coalitions = \"static\""), ("mechanism", line)]);
     assert_eq!(

@@ -39,3 +39,22 @@ fn what_only_gaussian_noise_goes_with_means_it() {
     let refused = RunFile::parse(&both, 8).expect_err("consensus reads finals");
     assert!(refused.to_string().contains("run.sealed"), "{refused}");
 }
+
+#[test]
+fn sums_of_everybody_are_carried_and_those_of_neighbours_are_not_yet() {
+    let secure = |circle: &'static str| {
+        with(&[
+            ("data", "releases = 3"),
+            ("mechanism", "kind = \"gossip\"\nsums = \"secure\""),
+            ("mechanism", circle),
+        ])
+    };
+    let everybody = parse(&secure("circle = \"everybody\""), 8);
+    assert_eq!(everybody.supported(), Ok(()));
+    assert_eq!(everybody.run.round_ms, 4 * everybody.run.settle_ms);
+    let error = parse(&secure("circle = \"neighbours\""), 8)
+        .supported()
+        .unwrap_err();
+    assert_eq!(error.field(), Some("mechanism.circle"));
+    assert!(error.to_string().contains("does not run yet; use"), "{error}");
+}
