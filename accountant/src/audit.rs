@@ -17,6 +17,9 @@
 //! are mixed here are separate runs.
 
 pub mod aims;
+mod batch;
+mod gossip;
+mod solved;
 mod told;
 
 use rand::SeedableRng;
@@ -31,7 +34,8 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Claim;
 use undertone_protocol::topology::party::Party;
 
-use crate::audit::aims::{Aim, aims, corrupted};
+use crate::audit::aims::{Aim, SharesSeen, Sight, aims, corrupted, gossip_aims};
+use crate::audit::batch::BATCH;
 use crate::bounds::confidence;
 use crate::class::setting::{EXAMPLE_SEED, Setting};
 use crate::execution::error::ExecutionError;
@@ -41,10 +45,6 @@ use crate::parallel::in_parallel;
 
 /// The confidence with which both counts bound their chances, together.
 pub const CONFIDENCE: f64 = 0.999;
-
-/// Runs that are mixed at once, as the coordinates of one vector: a state stays within the
-/// first-level cache.
-const BATCH: u64 = 2048;
 
 /// The largest noise scale: plans leave head-room for noise of 12 standard deviations, none in 10¹⁵
 /// draws exceeds 8.
@@ -123,6 +123,14 @@ impl Attack {
     /// `seed` on.
     pub fn of(plan: &Plan, seed: u64) -> Result<Self, AuditError> {
         let calibration = plan.calibration();
+        if plan.draft().mechanism.averages() {
+            let aims = gossip_aims(plan);
+            let plan = plan.clone();
+            return match aims.is_empty() {
+                true => Err(AuditError::NoClaim),
+                false => Ok(Attack { plan, aims }),
+            };
+        }
         let claims = calibration.claims.iter();
         let headline: Vec<&Claim> = claims.filter(|claim| claim.holds_as_headline).collect();
         let noise = Noise {
@@ -252,10 +260,14 @@ impl Attack {
     /// those of its releases, in each of which the victim's contribution is that far off, whatever
     /// the model. Each release has noise of its own.
     fn ratios(&self, aim: &Aim, changed: bool, noise: (f64, u64), batch: u64) -> Vec<f64> {
+        let seen = match &aim.sight {
+            Sight::Shares(seen) => seen,
+            Sight::Gossip(seen) => return seen.ratios(&self.plan, (aim.victim, changed), noise, batch),
+        };
         let releases = self.plan.draft().releases();
         let each = (0..releases).map(|release| {
             let batch = batch.wrapping_mul(releases).wrapping_add(release);
-            self.release_ratios(aim, changed, noise, batch)
+            self.release_ratios(seen, (aim.victim, changed), noise, batch)
         });
         let together = each.reduce(|mut sums, ratios| {
             sums.iter_mut().zip(ratios).for_each(|(sum, ratio)| *sum += ratio);
@@ -271,15 +283,15 @@ impl Attack {
     /// attacker knows, is nothing.
     fn release_ratios(
         &self,
-        aim: &Aim,
-        changed: bool,
+        aim: &SharesSeen,
+        (victim, changed): (Party, bool),
         (noise_scale, seed): (f64, u64),
         batch: u64,
     ) -> Vec<f64> {
         let (plan, calibration) = (&self.plan, self.plan.calibration());
         let corrupted = corrupted(&aim.execution);
         let size = BATCH as usize;
-        let half = plan.draft().sensitivity(aim.victim) / 2.0;
+        let half = plan.draft().sensitivity(victim) / 2.0;
         // A node's noise and machine for each party, as START would make them.
         let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
             .map(|party| {
@@ -297,7 +309,7 @@ impl Attack {
             .iter_mut()
             .enumerate()
             .map(|(party, noise)| {
-                let centre = match (party == aim.victim, changed) {
+                let centre = match (party == victim, changed) {
                     (true, true) => half,
                     (true, false) => -half,
                     (false, _) => 0.0,

@@ -3,6 +3,7 @@
 pub mod baseline;
 pub(super) mod disseminations;
 mod failed;
+pub mod gossip_trial;
 pub(super) mod iterations;
 pub(super) mod local_run;
 pub mod paper;

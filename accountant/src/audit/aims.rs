@@ -4,10 +4,13 @@
 use std::collections::BTreeSet;
 
 use faer::Mat;
+use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Claim, Faults};
 use undertone_protocol::topology::connectivity::connectivity;
 use undertone_protocol::topology::party::Party;
 
+use crate::audit::gossip::GossipSeen;
+use crate::audit::solved::solved;
 use crate::audit::told::ToldSum;
 use crate::bounds::before_publishing::{BeforePublishing, bound};
 use crate::bounds::bound::{Bound, all_but, everybody_else};
@@ -33,11 +36,25 @@ const MOST_UNKNOWNS: usize = 128;
 pub struct Aim {
     /// The claim that is attacked.
     pub(super) claim: Claim,
-    pub(super) execution: Execution,
     /// The party whose value changes.
     pub(super) victim: Party,
     /// Whether the execution was drawn by chance; else it is the claim's own worst one.
     pub(super) drawn: bool,
+    /// What the attacker sees.
+    pub(super) sight: Sight,
+}
+
+/// What an attacker sees, and how it is weighed.
+pub(super) enum Sight {
+    /// Shares and finals, in an execution of mixing.
+    Shares(Box<SharesSeen>),
+    /// What parties send each other in gossip.
+    Gossip(GossipSeen),
+}
+
+/// What an attacker sees of mixing.
+pub(super) struct SharesSeen {
+    pub(super) execution: Execution,
     /// States that the attacker sees: what the party hands out in the round after.
     pub(super) states: BTreeSet<(Party, u32)>,
     /// Whose finals the attacker sees.
@@ -73,15 +90,18 @@ impl Aim {
             .copied()
             .filter(|party| !corrupted.contains(party))
             .collect();
-        Aim {
-            claim: claim.clone(),
+        let seen = SharesSeen {
             states: seen_states(&execution),
             execution,
-            victim,
-            drawn,
             finals,
             weights,
             told: None,
+        };
+        Aim {
+            claim: claim.clone(),
+            victim,
+            drawn,
+            sight: Sight::Shares(Box::new(seen)),
         }
     }
 
@@ -95,15 +115,18 @@ impl Aim {
     ) -> Option<Self> {
         let told = ToldSum::of(&execution, victim)?;
         let variance = told.members.len() as f64 * independent_std * independent_std;
-        Some(Aim {
-            claim: claim.clone(),
+        let seen = SharesSeen {
             states: told.handed_out.iter().map(|&(place, _)| place).collect(),
             finals: told.members.iter().copied().collect(),
             weights: vec![setting.sensitivity[victim] / variance],
             execution,
+            told: Some(told),
+        };
+        Some(Aim {
+            claim: claim.clone(),
             victim,
             drawn: false,
-            told: Some(told),
+            sight: Sight::Shares(Box::new(seen)),
         })
     }
 
@@ -125,6 +148,20 @@ impl Aim {
             "the claim's own worst execution"
         }
     }
+}
+
+/// Each claim of a plan of gossip, against the coalition that learns most by it.
+pub(super) fn gossip_aims(plan: &Plan) -> Vec<Aim> {
+    let aim = |claim: &Claim| {
+        let (seen, victim) = GossipSeen::of(plan, claim)?;
+        Some(Aim {
+            claim: claim.clone(),
+            victim,
+            drawn: false,
+            sight: Sight::Gossip(seen),
+        })
+    };
+    plan.calibration().claims.iter().filter_map(aim).collect()
 }
 
 /// Each headline claim in its own worst execution, and in the worst of some that are drawn by
@@ -172,7 +209,7 @@ fn on_sums(setting: &Setting, headline: &[&Claim], independent_std: f64) -> Resu
         let size = match claim.faults {
             Faults::Class => setting.coalition_size(),
             Faults::Any => setting.parties() - 1,
-            Faults::BeforePublishing => continue,
+            Faults::BeforePublishing | Faults::None => continue,
         };
         let (execution, victim) = everybody_else(setting)?;
         let first = cut.iter().flatten().copied().chain(0..setting.parties());
@@ -208,6 +245,7 @@ pub(super) fn worst_execution(
     match claim.faults {
         Faults::Class => Bound::of(setting)?.worst_execution(ratio).map(Some),
         Faults::Any => Ok(Some(everybody_else(setting)?).filter(|_| all_others)),
+        Faults::None => Ok(None),
         Faults::BeforePublishing if all_others => {
             let bounds = (0..setting.parties()).map(|party| Ok((bound(setting, party, noise)?, party)));
             let bounds = bounds.collect::<Result<Vec<_>, ExecutionError>>()?;
@@ -228,26 +266,10 @@ pub(super) fn worst_execution(
 /// attack.
 fn optimal_weights(view: &View, noise: Noise, place: usize) -> Vec<f64> {
     let (rows, honest) = view.b.dim();
-    let mut weights = vec![0.0; rows];
     let entry = |unknown: usize, row: usize| match unknown.checked_sub(honest) {
         None => noise.independent_std * view.b[[row, unknown]],
         Some(k) => noise.correlated_std * view.a[[row, k]],
     };
-    let qr = Mat::from_fn(honest + view.a.ncols(), rows, entry).col_piv_qr();
-    let (r, order) = (qr.thin_R(), qr.P().arrays().0);
-    let first = if rows == 0 { 0.0 } else { r[(0, 0)].abs() };
-    let rank = (0..r.nrows().min(rows))
-        .take_while(|&k| r[(k, k)].abs() > 1e-12 * first)
-        .count();
-    // Σ of the independent rows is R₁₁ᵀ R₁₁.
-    let mut u = vec![0.0; rank];
-    for k in 0..rank {
-        let known: f64 = (0..k).map(|j| r[(j, k)] * u[j]).sum();
-        u[k] = (view.b[[order[k], place]] - known) / r[(k, k)];
-    }
-    for k in (0..rank).rev() {
-        let known: f64 = (k + 1..rank).map(|j| r[(k, j)] * weights[order[j]]).sum();
-        weights[order[k]] = (u[k] - known) / r[(k, k)];
-    }
-    weights
+    let root = Mat::from_fn(honest + view.a.ncols(), rows, entry);
+    solved(root, |row| view.b[[row, place]])
 }

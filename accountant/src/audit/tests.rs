@@ -1,4 +1,4 @@
-use undertone_protocol::plan::claim::Established;
+use undertone_protocol::plan::claim::{Adversary, Established};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
@@ -50,6 +50,43 @@ fn all_releases_of_a_training_are_attacked_together() {
     let short = attack(&plan, 300_000, 0.6);
     assert!(short.epsilon_lower > claimed, "{short:?} against {claimed}");
     has_the_loss_that_is_claimed(&plan);
+}
+
+const GOSSIPED: [&str; 4] = [
+    "releases = 6\n[privacy]\ndelta = 1e-5\n[mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"ring\"\n",
+    "releases = 6\n[privacy]\ndelta = 1e-5\nprotect = \"one\"\n[mechanism]\nkind = \"gossip\"\nedges = \"matching\"\n",
+    "releases = 6\nadaptive = true\n[privacy]\ndelta = 1e-5\n[mechanism]\nkind = \"gossip\"\n",
+    "[privacy]\ndelta = 1e-5\n[mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"ring\"\n",
+];
+
+/// Streams and one value, over rings, matchings and all edges.
+#[test]
+fn gossip_is_attacked_by_all_others() {
+    for lines in GOSSIPED {
+        let plan = plan(6, lines);
+        stays_below_and_catches(&plan);
+        has_the_loss_that_is_claimed(&plan);
+    }
+}
+
+/// The claim that is no headline is attacked as well; and is what shows it if a plan claims too
+/// little of strangers.
+#[test]
+fn what_is_claimed_of_strangers_is_attacked() {
+    let honest = plan(8, GOSSIPED[0]);
+    let mut calibration = honest.calibration().clone();
+    let strangers = &mut calibration.claims[1];
+    assert_eq!(strangers.adversary, Adversary::Apart);
+    (strangers.mu, strangers.epsilon) = (strangers.mu * 0.4, strangers.epsilon * 0.3);
+    let lying = Plan::assemble(honest.draft().clone(), calibration, [7; 16]).expect("a plan");
+    let [honest, lying] = [honest, lying].map(|plan| {
+        let attack = Attack::of(&plan, 1).expect("claims");
+        let attacked = attack.run(300_000, 1.0, 1, &mut |_, _| {}).expect("in range");
+        let claim = attack.aims()[attacked.aim].claim();
+        (claim.adversary, attacked.epsilon_lower / claim.epsilon)
+    });
+    assert!(honest.1 < 1.0 && honest.1 > 0.5, "{honest:?}");
+    assert!(lying.0 == Adversary::Apart && lying.1 > 1.0, "{lying:?}");
 }
 
 fn trained() -> Plan {
@@ -173,7 +210,10 @@ fn share(plan: &Plan, aim: &Aim) -> f64 {
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
     };
-    let view = View::of(&aim.execution);
+    let Sight::Shares(seen) = &aim.sight else {
+        panic!("shares are seen")
+    };
+    let view = View::of(&seen.execution);
     let place = view
         .honest
         .iter()

@@ -1,32 +1,23 @@
 //! Gossip with open messages: a neighbour reads a party's value with its own noise, so that this
-//! noise is all that any claim rests on, whatever the graph, the rounds and the faults.
+//! noise is all that any headline rests on, whatever the graph, the rounds and the faults.
 
-use ndarray::Array2;
-use undertone_protocol::mixing::gossip::weights::{RoundWeights, WHOLE};
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
-use undertone_protocol::plan::run_file::settings::{Protect, Rounds};
-use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::plan::run_file::settings::{Clip, Protect, Rounds};
 use undertone_protocol::topology::schedule::Schedule;
 
 use crate::calibration::error::CalibrateError;
+use crate::calibration::gossip::{EstimateError, EstimateReach, EstimateWeights, weights};
 use crate::calibration::limits::MARGIN;
+use crate::class::gossip::{GossipClass, open_loss};
 use crate::losses::gaussian::{self, GaussianError, SLACK};
 
-/// The seed of the edges that are active by chance. Nothing that is claimed depends on them.
+/// The seed of the edges that are active by chance. Everybody knows them, and every claim is of
+/// these edges.
 const SEED: u64 = 0;
-
-/// How many releases count for a loss: a change of all is as large as the root of their number
-/// times a change of one.
-fn protected(draft: &Draft) -> f64 {
-    match draft.privacy.protect {
-        Protect::All => draft.releases() as f64,
-        Protect::One => 1.0,
-    }
-}
 
 /// μ of so many releases of the draft that have left, with this noise: √E·Δ/σ where all of them may
 /// change, Δ/σ where one may; 0 of none. Never below the true one, whoever colludes, whatever goes
@@ -40,16 +31,81 @@ pub fn loss_of(draft: &Draft, independent_std: f64, releases: u64) -> f64 {
     }
 }
 
-/// The one claim: against all others together, with any faults.
-///
-/// # Errors
-/// δ is out of range.
-pub(crate) fn claims(draft: &Draft, independent_std: f64) -> Result<Vec<Claim>, GaussianError> {
-    let mu = loss_of(draft, independent_std, draft.releases());
+/// What a plan of gossip with open messages has, beside its draft.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenGossip<'a> {
+    /// The edges of each round.
+    pub(crate) schedule: &'a Schedule,
+    /// σ of each party's noise in a round with a release.
+    pub(crate) independent_std: f64,
+    /// One step of its lattice, in a state's units.
+    pub(crate) step: f64,
+}
+
+impl OpenGossip<'_> {
+    /// What holds against all others together, with any faults: the headline.
+    ///
+    /// # Errors
+    /// δ is out of range.
+    pub(crate) fn claim_of_all(&self, draft: &Draft) -> Result<Claim, GaussianError> {
+        Ok(Claim {
+            adversary: Adversary::Coalition,
+            size: draft.parties().saturating_sub(1),
+            faults: Faults::Any,
+            established: Established::Theorem,
+            holds_as_headline: true,
+            ..claim(draft, loss_of(draft, self.independent_std, draft.releases()))?
+        })
+    }
+
+    /// What strangers learn of each other as long as nothing fails, every coalition of as many as
+    /// collude computed. None where rows may follow estimates, where a release is averaged in
+    /// rounds without noise of their own, where nobody is a stranger, or where coalitions are too
+    /// many.
+    ///
+    /// # Errors
+    /// δ is out of range.
+    pub(crate) fn claim_of_strangers(&self, draft: &Draft) -> Result<Option<Claim>, GaussianError> {
+        let size = draft.privacy.colluding;
+        if draft.releases() < 2 || draft.data.adaptive || size == 0 {
+            return Ok(None);
+        }
+        let worst = GossipClass::of_schedule(self.schedule).apart(size, draft.privacy.protect);
+        let Some(worst) = worst.filter(|worst| worst.case.is_some()) else {
+            return Ok(None);
+        };
+        let without_rounding = worst.square.sqrt() * draft.largest_sensitivity() / self.independent_std;
+        let rounding = draft.rounding_loss(self.step, self.independent_std);
+        Ok(Some(Claim {
+            adversary: Adversary::Apart,
+            size,
+            faults: Faults::None,
+            established: Established::Exhaustive,
+            cases: worst.cases as u64,
+            ..claim(draft, (without_rounding + rounding) * (1.0 + SLACK))?
+        }))
+    }
+
+    /// All that can be established; what strangers learn, which takes computing, only if
+    /// `strangers` is set.
+    ///
+    /// # Errors
+    /// δ is out of range.
+    pub(crate) fn claims(&self, draft: &Draft, strangers: bool) -> Result<Vec<Claim>, GaussianError> {
+        let mut claims = vec![self.claim_of_all(draft)?];
+        if strangers {
+            claims.extend(self.claim_of_strangers(draft)?);
+        }
+        Ok(claims)
+    }
+}
+
+/// A claim of this loss, of no headline yet.
+fn claim(draft: &Draft, mu: f64) -> Result<Claim, GaussianError> {
     let delta = draft.privacy.delta;
-    Ok(vec![Claim {
+    Ok(Claim {
         adversary: Adversary::Coalition,
-        size: draft.parties().saturating_sub(1),
+        size: draft.privacy.colluding,
         faults: Faults::Any,
         mu,
         epsilon: gaussian::epsilon(delta, mu)?,
@@ -65,56 +121,14 @@ pub(crate) fn claims(draft: &Draft, independent_std: f64) -> Result<Vec<Claim>, 
         sealed: false,
         unbounded: false,
         sentence: None,
-        holds_as_headline: true,
-    }])
+        holds_as_headline: false,
+    })
 }
 
-/// How far estimates are from the mean of what all parties brought, at the node that is furthest,
-/// if nobody's message is missing. Of a stream: of the last row, the means of all releases, added
-/// up.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EstimateError {
-    /// The standard deviation of the noise in it over that of a party's own.
-    noise: f64,
-    /// Σ |weight of a value − 1/n| over the values of all parties and releases.
-    uneven: f64,
-}
-
-impl EstimateError {
-    /// After all rounds of a schedule, with so many releases in the first of them.
-    pub fn of(schedule: &Schedule, releases: u64) -> Self {
-        let parties = schedule.parties();
-        let even = 1.0 / parties as f64;
-        // Rows of W_T … W_s, from the last round back.
-        let mut rows = Array2::<f64>::eye(parties);
-        let (mut squares, mut uneven) = (vec![0.0; parties], vec![0.0; parties]);
-        for round in (1..=schedule.rounds() as u32).rev() {
-            rows = rows.dot(&weights(schedule, round));
-            if u64::from(round) > releases {
-                continue;
-            }
-            for (party, row) in rows.rows().into_iter().enumerate() {
-                squares[party] += row.iter().map(|weight| weight * weight).sum::<f64>();
-                uneven[party] += row.iter().map(|weight| (weight - even).abs()).sum::<f64>();
-            }
-        }
-        let largest = |all: Vec<f64>| all.into_iter().fold(0.0, f64::max);
-        EstimateError {
-            noise: largest(squares).sqrt(),
-            uneven: largest(uneven),
-        }
-    }
-
-    /// The standard error of the noise, with this noise of a party's own.
-    pub fn standard_error(&self, independent_std: f64) -> f64 {
-        self.noise * independent_std
-    }
-
-    /// How far an estimate can be from the mean of all clipped values in a coordinate, whatever
-    /// these are, noise aside; `largest` is the largest absolute value of a coordinate.
-    pub fn spread(&self, largest: f64) -> f64 {
-        self.uneven * largest
-    }
+/// μᵣ of a plan: what rounding adds at most to a loss of its streams ([`Draft::rounding_loss`]).
+pub fn rounding_loss(plan: &Plan) -> f64 {
+    plan.draft()
+        .rounding_loss(plan.lattice().step(), plan.calibration().independent_std)
 }
 
 /// How far a plan's estimates are from the mean, if nobody's message is missing.
@@ -122,46 +136,36 @@ pub fn estimate_error(plan: &Plan) -> EstimateError {
     EstimateError::of(plan.exchanges(), plan.draft().releases())
 }
 
-/// The matrix of a round.
-fn weights(schedule: &Schedule, round: u32) -> Array2<f64> {
-    let parties = schedule.parties();
-    let active = Graph::from_edges(parties, &schedule.pairs(round)).expect("edges of a schedule");
-    let weights = RoundWeights::of(&active);
-    let mut matrix = Array2::zeros((parties, parties));
-    for own in 0..parties {
-        for &(other, weight) in weights.row(own) {
-            matrix[[own, other]] = f64::from(weight) / f64::from(WHOLE);
-        }
+/// The largest distance of a clipped value from the middle of its range, in a state's units.
+pub fn half_width(draft: &Draft) -> f64 {
+    match &draft.data.clip {
+        Clip::Box { low, high } => (0..draft.dimension())
+            .map(|at| (high.at(at) - low.at(at)) / 2.0)
+            .fold(0.0, f64::max),
+        Clip::L2 { .. } | Clip::Tensors { .. } => draft.value_bound(),
     }
-    matrix
 }
 
 /// Rounds that are drawn at first; our choice.
 const FIRST_DRAW: u32 = 32;
 
-/// The fewest rounds of one value after which no two estimates differ by more than `accuracy`
-/// standard errors: noise by its standard deviation, values by their clipping range.
+/// The fewest rounds of one value after which no two estimates differ by more than `run.accuracy`
+/// standard errors.
 fn rounds_of_one_value(draft: &Draft, independent_std: f64) -> Result<u32, CalibrateError> {
-    let parties = draft.parties();
-    let range = (parties as f64).sqrt() * draft.value_bound();
+    let reach = EstimateReach {
+        half_width: half_width(draft),
+        std: independent_std,
+    };
     let draw = |rounds: u32| Calibration::draw_schedule(draft, rounds, SEED).ok_or(CalibrateError::Kind);
     // A draw is the beginning of that for more rounds.
     let mut schedule = draw(FIRST_DRAW)?;
-    let mut product = Array2::<f64>::eye(parties);
+    let mut estimates = EstimateWeights::unmixed(draft.parties());
     for round in 1..=MOST_EXCHANGE_ROUNDS {
         if round as usize > schedule.rounds() {
             schedule = draw((2 * round).min(MOST_EXCHANGE_ROUNDS))?;
         }
-        product = weights(&schedule, round).dot(&product);
-        let covariance = product.dot(&product.t());
-        let error = (0..parties)
-            .map(|i| covariance[[i, i]])
-            .fold(0.0, f64::max)
-            .sqrt();
-        let apart = |i: usize, j: usize| covariance[[i, i]] + covariance[[j, j]] - 2.0 * covariance[[i, j]];
-        let pairs = (0..parties).flat_map(|i| (0..i).map(move |j| (i, j)));
-        let apart = pairs.map(|(i, j)| apart(i, j)).fold(0.0, f64::max).sqrt();
-        if apart * (independent_std + range) <= draft.run.accuracy * error * independent_std {
+        estimates = estimates.then(&weights(&schedule, round));
+        if reach.within(&estimates, draft.run.accuracy) {
             return Ok(round);
         }
     }
@@ -177,7 +181,9 @@ pub(crate) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64
     let (parties, releases) = (draft.parties() as f64, draft.releases() as f64);
     let error = EstimateError::of(schedule, draft.releases());
     // Of the means of all releases, added up: each has its own noise, and its part of the budget.
-    let each = draft.largest_sensitivity() * (releases * protected(draft)).sqrt() / budget;
+    let each = draft.largest_sensitivity()
+        * (releases * open_loss(draft.privacy.protect, draft.releases())).sqrt()
+        / budget;
     let honest = draft.honest().max(1) as f64;
     Predicted {
         standard_error: error.standard_error(independent_std),
@@ -194,7 +200,8 @@ pub(crate) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64
 /// Noise from the budget, and of one value the number of rounds.
 pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
-    let square = draft.largest_sensitivity().powi(2) * protected(draft) / MARGIN;
+    let square =
+        draft.largest_sensitivity().powi(2) * open_loss(draft.privacy.protect, draft.releases()) / MARGIN;
     let independent_std = square.sqrt() / budget;
     if !independent_std.is_normal() {
         return Err(CalibrateError::Budget {
@@ -210,83 +217,27 @@ pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
     };
     let schedule = Calibration::draw_schedule(draft, rounds, SEED).ok_or(CalibrateError::Kind)?;
     let predicted = predicted(draft, &schedule, independent_std, budget);
-    Ok(Calibration {
+    let mut calibration = Calibration {
         rounds,
-        claims: claims(draft, independent_std)?,
+        claims: vec![],
         predicted: predicted.times(draft.data.scales().root_mean_square()),
-        drawn: Some(SeededSchedule { seed: SEED, schedule }),
+        drawn: Some(SeededSchedule {
+            seed: SEED,
+            schedule: schedule.clone(),
+        }),
         independent_std,
         correlated_std: 0.0,
-    })
+    };
+    // Where it fits on no lattice the plan is refused, with the reason.
+    let step = calibration.step(draft);
+    let open = OpenGossip {
+        schedule: &schedule,
+        independent_std,
+        step: step.unwrap_or(0.0),
+    };
+    calibration.claims = open.claims(draft, step.is_some())?;
+    Ok(calibration)
 }
 
 #[cfg(test)]
-mod tests {
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
-
-    use super::*;
-
-    fn draft(lines: &str, parties: usize) -> Draft {
-        let text = format!("name = \"t\"\n[data]\nshape = [3]\n{lines}");
-        let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
-        Draft::new(run, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft")
-    }
-
-    const OPEN: &str = "[mechanism]\nkind = \"gossip\"\n";
-
-    /// Each has noise for all its releases together, and they mix to local noise: 2.65 floors.
-    #[test]
-    fn one_value_ends_at_local_noise() {
-        let complete = draft(OPEN, 8);
-        let one = calibrate(&complete).expect("calibrated");
-        let budget = gaussian::mu(1.0, 1e-6).expect("in range");
-        assert!((one.independent_std * budget / 2.0 - 1.0).abs() < 1e-5);
-        assert_eq!(one.rounds, 1, "one round of even weights");
-        let floors = one.predicted.standard_error / one.predicted.error_floor;
-        assert!((floors - 7f64.sqrt()).abs() < 1e-3, "{floors}");
-        let ring = draft(&format!("{OPEN}[topology]\nprivate = \"ring\""), 8);
-        let ring = calibrate(&ring).expect("calibrated");
-        assert!((20..80).contains(&ring.rounds), "{}", ring.rounds);
-        assert!((ring.predicted.standard_error / one.predicted.standard_error - 1.0).abs() < 1e-3);
-    }
-
-    #[test]
-    fn a_stream_costs_the_root_of_its_releases_where_all_are_protected() {
-        let stream = |lines: &str| draft(&format!("releases = 20\n{lines}{OPEN}"), 8);
-        let all = calibrate(&stream("")).expect("calibrated");
-        let one = calibrate(&stream("[privacy]\nprotect = \"one\"\n")).expect("calibrated");
-        assert_eq!((all.rounds, one.rounds), (20, 20));
-        assert!((all.independent_std / one.independent_std - 20f64.sqrt()).abs() < 1e-6);
-        for calibrated in [&all, &one] {
-            let [claim] = &calibrated.claims[..] else {
-                panic!("one claim")
-            };
-            assert!(claim.epsilon <= 1.0 && claim.epsilon > 0.999, "{claim:?}");
-            assert!(claim.size == 7 && claim.faults == Faults::Any && claim.holds_as_headline);
-        }
-        let draft = stream("");
-        assert_eq!(loss_of(&draft, 2.0, 0), 0.0);
-        assert!((loss_of(&draft, 2.0, 9) - 3.0).abs() < 1e-9);
-        assert!(loss_of(&draft, 2.0, 20) > loss_of(&draft, 2.0, 19));
-    }
-
-    /// Against brute force: the last estimate as a sum of all that was ever brought.
-    #[test]
-    fn errors_are_those_of_the_weights() {
-        let draft = draft(&format!("releases = 5\n{OPEN}[topology]\nprivate = \"ring\""), 6);
-        let schedule = Calibration::draw_schedule(&draft, 5, SEED).expect("edges");
-        let w = weights(&schedule, 1);
-        let (mut square, mut uneven) = (0.0, 0.0);
-        let mut power = w.clone();
-        for _ in 0..5 {
-            square += (0..6).map(|j| power[[2, j]].powi(2)).sum::<f64>();
-            uneven += (0..6).map(|j| (power[[2, j]] - 1.0 / 6.0).abs()).sum::<f64>();
-            power = power.dot(&w);
-        }
-        let found = EstimateError::of(&schedule, 5);
-        // Weights are whole numbers of 2^-16: nodes of the ring differ by that.
-        assert!((found.standard_error(3.0) - 3.0 * square.sqrt()).abs() < 1e-4);
-        assert!((found.spread(0.5) - 0.5 * uneven).abs() < 1e-3);
-    }
-}
+mod tests;

@@ -11,8 +11,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use undertone_protocol::mixing::gossip::weights::{RoundWeights, WHOLE};
+use undertone_protocol::plan::run_file::settings::Protect;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
+use undertone_protocol::topology::schedule::Schedule;
 
 use crate::class::coalitions::{all, count};
 use crate::execution::gossip::{GossipRun, GossipView};
@@ -33,31 +35,20 @@ pub const MOST_DEPARTING: usize = 16;
 /// minutes of one core.
 const MOST_WORK: f64 = 1e12;
 
-/// What is protected of a party.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProtectedReleases {
-    /// All of its releases may change together.
-    All,
-    /// One of its releases may change.
-    One,
+/// The squared loss that counts where so much is protected of a party.
+pub fn protected_loss(protect: Protect, loss: &ContributionLoss) -> f64 {
+    match protect {
+        Protect::All => loss.upper,
+        Protect::One => loss.one,
+    }
 }
 
-impl ProtectedReleases {
-    /// The squared loss that counts.
-    pub fn of(self, loss: &ContributionLoss) -> f64 {
-        match self {
-            ProtectedReleases::All => loss.upper,
-            ProtectedReleases::One => loss.one,
-        }
-    }
-
-    /// The squared loss of open messages, and the most that any coalition learns in any case: E
-    /// releases, each seen with its own noise.
-    pub fn open(self, releases: usize) -> f64 {
-        match self {
-            ProtectedReleases::All => releases as f64,
-            ProtectedReleases::One => 1.0,
-        }
+/// The squared loss of open messages, and the most that any coalition learns in any case: that of
+/// as many releases as are protected together, each seen with its own noise.
+pub fn open_loss(protect: Protect, releases: u64) -> f64 {
+    match protect {
+        Protect::All => releases as f64,
+        Protect::One => 1.0,
     }
 }
 
@@ -68,6 +59,18 @@ pub struct DepartsAfter {
     pub party: Party,
     /// The number of rounds in which it took part, the first ones.
     pub rounds: usize,
+}
+
+/// Something that a coalition reads.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SeenRow {
+    /// The round, from 0.
+    pub(crate) round: usize,
+    /// Whose message it is; or, of a sum, whose state after the round.
+    pub(crate) party: Party,
+    /// How much of each unit of noise that the coalition does not know is in it, by round and
+    /// party.
+    pub(crate) over_noises: Vec<f64>,
 }
 
 /// A squared loss, and who learns so much of whom.
@@ -140,6 +143,28 @@ impl GossipClass {
         }
     }
 
+    /// From the rounds of a schedule whose edges are used both ways.
+    ///
+    /// # Panics
+    /// If a round of it joins somebody with itself, or with nobody.
+    pub fn of_schedule(schedule: &Schedule) -> Self {
+        let mut edges: Vec<Arc<Graph>> = Vec::with_capacity(schedule.rounds());
+        for round in 1..=schedule.rounds() as u32 {
+            let pairs = schedule.pairs(round);
+            let same = edges.last().filter(|before| before.edges() == pairs).cloned();
+            let graph = || Graph::from_edges(schedule.parties(), &pairs);
+            edges.push(same.unwrap_or_else(|| Arc::new(graph().expect("edges join a schedule's parties"))));
+        }
+        GossipClass::new(&edges)
+    }
+
+    /// Its first rounds alone, so many.
+    pub(crate) fn first(mut self, rounds: usize) -> Self {
+        self.edges.truncate(rounds);
+        self.weights.truncate(rounds);
+        self
+    }
+
     /// The number of parties n.
     pub fn parties(&self) -> usize {
         self.edges.first().map_or(0, |graph| graph.parties())
@@ -170,14 +195,15 @@ impl GossipClass {
         all
     }
 
-    /// What a coalition reads of a round, as combinations of that round's messages.
+    /// What a coalition reads of a round, as combinations of that round's messages: each with the
+    /// member whose sum it is, or with the author of the message.
     fn read(
         &self,
         round: usize,
         view: GossipView,
         coalition: &[Party],
         gone: Option<Party>,
-    ) -> Vec<Vec<f64>> {
+    ) -> Vec<(Party, Vec<f64>)> {
         let there = |party: Party| gone != Some(party);
         let members = coalition.iter().copied().filter(|&member| there(member));
         match view {
@@ -188,7 +214,7 @@ impl GossipClass {
                     for &(party, weight) in terms.filter(|(party, _)| there(*party)) {
                         row[party] = part(weight);
                     }
-                    row
+                    (member, row)
                 })
                 .collect(),
             GossipView::Messages => {
@@ -201,7 +227,7 @@ impl GossipClass {
                     .map(|party| {
                         let mut row = vec![0.0; self.parties()];
                         row[party] = 1.0;
-                        row
+                        (party, row)
                     })
                     .collect()
             }
@@ -221,8 +247,13 @@ impl GossipClass {
         (0..self.parties()).map(entry).collect()
     }
 
-    /// All that a coalition reads, over all noises that it does not know.
-    fn rows(&self, view: GossipView, coalition: &[Party], gone: Option<DepartsAfter>) -> Vec<Vec<f64>> {
+    /// All that a coalition reads, as independent rows over all noises that it does not know.
+    pub(crate) fn rows(
+        &self,
+        view: GossipView,
+        coalition: &[Party],
+        gone: Option<DepartsAfter>,
+    ) -> Vec<SeenRow> {
         let parties = self.parties();
         let gone_in = |round: usize| gone.filter(|gone| round >= gone.rounds).map(|gone| gone.party);
         let unknown = |mut row: Vec<f64>| {
@@ -232,10 +263,10 @@ impl GossipClass {
         let mut rows = Vec::new();
         for round in 0..self.releases() {
             let read = self.read(round, view, coalition, gone_in(round));
-            let fresh: Vec<Vec<f64>> = read.iter().cloned().map(unknown).collect();
+            let fresh: Vec<Vec<f64>> = read.iter().map(|(_, row)| unknown(row.clone())).collect();
             for place in independent(&fresh) {
                 let mut whole = vec![0.0; parties * self.releases()];
-                let mut row = read[place].clone();
+                let (party, mut row) = read[place].clone();
                 for earlier in (0..=round).rev() {
                     let columns = earlier * parties..(earlier + 1) * parties;
                     whole[columns].copy_from_slice(&unknown(row.clone()));
@@ -243,7 +274,11 @@ impl GossipClass {
                         row = self.back(earlier - 1, &row, gone_in(earlier - 1));
                     }
                 }
-                rows.push(whole);
+                rows.push(SeenRow {
+                    round,
+                    party,
+                    over_noises: whole,
+                });
             }
         }
         rows
@@ -259,7 +294,9 @@ impl GossipClass {
         victims: &[Party],
     ) -> Vec<ContributionLoss> {
         let (parties, releases) = (self.parties(), self.releases());
-        let Ok(space) = RowSpace::of(&self.rows(view, coalition, gone)) else {
+        let rows = self.rows(view, coalition, gone).into_iter();
+        let rows: Vec<Vec<f64>> = rows.map(|row| row.over_noises).collect();
+        let Ok(space) = RowSpace::of(&rows) else {
             let most = ContributionLoss {
                 lower: 0.0,
                 upper: releases as f64,
@@ -282,12 +319,12 @@ impl GossipClass {
         view: GossipView,
         coalition: &[Party],
         victims: &[Party],
-        protects: ProtectedReleases,
+        protect: Protect,
     ) -> Learned {
         let losses = self.losses(view, coalition, None, victims);
         let mut worst = (0.0, None);
         for (&victim, loss) in victims.iter().zip(&losses) {
-            let square = protects.of(loss);
+            let square = protected_loss(protect, loss);
             if worst.1.is_none() || square > worst.0 {
                 worst = (square, Some((coalition.to_vec(), victim)));
             }
@@ -298,7 +335,7 @@ impl GossipClass {
     /// With secure sums: the worst of all coalitions of `size`, or, where these are too many, of
     /// those that are likely to be (each party's readers, and two of which one reads it and the
     /// other does not).
-    pub fn secure(&self, size: usize, protects: ProtectedReleases) -> WorstGossip {
+    pub fn secure(&self, size: usize, protect: Protect) -> WorstGossip {
         let parties = self.parties();
         let few = count(parties, size).is_some_and(|all| all <= MOST_COALITIONS && self.computed(all, size));
         let (cases, exhaustive) = if few {
@@ -309,7 +346,7 @@ impl GossipClass {
         let at = |place: usize| {
             let coalition = &cases[place];
             let victims: Vec<Party> = (0..parties).filter(|party| !coalition.contains(party)).collect();
-            Some(self.worst_of(GossipView::Sum, coalition, &victims, protects))
+            Some(self.worst_of(GossipView::Sum, coalition, &victims, protect))
         };
         WorstGossip::of(in_parallel(cases.len(), at), exhaustive)
     }
@@ -369,7 +406,7 @@ impl GossipClass {
 
     /// With secure sums: what coalitions of `size` learn of a party that departs after some round,
     /// whose later noise is missing. None with more parties than [`MOST_DEPARTING`].
-    pub fn departing(&self, size: usize, protects: ProtectedReleases) -> Option<WorstGossip> {
+    pub fn departing(&self, size: usize, protect: Protect) -> Option<WorstGossip> {
         let (parties, releases) = (self.parties(), self.releases());
         if parties > MOST_DEPARTING {
             return None;
@@ -387,7 +424,7 @@ impl GossipClass {
                 victims.flat_map(|party| (1..releases).map(move |rounds| DepartsAfter { party, rounds }))
             {
                 let losses = self.losses(GossipView::Sum, coalition, Some(gone), &[gone.party]);
-                let square = losses.first().map_or(0.0, |loss| protects.of(loss));
+                let square = losses.first().map_or(0.0, |loss| protected_loss(protect, loss));
                 if square > worst.0 {
                     worst = (square, Some((coalition.clone(), gone.party)));
                 }
@@ -404,7 +441,7 @@ impl GossipClass {
     /// With open messages: the worst of all coalitions of `size` against parties that are
     /// neighbours of none of its members in any round. None where these are too many; no case,
     /// where there is none.
-    pub fn apart(&self, size: usize, protects: ProtectedReleases) -> Option<WorstGossip> {
+    pub fn apart(&self, size: usize, protect: Protect) -> Option<WorstGossip> {
         let parties = self.parties();
         let systems = count(parties, size)?.checked_mul(parties)?;
         if systems > MOST_COALITIONS {
@@ -439,7 +476,7 @@ impl GossipClass {
         }
         let at = |place: usize| {
             let (coalition, victims) = &cases[place];
-            Some(self.worst_of(GossipView::Messages, coalition, victims, protects))
+            Some(self.worst_of(GossipView::Messages, coalition, victims, protect))
         };
         Some(WorstGossip::of(in_parallel(cases.len(), at), true))
     }

@@ -93,7 +93,7 @@ pub fn drawn(
     let size = match covered {
         // By Theorem R the departed join the coalition.
         Faults::Class => setting.coalition_size(),
-        Faults::BeforePublishing | Faults::Any => random.random_range(1..=size.max(1)),
+        Faults::BeforePublishing | Faults::Any | Faults::None => random.random_range(1..=size.max(1)),
     };
     let coalition = chosen(setting.parties(), size.min(setting.parties() - 1), random);
     let faults = match covered {
@@ -102,6 +102,7 @@ pub fn drawn(
             let one = single.get(random.random_range(0..=single.len()));
             one.copied().into_iter().collect()
         }
+        Faults::None => vec![],
         Faults::BeforePublishing | Faults::Any => {
             let chance = [0.1, 0.4, 0.8][random.random_range(0..3)];
             shares_with(setting, chance, random)
@@ -138,7 +139,7 @@ fn changed(
 fn published(execution: Execution, covered: Faults) -> Result<Execution, ExecutionError> {
     match covered {
         Faults::BeforePublishing => execution.with_published([]),
-        Faults::Class | Faults::Any => Ok(execution),
+        Faults::Class | Faults::Any | Faults::None => Ok(execution),
     }
 }
 

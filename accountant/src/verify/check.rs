@@ -3,7 +3,7 @@
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
-use crate::calibration::by_own_noise;
+use crate::calibration::by_own_noise::{self, OpenGossip};
 use crate::calibration::claims::{claims, covers, is_sure, predicted};
 use crate::calibration::printed;
 use crate::calibration::releases::over_releases;
@@ -79,7 +79,16 @@ fn check_printed(plan: &Plan, told: &Claim) -> Result<(), VerifyError> {
 fn check_own_noise(plan: &Plan) -> Result<(), VerifyError> {
     let (draft, calibration) = (plan.draft(), plan.calibration());
     let std = calibration.independent_std;
-    let established = by_own_noise::claims(draft, std)?;
+    let open = OpenGossip {
+        schedule: plan.exchanges(),
+        independent_std: std,
+        step: plan.lattice().step(),
+    };
+    let strangers = calibration
+        .claims
+        .iter()
+        .any(|claim| claim.adversary == Adversary::Apart);
+    let established = open.claims(draft, strangers)?;
     for (index, claim) in calibration.claims.iter().enumerate() {
         check_claim(plan, index, claim, &established)?;
     }

@@ -1,7 +1,7 @@
 //! One claim of a plan against what can be established.
 
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::{Claim, DrawBasis, Faults};
+use undertone_protocol::plan::claim::{Adversary, Claim, DrawBasis, Faults};
 
 use crate::bounds::static_draw::delta_of_noise;
 use crate::calibration::claims::is_sure;
@@ -115,6 +115,11 @@ pub(super) fn words(claim: &Claim) -> String {
         Faults::Class => "the tolerated class",
         Faults::BeforePublishing => "before publishing",
         Faults::Any => "any faults",
+        Faults::None => "no faults",
     };
-    format!("{:?}, up to {} parties, {faults}", claim.established, claim.size).to_lowercase()
+    let who = match claim.adversary {
+        Adversary::Apart => "strangers",
+        Adversary::Coalition | Adversary::Public => "parties",
+    };
+    format!("{:?}, up to {} {who}, {faults}", claim.established, claim.size).to_lowercase()
 }

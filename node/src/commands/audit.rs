@@ -38,13 +38,6 @@ const LEAST_PAIRS: u64 = 20_000;
 /// Attacks the plan. A lower bound above the claim is an answer.
 pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
     let plan = files::load(&arguments.plan)?;
-    if plan.draft().mechanism.averages() {
-        return Err(Failure::new(
-            Exit::PlanRefused,
-            "this version attacks no plan of gossip: its claim is that of each party's own noise alone",
-        )
-        .field("mechanism.kind"));
-    }
     let mut progress = Progress::start();
     progress.show("looking for executions to attack");
     let attack = Attack::of(&plan, arguments.seed).map_err(refuse)?;

@@ -1,6 +1,7 @@
 //! `undertone simulate`: the very machines of a node in one process, over a simulated network, with
 //! the real gate.
 
+mod gossiped;
 mod numbered;
 mod totals;
 mod trainings;
@@ -9,17 +10,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::error::RunFileError;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 use undertone_protocol::simulator::scenario::Conditions;
 
+use crate::commands::simulate::gossiped::GossipTotals;
 use crate::commands::simulate::numbered::{check_kills, seed_of_run};
 use crate::commands::simulate::totals::Totals;
 use crate::commands::simulate::trainings::SimulatedTrainings;
+use crate::measuring::gossip_trial::GossipTrial;
 use crate::measuring::paper::draws::{Draws, Grounds};
 use crate::measuring::paper::{self, Paper};
 use crate::measuring::trial::{KillPhase, Trial};
@@ -110,16 +113,34 @@ fn trainings(arguments: &SimulateArgs) -> Result<SimulatedTrainings, Failure> {
     })
 }
 
-/// Refuses a run in which nobody publishes.
-fn refuse_gossip(run: &RunFile) -> Result<(), Failure> {
-    match run.mechanism.gossip {
-        None => Ok(()),
-        Some(_) => Err(
-            Failure::usage("gossip is not simulated: each node has an estimate of its own")
-                .field("mechanism.kind")
-                .hint("`undertone local` runs it in processes"),
-        ),
+/// Gossip, of which each node has an estimate of its own.
+fn gossiped(arguments: &SimulateArgs, plan: Arc<Plan>) -> Result<Report, Failure> {
+    if arguments.direct {
+        return Err(Failure::usage("--direct is not for gossip, which settles nothing").field("--direct"));
     }
+    if arguments.kill_phase != KillPhase::Mixing {
+        let message = "gossip has no phase but mixing that anybody can be killed in";
+        return Err(Failure::usage(message).field("--kill-phase"));
+    }
+    let trial = GossipTrial::new(plan, arguments.seed);
+    let (runs, kills) = (arguments.runs.unwrap_or(1).max(1), arguments.kills);
+    let totals = GossipTotals::of(&trial, runs, kills, arguments.seed);
+    if let Some(path) = &arguments.plot {
+        let accounted = trial.plan.calibration().predicted.standard_error;
+        plot::simulation(&totals.each, accounted, &trial.plan, path)?;
+    }
+    Ok(totals.report(&trial.plan, title(arguments, &trial.plan, runs)))
+}
+
+/// What stands above the table of all runs.
+fn title(arguments: &SimulateArgs, plan: &Plan, runs: u64) -> String {
+    let plural = if arguments.kills == 1 { "" } else { "s" };
+    format!(
+        "{} parties, {runs} runs, {} kill{plural} each, seed {}\n",
+        plan.parties(),
+        arguments.kills,
+        arguments.seed
+    )
 }
 
 /// Simulates the runs and reports what they add up to.
@@ -160,13 +181,15 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     raw.data.shape.get_or_insert(vec![100]);
     let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
     run.supported().map_err(refuse)?;
-    refuse_gossip(&run)?;
     check_kills(arguments.kills, parties)?;
     let records = (run.data.unit == Unit::Record).then_some(RECORDS);
     let peers =
         Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(make::make(run, &peers, arguments.seed)?);
     not_a_training(&plan)?;
+    if plan.draft().mechanism.gossip.is_some() {
+        return gossiped(&arguments, plan);
+    }
     let trial = Trial::new(plan, arguments.seed);
     let (runs, kills) = (arguments.runs.unwrap_or(1).max(1), arguments.kills);
     let mut totals = Totals::new();
@@ -186,11 +209,6 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     if let Some(path) = &arguments.plot {
         plot::simulation(&totals.errors, totals.accounted_error(), &trial.plan, path)?;
     }
-    let title = format!(
-        "{} parties, {runs} runs, {kills} kill{} each, seed {}\n",
-        trial.plan.parties(),
-        if kills == 1 { "" } else { "s" },
-        arguments.seed
-    );
+    let title = title(&arguments, &trial.plan, runs);
     Ok(totals.report(&trial.plan, title))
 }

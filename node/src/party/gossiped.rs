@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 use serde_json::{Value, json};
-use undertone_accountant::calibration::by_own_noise::{estimate_error, loss_of};
+use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
@@ -14,7 +14,6 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
 use crate::party::{clipping, randomness};
-use crate::planning::gossip::largest_coordinate;
 use crate::telling::failure::Failure;
 
 /// Rows of a stream, one a round, clipped already.
@@ -110,7 +109,7 @@ impl Gossiped {
             has_estimate: !gossip.estimates.is_empty(),
             standard_error: error
                 .map(|error| error.standard_error(plan.calibration().independent_std) * scale),
-            spread: error.map(|error| error.spread(largest_coordinate(plan))),
+            spread: error.map(|error| error.spread(half_width(plan.draft()))),
             reason: reason(plan, gossip),
             faults: gossip.missed.iter().map(sentence).collect(),
             departed: departed.map(|(party, _)| name(party)).collect(),

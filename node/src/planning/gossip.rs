@@ -2,30 +2,19 @@
 //! would be better.
 
 use serde_json::{Value, json};
-use undertone_accountant::calibration::by_own_noise::estimate_error;
+use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of, rounding_loss};
 use undertone_accountant::calibration::outlook;
 use undertone_protocol::plan::checked::Plan;
-
-use undertone_protocol::plan::run_file::settings::{Clip, Protect};
+use undertone_protocol::plan::claim::{Adversary, Claim};
+use undertone_protocol::plan::run_file::settings::Protect;
 use undertone_protocol::topology::active_edges::ActiveEdges;
 
 use crate::planning::worth::Worth;
-use crate::telling::table::{Table, bytes, number};
+use crate::telling::table::{Table, at_most, bytes, number};
 
 /// Whether a plan is of gossip over edges.
 pub(super) fn is_gossip(plan: &Plan) -> bool {
     plan.draft().mechanism.averages()
-}
-
-/// The largest absolute value of a coordinate within the clipping range, in the data's unit.
-pub fn largest_coordinate(plan: &Plan) -> f64 {
-    let data = &plan.draft().data;
-    match &data.clip {
-        Clip::Box { low, high } => (0..data.dimension())
-            .map(|at| low.at(at).abs().max(high.at(at).abs()))
-            .fold(0.0, f64::max),
-        Clip::L2 { .. } | Clip::Tensors { .. } => data.radius().unwrap_or(0.0),
-    }
 }
 
 /// Against whom it protects.
@@ -53,7 +42,7 @@ pub(super) fn brought(plan: &Plan, range: &str) -> Option<String> {
 fn better(plan: &Plan) -> String {
     let predicted = &plan.calibration().predicted;
     let floors = predicted.local / predicted.error_floor;
-    let instead = match plan.draft().releases() {
+    let better = match plan.draft().releases() {
         1 => "kind = \"pairwise\" or \"inca\" gives the same mean at about the floor, on any connected graph",
         _ => {
             "task = \"rounds\" with kind = \"pairwise\" gives each mean at about the floor, with an agreement \
@@ -62,24 +51,86 @@ fn better(plan: &Plan) -> String {
     };
     format!(
         "Open gossip is local noise against a neighbour: {} times the floor at n = {} however long it mixes; \
-         {instead}",
+         {better}",
         number(floors),
         plan.parties()
     )
 }
 
-/// Remarks that no claim rests on.
+/// What is claimed of strangers, if anything.
+fn of_strangers(plan: &Plan) -> Option<&Claim> {
+    let mut claims = plan.calibration().claims.iter();
+    claims.find(|claim| claim.adversary == Adversary::Apart)
+}
+
+/// Remarks that no headline rests on.
 fn remarks(plan: &Plan) -> String {
     let mut text = "No agreement, no settling: any number of parties may vanish, at any moment, and nobody \
                     stops; each node has an estimate of its own, and no two need be alike. A liar can move its \
                     neighbours' estimates as far as values and noise at their utmost in every round could, \
                     and learns no more by it."
         .to_owned();
-    if plan.draft().releases() > 1 {
-        text += " Strangers, who are no neighbours of a party in any round, learn less of it as long as \
-                 nothing fails: a remark, not a claim.";
-    }
+    text += &strangers(plan).unwrap_or_default();
     text
+}
+
+/// What strangers learn of a party; none where there is one release alone.
+fn strangers(plan: &Plan) -> Option<String> {
+    let draft = plan.draft();
+    if draft.releases() == 1 {
+        return None;
+    }
+    if draft.data.adaptive {
+        let text = " Rows may follow estimates (data.adaptive): nothing is said of strangers, who may learn as \
+                    much as neighbours do.";
+        return Some(text.into());
+    }
+    let Some(claim) = of_strangers(plan) else {
+        let all_meet = plan.exchanges().meetings().least_degree() + 1 == plan.parties();
+        return Some(match (all_meet, draft.privacy.colluding) {
+            (_, 0) => String::new(),
+            (true, _) => " Nobody is a stranger: everybody is everybody's neighbour in some round.".into(),
+            (false, _) => {
+                " What strangers learn, who are a party's neighbours in no round, was not computed: \
+                           coalitions are too many."
+                    .into()
+            }
+        });
+    };
+    let all = loss_of(draft, plan.calibration().independent_std, draft.releases());
+    let who = match claim.size {
+        1 => "A stranger, who is a neighbour of a party in no round, reaches".to_owned(),
+        size => format!("{size} strangers, neighbours of a party in no round, reach"),
+    };
+    Some(format!(
+        " {who} {:.3} of a neighbour's squared loss (ε = {} in place of {}), as long as nothing fails and no \
+         row follows from the run's estimates: a remark, never the headline.",
+        (claim.mu / all).powi(2),
+        at_most(claim.epsilon),
+        at_most(plan.epsilon_claimed().unwrap_or(f64::INFINITY)),
+    ))
+}
+
+/// The lattice's step, and what rounding to it costs.
+fn rounding(plan: &Plan) -> String {
+    let step = plan.lattice().step_log2;
+    match plan.draft().releases() {
+        1 => format!(
+            "; steps of 2^{step}, which costs nothing: all that follows is made of the first messages"
+        ),
+        _ => {
+            let all = loss_of(
+                plan.draft(),
+                plan.calibration().independent_std,
+                plan.draft().releases(),
+            );
+            format!(
+                "; steps of 2^{step}, whose rounding adds at most {:.1e} of the loss to what strangers learn, \
+                 and nothing to the headline",
+                rounding_loss(plan) / all
+            )
+        }
+    }
 }
 
 fn edges(plan: &Plan) -> String {
@@ -106,7 +157,7 @@ pub(super) fn text(plan: &Plan, protected: &str, claims: &str) -> Option<String>
     Some(format!(
         "{}: {what}, {} parties, {} coordinates, {} rounds {}\n{}.\n\n{}.\n{}\n\n{said}\n\nProtected: {}.\n\
          The clipping range is public: take it from what is known of the quantity, never from the data.\n\n\
-         {}\nNoise: σ* = {} a party and release; sampling it in f64 adds at most {:.1e} to δ\n\n{}\
+         {}\nNoise: σ* = {} a party and release; sampling it in f64 adds at most {:.1e} to δ{}\n\n{}\
          \nEach party sends about {}.\n",
         draft.name,
         plan.parties(),
@@ -120,6 +171,7 @@ pub(super) fn text(plan: &Plan, protected: &str, claims: &str) -> Option<String>
         claims,
         number(calibration.independent_std),
         plan.sampling_delta(draft.privacy.epsilon),
+        rounding(plan),
         errors(plan),
         bytes(calibration.predicted.bytes_per_party),
     ))
@@ -143,7 +195,7 @@ fn errors(plan: &Plan) -> String {
     row("floor for these colluders", predicted.error_floor);
     row("a trusted server", predicted.central);
     row("local noise alone", predicted.local);
-    let spread = estimate_error(plan).spread(largest_coordinate(plan));
+    let spread = estimate_error(plan).spread(half_width(plan.draft()));
     format!(
         "{}Beside the noise a node can be {} off in a coordinate, for values within the range.\n",
         table.render(),
@@ -172,9 +224,12 @@ pub(super) fn json(plan: &Plan, protected: &str) -> Option<Value> {
         "threat": threat(plan),
         "protected": protected,
         "better": better(plan),
+        "remarks": remarks(plan),
+        "step_log2": plan.lattice().step_log2,
+        "rounding_mu": rounding_loss(plan),
         "claims": calibration.claims,
         "predicted": calibration.predicted,
-        "spread": estimate_error(plan).spread(largest_coordinate(plan)),
+        "spread": estimate_error(plan).spread(half_width(plan.draft())),
         "worth": Worth::of(plan).json_by_column(),
         "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
         "exit_code": 0,

@@ -301,6 +301,7 @@ fn claims(claims: &[Claim]) -> String {
         // Whom it is against, and under which faults.
         let who = match claim.adversary {
             Adversary::Public => "readers of the public graph".to_owned(),
+            Adversary::Apart => format!("up to {} strangers (never its neighbours)", claim.size),
             Adversary::Coalition if claim.size >= 1 => format!("coalitions of up to {}", claim.size),
             Adversary::Coalition => "outsiders".to_owned(),
         };
@@ -315,6 +316,7 @@ fn claims(claims: &[Claim]) -> String {
             }
             Faults::BeforePublishing => "any faults, before publishing",
             Faults::Any => "any faults",
+            Faults::None => "no fault at all",
         };
         // How far it can be relied on.
         let how = match claim.established {
@@ -349,6 +351,7 @@ fn claims(claims: &[Claim]) -> String {
 fn meaning(claim: &Claim) -> String {
     let who = match (claim.adversary, claim.size) {
         (Adversary::Public, _) | (_, 0) => "whoever reads the network".to_owned(),
+        (Adversary::Apart, _) => "who is a neighbour in no round".to_owned(),
         (_, 1) => "any one party, with all that it sees".to_owned(),
         (_, size) => format!("any {size} parties that pool all they see"),
     };
@@ -357,6 +360,7 @@ fn meaning(claim: &Claim) -> String {
         (Faults::Class, _) => format!("{who}, whoever leaves as tolerated: what to rely on"),
         (Faults::BeforePublishing, _) => format!("{who}, if the run breaks off before anything is published"),
         (Faults::Any, _) => format!("{who}, whatever goes wrong and whatever is broken"),
+        (Faults::None, _) => format!("{who}, as long as nothing fails: a remark, nothing to rely on"),
     }
 }
 

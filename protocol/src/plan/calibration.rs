@@ -107,6 +107,14 @@ impl Calibration {
         shorter.find(|&rounds| self.fits_with(draft, rounds))
     }
 
+    /// One step of the lattice that such a plan has, in a state's units; none if it fits on none.
+    pub fn step(&self, draft: &Draft) -> Option<f64> {
+        let rules = draft.mechanism.rules();
+        let planned = rules.planned(&draft.mechanism, self.rounds).ok()?;
+        let lattice = Lattice::fit(&self.lattice_request(draft, &*planned)).ok()?;
+        Some(lattice.step())
+    }
+
     /// Whether states of so many rounds instead fit on a lattice.
     fn fits_with(&self, draft: &Draft, rounds: u32) -> bool {
         let Ok(planned) = draft.mechanism.rules().planned(&draft.mechanism, rounds) else {

@@ -13,6 +13,9 @@ pub enum Adversary {
     Coalition,
     /// Whoever reads the public graph only.
     Public,
+    /// A coalition of which no member is a neighbour, in any round, of the party that it wants to
+    /// know of (gossip).
+    Apart,
 }
 
 /// Under which faults a claim holds.
@@ -25,6 +28,8 @@ pub enum Faults {
     BeforePublishing,
     /// Whatever faults there may be.
     Any,
+    /// None at all: nobody departs, and every message comes.
+    None,
 }
 
 /// How a claim was established.
@@ -198,6 +203,13 @@ impl Claim {
         let field = |key: &str| format!("claims.{index}.{key}");
         if self.sealed && !threshold {
             return Err(PlanError::NothingSealed { index });
+        }
+        // What holds as long as nothing fails, or against strangers only, is a remark.
+        let remark = self.adversary == Adversary::Apart || self.faults == Faults::None;
+        if remark && self.holds_as_headline {
+            return Err(PlanError::Derived {
+                field: field("holds_as_headline"),
+            });
         }
         let at_least_zero =
             |key: &str, found: f64| number(&field(key), found, found >= 0.0, "a finite number, at least 0");

@@ -96,6 +96,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("data", "result", r#""mean""#, r#""mean", "sum""#, "task = \"rounds\" only: what each of them comes to"),
     setting("data", "clipped", r#""by-node""#, r#""by-node", "by-program""#, "task = \"rounds\" and unit = \"record\" only: the node clips each row that a program hands over; or the program clips its rows and hands over their sum"),
     setting("data", "noise_ok", "false", "true, false", "a result is meant whose noise is larger than any mean can be; without it such a plan is refused by join, submit and local --inputs"),
+    setting("data", "adaptive", "false", "true, false", "kind = \"gossip\" with several releases only: rows may depend on estimates of the run; then the headline is what holds whatever they are computed from"),
     setting("model", "loss", "", r#""squared", "logistic", "softmax""#, "task = \"regression\": how a model is held against a row's target").without_default(),
     setting("model", "classes", "", "classes", "softmax only: targets are 0 to classes − 1").without_default(),
     setting("model", "target", r#""last""#, r#""last", a column's name, or its number from 0"#, "the column that the others predict"),

@@ -285,22 +285,33 @@ impl Draft {
         }
     }
 
-    /// The most that a step of gossip may be, in a state's units, so that what rounding adds to a
-    /// loss stays below a ten-thousandth of it; ∞ for one value, of which all later messages are
-    /// functions of what round 1 sent.
+    /// μᵣ of a stream of gossip: what rounding to such steps, in a state's units, adds at most to a
+    /// loss μ that was accounted without it, where each party's noise in a round has the standard
+    /// deviation `independent_std`. 0 of one value, of which all later messages are functions of
+    /// what round 1 sent.
     ///
-    /// A change of what a party brings moves each coordinate of each message by at most 2 steps
-    /// more than without rounding, which with fresh noise in all E rounds adds
-    /// μᵣ² ≤ 4·E·n·d·(step/σ)² over n parties and d coordinates. Against any coalition the loss is
-    /// √E·Δ/σ where all releases are protected, Δ/σ where one is.
-    pub(super) fn finest_average(&self) -> f64 {
-        let releases = self.releases() as f64;
-        if releases <= 1.0 {
-            return f64::INFINITY;
+    /// Planned changes of messages are rounded to half a step, and so is what is averaged: a change
+    /// of what a party brings moves each coordinate of each message by at most 2 steps more than
+    /// without rounding, which with fresh noise in all E rounds adds μᵣ² ≤ 4·E·n·d·(step/σ)² over n
+    /// parties and d coordinates. Against all others together nothing is added: each message tells
+    /// them its sender's release with its noise, both on the lattice, and what they know.
+    pub fn rounding_loss(&self, step: f64, independent_std: f64) -> f64 {
+        match self.releases() {
+            0 | 1 => 0.0,
+            releases => {
+                let rounded = releases as f64 * self.parties() as f64 * self.dimension() as f64;
+                (4.0 * rounded).sqrt() * step / independent_std
+            }
         }
+    }
+
+    /// The most that a step of gossip may be, in a state's units, so that [`Draft::rounding_loss`]
+    /// stays below a ten-thousandth of the loss against all others together: √E·Δ/σ where all
+    /// releases are protected, Δ/σ where one is. ∞ for one value.
+    pub(super) fn finest_average(&self) -> f64 {
         let protected = self.protected_releases() as f64;
-        let coordinates = (self.parties() * self.dimension()) as f64;
-        1e-4 * self.largest_sensitivity() * (protected / (4.0 * releases * coordinates)).sqrt()
+        // 1/0 of one value.
+        ROUNDING_SHARE * self.largest_sensitivity() * protected.sqrt() / self.rounding_loss(1.0, 1.0)
     }
 
     /// The sum of all parties' weights, W.
@@ -317,6 +328,9 @@ impl Draft {
         self.data.largest_coordinate() * largest_weight
     }
 }
+
+/// What rounding may add to a loss of gossip, as a part of it.
+const ROUNDING_SHARE: f64 = 1e-4;
 
 /// Numbers of all rows whose sum a program hands over, at most.
 const MOST_SUMMED: u64 = 1 << 40;

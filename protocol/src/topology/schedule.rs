@@ -42,7 +42,7 @@ impl Schedule {
     }
 
     /// The schedule in which each edge of a round's graph is used both ways.
-    pub(crate) fn both_ways<'a>(rounds: impl Iterator<Item = &'a Graph>) -> Self {
+    pub fn both_ways<'a>(rounds: impl Iterator<Item = &'a Graph>) -> Self {
         let out = |graph: &Graph| {
             let parties = 0..graph.parties();
             parties.map(|party| graph.neighbours(party).to_vec()).collect()

@@ -22,7 +22,7 @@ fn close(found: f64, expected: f64, tolerance: f64) {
 #[test]
 fn twenty_releases_over_open_messages() {
     let part = |worst: WorstGossip| worst.square / 20.0;
-    let all = ProtectedReleases::All;
+    let all = Protect::All;
     let ring = rounds(Graph::ring(8), 20);
     close(part(ring.secure(1, all)), 1.87f64.powi(2) / 7.0, 0.003);
     close(part(ring.secure(2, all)), 1.0, 1e-6);
@@ -55,7 +55,7 @@ fn twenty_releases_over_open_messages() {
     // The search has it, too.
     assert!(less.candidates(2).contains(&pair));
     // One release: as much, if it stands open.
-    close(less.secure(2, ProtectedReleases::One).square, 1.0, 1e-3);
+    close(less.secure(2, Protect::One).square, 1.0, 1e-3);
 }
 
 /// Graphs drawn round by round, coalitions and departures at random: rows taken back are those that
@@ -103,12 +103,12 @@ fn small_classes_by_brute_force() {
     let edges = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (1, 4), (0, 2)];
     let graph = Graph::from_edges(6, &edges).expect("a graph");
     let class = rounds(graph.clone(), 4);
-    for protects in [ProtectedReleases::All, ProtectedReleases::One] {
+    for protect in [Protect::All, Protect::One] {
         let (mut secure, mut departing, mut apart) = (0.0f64, 0.0f64, 0.0f64);
         for victim in 0..6 {
             let square = |view, coalition: &[Party], last| {
                 let loss = class.by_the_machine(view, coalition, victim, last);
-                protects.of(&loss.expect("a loss"))
+                protected_loss(protect, &loss.expect("a loss"))
             };
             for one in (0..6).filter(|&one| one != victim) {
                 for rounds in 1..4 {
@@ -122,13 +122,13 @@ fn small_classes_by_brute_force() {
                 }
             }
         }
-        close(class.secure(2, protects).square, secure, 1e-9);
-        close(class.apart(2, protects).expect("few").square, apart, 1e-9);
-        let found = class.departing(1, protects).expect("few");
+        close(class.secure(2, protect).square, secure, 1e-9);
+        close(class.apart(2, protect).expect("few").square, apart, 1e-9);
+        let found = class.departing(1, protect).expect("few");
         close(found.square, departing, 1e-9);
         assert_eq!(found.cases, 6 * 6 * 4);
         assert!(apart > 0.0 && secure > apart);
-        assert!(class.secure(2, protects).max(found.clone()).square >= found.square);
+        assert!(class.secure(2, protect).max(found.clone()).square >= found.square);
     }
 }
 
@@ -138,14 +138,14 @@ fn what_is_not_exhausted_says_so() {
     let graph = Graph::random_regular(40, 4, 1).expect("a graph");
     let class = rounds(graph, 2);
     // 658,008 coalitions of five: a reader of every message of somebody is among the candidates.
-    let worst = class.secure(5, ProtectedReleases::One);
+    let worst = class.secure(5, Protect::One);
     assert!(!worst.exhaustive && worst.cases > 100 && worst.cases <= MOST_COALITIONS);
     assert!(
         worst.square <= 1.0 + 1e-6 && worst.square > 0.9,
         "{}",
         worst.square
     );
-    assert_eq!(class.departing(4, ProtectedReleases::One), None);
-    assert_eq!(class.apart(5, ProtectedReleases::One), None);
-    assert_eq!(class.secure(0, ProtectedReleases::All).square, 0.0);
+    assert_eq!(class.departing(4, Protect::One), None);
+    assert_eq!(class.apart(5, Protect::One), None);
+    assert_eq!(class.secure(0, Protect::All).square, 0.0);
 }

@@ -227,6 +227,9 @@ impl Asked<'_> {
             require(!kind, "mechanism.sums", || Problem::Missing {
                 example: "sums = \"open\"",
             })?;
+            require(!self.data.adaptive, "data.adaptive", || Problem::OnlyFor {
+                only: GOSSIP,
+            })?;
             let all = self.privacy.protect == Protect::All;
             return require(all, "privacy.protect", || Problem::OnlyFor { only: GOSSIP });
         };

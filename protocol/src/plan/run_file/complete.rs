@@ -256,6 +256,7 @@ impl RawData {
             clipped: given(self.clipped, "data.clipped", "clipped = \"by-node\"")?,
             moments: false,
             noise_ok: given(self.noise_ok, "data.noise_ok", "noise_ok = false")?,
+            adaptive: given(self.adaptive, "data.adaptive", "adaptive = false")?,
         })
     }
 }

@@ -43,6 +43,10 @@ impl GossipCase<'_> {
             not_yet("\"static\" with kind = \"gossip\"", "coalitions = \"any\"")
         })?;
         count("data.releases", self.data.releases, 1, most_releases)?;
+        let steered = self.data.adaptive && self.data.releases == 1;
+        require(!steered, "data.adaptive", || Problem::OnlyFor {
+            only: "a stream: data.releases of 2 or more",
+        })?;
         if let ActiveEdges::Degree(degree) = gossip.edges {
             count(
                 "mechanism.edges.degree",

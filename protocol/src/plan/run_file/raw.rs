@@ -49,6 +49,7 @@ pub struct RawData {
     pub result: Option<ReleaseKind>,
     pub clipped: Option<ClippedBy>,
     pub noise_ok: Option<bool>,
+    pub adaptive: Option<bool>,
 }
 
 /// The section `[privacy]`, with gaps.
@@ -151,7 +152,7 @@ impl RawRunFile {
         fill!(self, from, version, task, name);
         fill!(
             self.data, from.data, shape, unit, adjacency, clip, weights, columns, tensors, releases, result,
-            clipped, noise_ok
+            clipped, noise_ok, adaptive
         );
         fill!(
             self.model, from.model, target, intercept, rows, method, clip, iterations, step, momentum, ridge,

@@ -182,6 +182,10 @@ pub struct Data {
     /// on it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub noise_ok: bool,
+    /// Whether releases of a stream may depend on estimates of the run (gradients at them, say):
+    /// then nothing is claimed that rests on rows that do not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub adaptive: bool,
 }
 
 fn once() -> u64 {

@@ -17,6 +17,7 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         clipped: ClippedBy::ByNode,
         moments: false,
         noise_ok: false,
+        adaptive: false,
     }
 }
 
