@@ -20,9 +20,9 @@ use crate::telling::progress::Progress;
 use crate::telling::report::Report;
 use crate::telling::table::{Table, at_most, number};
 
-/// What a node's releases cost it, as it turned out: those that have left, or where all read the one
-/// sum, those whose sum may have been opened, each as much as the last one, which had the fewest
-/// parties.
+/// What a node's releases cost it, as it turned out: those that have left, or where all read the
+/// one sum, those whose sum may have been opened, each as much as the last one, which had the
+/// fewest parties.
 fn loss(trial: &GossipTrial, outcome: &Outcome) -> f64 {
     let plan = &*trial.plan;
     if let Some(gossip) = &outcome.gossip {
@@ -155,7 +155,8 @@ impl GossipTotals {
         let predicted = &plan.calibration().predicted;
         json!({
             "parties": plan.parties(), "runs": self.runs, "finished": self.finished, "endings": self.endings,
-            "agreed": (!plan.draft().mechanism.averages()).then_some(true), "outcome": if self.finished > 0 { "done" } else { "aborted" },
+            "agreed": (!plan.draft().mechanism.averages()).then_some(true),
+            "outcome": if self.finished > 0 { "done" } else { "aborted" },
             "epsilon": self.epsilon, "delta": plan.draft().privacy.delta,
             "epsilon_claimed": plan.epsilon_claimed(), "epsilon_searched": plan.epsilon_searched(),
             "threat": quote::threat(plan), "claims": plan.calibration().claims,
