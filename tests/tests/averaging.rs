@@ -87,7 +87,6 @@ fn ten_nodes_on_a_ring_end_within_nu_of_each_other() {
 /// Killed, or stopped for good, as it begins to publish. Whoever holds its opening enters it in its
 /// stead, so that the others' mean is of all, or of all but it if it left nothing.
 fn vanishes(how: Signal) {
-    let _alone = alone();
     // Long vectors, so that there is time for the signal; longer ones, if it came only after the
     // victim's end.
     let caught = [20_000, 200_000, 1_000_000]
@@ -105,12 +104,15 @@ fn vanishes_from(dimension: usize, how: Signal) -> bool {
     )
     .expect("writable");
     let line = format!("local --json --nodes 8 --dimension {dimension} --run run.toml --output kept");
+    let busy = alone();
     let (running, mut events) = follow_in(folder.path(), line.split(' '));
     let pids = events.spawned(8);
     events.until("publishing", |e| {
         e["party"] == "party-3" && e["phase"] == "publishing"
     });
     let mut caught = signal_if_alive(pids[3].1, how);
+    // From here on they wait for deadlines, beside whatever else runs.
+    drop(busy);
     if caught && how != Signal::SIGKILL {
         // The others end; then it is killed, for `local` waits for all.
         let mut ended = 0;

@@ -509,7 +509,7 @@ impl Malice {
 fn random_malice_ends_every_run_without_a_false_claim() {
     let mut ends = BTreeMap::new();
     let last = [last_round(&ring()), last_round(&star())];
-    for seed in 0..32 {
+    for seed in 0..16 {
         let plan = if seed % 4 == 3 { star() } else { ring() };
         let mut malice = Malice::new(&plan, seed, last[usize::from(seed % 4 == 3)]);
         let mut table = Table::new(&plan);

@@ -238,7 +238,7 @@ fn a_kill_in_the_last_round_costs_accuracy_only() {
 /// The plan tolerates one departure: of two, the survivors stay within the budget or withhold.
 #[test]
 fn after_two_kills_nobody_publishes_above_the_budget() {
-    let _alone = alone();
+    let busy = alone();
     // One departure too many to leave before the deadlines: they are waited for.
     let mut cluster = Cluster::start(&format!("join_ms = {FAR_MS}\nround_ms = 2000\nsettle_ms = 4000"));
     let pids = cluster.pids();
@@ -246,6 +246,7 @@ fn after_two_kills_nobody_publishes_above_the_budget() {
     signal(pids[2], Signal::SIGKILL);
     cluster.until_round(5, 4);
     signal(pids[5], Signal::SIGKILL);
+    drop(busy);
     let events = cluster.events.rest();
     let ended = cluster.running.wait();
     let object = ended.json();
@@ -300,7 +301,7 @@ fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
 /// A party that is suspended costs the others the plan's deadlines; when it wakes up it withholds.
 #[test]
 fn a_party_that_falls_silent_costs_the_deadlines() {
-    let _alone = alone();
+    let busy = alone();
     // A round's deadline is long enough for a machine with other work: the victim is to be the only
     // one that misses it.
     let (round_ms, settle_ms) = (2000, 4000);
@@ -309,6 +310,8 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
     let victim = 4;
     cluster.until_round(victim, 2);
     signal(pids[victim], Signal::SIGSTOP);
+    // They wait for deadlines from here on, beside whatever else runs.
+    drop(busy);
     // It goes on only after the others have ended: none of them waits for it beyond deadlines of
     // theirs.
     for _ in 0..NODES - 1 {

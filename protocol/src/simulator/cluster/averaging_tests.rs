@@ -214,8 +214,9 @@ fn the_same_seed_gives_the_same_trace() {
             },
         )
     };
-    assert_eq!(trace::check(&run(5).trace, &run(5).trace), Ok(()));
-    assert!(trace::check(&run(5).trace, &run(6).trace).is_err());
+    let trace = run(5).trace;
+    assert_eq!(trace::check(&trace, &run(5).trace), Ok(()));
+    assert!(trace::check(&trace, &run(6).trace).is_err());
 }
 
 fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
