@@ -146,6 +146,27 @@ pub fn run_on_terminal<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoItera
     Running::spawn(command, None, Some(master.into())).wait()
 }
 
+/// Runs `undertone` while somebody watches its standard error, which is a terminal; returns what
+/// that showed, each state of a line that changes in place.
+pub fn watched_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> String {
+    let OpenptyResult { master, slave } = openpty(None, None).expect("a pseudo-terminal");
+    let mut command = Command::new(undertone());
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(slave);
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    let shown = drain(File::from(master));
+    let status = child.wait().expect("a child can be waited for");
+    let shown = shown.join().expect("a reader");
+    assert!(status.success(), "{shown}");
+    shown
+}
+
 /// Starts `undertone` with these arguments and `--events`, and follows what it tells.
 pub fn follow_in<S: AsRef<OsStr>>(
     folder: &Path,

@@ -188,6 +188,9 @@ fn several_runs_at_once_share_two_listeners() {
             metrics.contains("undertone_runs_ended_total{outcome=\"done\"}"),
             "{metrics}"
         );
+        let timed = "undertone_run_duration_seconds_count{outcome=\"done\"} ";
+        let count = metrics.lines().find_map(|line| line.strip_prefix(timed));
+        assert!(count.is_some_and(|count| count != "0"), "{metrics}");
     }
 }
 

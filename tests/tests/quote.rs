@@ -2,7 +2,7 @@
 //! picture, and what would help where a target cannot be met.
 
 use serde_json::Value;
-use undertone_tests::{PLAN, Parties, assert_close};
+use undertone_tests::{PLAN, Parties, alone, assert_close, watched_in};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\n";
 
@@ -55,10 +55,18 @@ fn assert_drawn(parties: &Parties) {
         "this plan",
         "trusted server",
         "local noise",
-        "percent of the parties",
+        "parties gone",
+        "this plan&apos;s epsilon",
     ] {
         assert!(svg.contains(text), "{text}");
     }
+    assert!(!svg.contains("percent"), "six parties are counted");
+    let points = std::fs::read_to_string(parties.path("quote.csv")).expect("beside it");
+    assert!(points.starts_with("chart,line,across,x,up,y\n"), "{points}");
+    assert!(
+        points.contains("Error with parties gone for good,this plan,parties gone,2,"),
+        "{points}"
+    );
 }
 
 #[test]
@@ -290,4 +298,25 @@ fn a_simulation_measures_what_was_accounted_and_draws_it() {
         svg.contains("accounted") && svg.matches("<circle").count() >= 12,
         "a circle a run"
     );
+}
+
+#[test]
+fn who_watches_sees_how_far_long_work_is() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    parties.write("run.toml", RUN);
+    let line = "simulate run.toml --parties 4 --runs 30";
+    let shown = watched_in(parties.folder(), line.split(' '));
+    assert!(
+        shown.contains("runs  [") && shown.contains("] 0 of 30, "),
+        "{shown}"
+    );
+    assert!(shown.contains(" left"), "{shown}");
+    // Nobody knows how long other work is: the time that it took stands beside it, and moves.
+    let shown = watched_in(parties.folder(), "local --nodes 3 --dimension 10".split(' '));
+    assert!(
+        shown.contains("gathering   ") && shown.contains(" parties ready  0s"),
+        "{shown}"
+    );
+    assert!(shown.contains("Calibrating noise for 3 parties"), "{shown}");
 }

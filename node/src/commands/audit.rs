@@ -41,7 +41,7 @@ pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
     let mut progress = Progress::start();
     progress.show("looking for executions to attack");
     let attack = Attack::of(&plan, arguments.seed).map_err(refuse)?;
-    let mut show = |done: u64, all: u64| progress.show(&format!("attacking: {} %", 100 * done / all));
+    let mut show = |done: u64, all: u64| progress.count("attacking", done, all);
     let most = 1_000_000 / plan.draft().releases();
     let pairs = arguments.pairs.unwrap_or(most.max(LEAST_PAIRS));
     let attacked = attack

@@ -195,7 +195,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let mut totals = Totals::new();
     let mut progress = Progress::start();
     for number in 0..runs {
-        progress.show(&format!("run {} of {runs}", number + 1));
+        progress.count("runs", number, runs);
         let seed = seed_of_run(arguments.seed, number);
         let simulated = if arguments.direct {
             trial.direct(kills, seed)

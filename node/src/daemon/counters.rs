@@ -3,7 +3,29 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::histogram::Histogram;
+
 use crate::daemon::status::{Metrics, RunState, RunStatus};
+
+/// The name of the histogram of run times.
+pub(super) const RUN_SECONDS: &str = "undertone_run_duration_seconds";
+
+/// How long runs take, by outcome.
+pub(crate) type RunSeconds = Family<Vec<(String, String)>, Histogram, Buckets>;
+
+/// Bounds of run times, in seconds: a mean of eight takes tenths of one, a training minutes. Our
+/// choice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buckets;
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new([
+            0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0,
+        ])
+    }
+}
 
 /// How a run can end. Each is counted from 0 on: what first shows up as 1 is no increase to a
 /// monitor.
@@ -17,6 +39,11 @@ const ENDS: [&str; 7] = [
     FAILED,
 ];
 const FAILED: &str = "failed";
+
+/// The label of runs that ended so.
+fn outcome(how: &str) -> Vec<(String, String)> {
+    vec![("outcome".to_owned(), how.to_owned())]
+}
 
 /// Counts since the daemon began.
 #[derive(Debug, Default)]
@@ -32,10 +59,14 @@ struct Counts {
     ended: BTreeMap<&'static str, u64>,
     private_bytes: u64,
     public_bytes: u64,
+    run_seconds: RunSeconds,
 }
 
 impl Default for Counts {
     fn default() -> Self {
+        let run_seconds = RunSeconds::new_with_constructor(Buckets);
+        ENDS.into_iter()
+            .for_each(|how| drop(run_seconds.get_or_create(&outcome(how))));
         Counts {
             submitted: 0,
             refused: 0,
@@ -45,6 +76,7 @@ impl Default for Counts {
             ended: ENDS.map(|how| (how, 0)).into(),
             private_bytes: 0,
             public_bytes: 0,
+            run_seconds,
         }
     }
 }
@@ -85,6 +117,10 @@ impl Counters {
         let how = ENDS.into_iter().find(|end| *end == how).unwrap_or(FAILED);
         let mut counts = self.counts();
         *counts.ended.entry(how).or_default() += 1;
+        if let (Some(began), Some(ended)) = (status.started_ms, status.ended_ms) {
+            let seconds = ended.saturating_sub(began) as f64 / 1000.0;
+            counts.run_seconds.get_or_create(&outcome(how)).observe(seconds);
+        }
         counts.private_bytes += status.private_bytes;
         counts.public_bytes += status.public_bytes;
     }
@@ -99,5 +135,6 @@ impl Counters {
         metrics.runs_ended = counts.ended.iter().map(|(how, count)| (*how, *count)).collect();
         metrics.private_bytes = counts.private_bytes;
         metrics.public_bytes = counts.public_bytes;
+        metrics.run_seconds = Some(counts.run_seconds.clone());
     }
 }

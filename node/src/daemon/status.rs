@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::daemon::counters::RunSeconds;
+
 /// Where a run is, seen from this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -181,7 +183,7 @@ pub struct PeerStatus {
 }
 
 /// What a data set has spent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BudgetStatus {
     /// The data set's name.
     pub data_set: String,
@@ -240,7 +242,7 @@ pub struct Readiness {
 }
 
 /// The counters behind `GET /metrics`. They count since the daemon began.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Metrics {
     /// Seconds since the daemon began.
     pub uptime_s: f64,
@@ -276,4 +278,6 @@ pub struct Metrics {
     pub peers_public: u64,
     /// What the data sets have spent.
     pub budgets: Vec<BudgetStatus>,
+    /// How long runs took, by outcome.
+    pub(super) run_seconds: Option<RunSeconds>,
 }

@@ -2,77 +2,59 @@
 
 use std::path::Path;
 
-use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
-use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 use undertone_accountant::account::gossip::distribution::Distribution;
-use undertone_accountant::calibration::outlook::{self, AtEpsilon, Gone};
+use undertone_accountant::calibration::outlook::{self, AtEpsilon};
 use undertone_protocol::plan::checked::Plan;
 
+mod axes;
+
+use crate::planning::plot::axes::{Axes, Curve, Drawn, OURS, beside, chart, named, rows, tick, whole};
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::table::Table;
 
-/// Writing into a string fails only if a picture makes no sense.
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
-
-/// A named line of a chart.
-struct Curve {
-    name: String,
-    color: RGBColor,
-    points: Vec<(f64, f64)>,
-}
-
-const OURS: RGBColor = RGBColor(0, 90, 160);
 const CENTRAL: RGBColor = RGBColor(60, 140, 60);
 const LOCAL: RGBColor = RGBColor(190, 70, 40);
 
 /// Colours of lines of equal rank, told apart on paper, too.
-const COLORS: [RGBColor; 6] = [
+const COLORS: [RGBColor; 9] = [
     LOCAL,
     RGBColor(150, 100, 180),
     OURS,
     RGBColor(90, 170, 220),
     CENTRAL,
     RGBColor(120, 120, 120),
+    RGBColor(220, 150, 30),
+    RGBColor(200, 80, 140),
+    RGBColor(20, 20, 20),
 ];
 
-/// Error against ε, and against the share of the parties that are gone for good.
+/// Error against ε, and against how many parties are gone for good; the points stand beside the
+/// picture in a file of its name that ends in .csv.
 pub fn quote(plan: &Plan, path: &Path) -> Result<(), Failure> {
     let curve = outlook::curve(plan).map_err(|e| internal(&e))?;
-    let gone = outlook::gone(plan);
+    let panels = [at_each_epsilon(plan, &curve), with_parties_gone(plan)];
     let mut svg = String::new();
-    draw_quote(&mut svg, plan, &curve, &gone).map_err(|e| internal(&e))?;
-    write(path, &svg)
+    draw_quote(&mut svg, plan, &panels).map_err(|e| internal(&e))?;
+    write(path, &svg)?;
+    write_points(path, &panels)
 }
 
-fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone]) -> Drawn {
-    let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (left, right) = root.split_horizontally(500);
-    // Left: the error that each ε costs, between what a trusted server and local noise would have.
-    let of =
-        |value: fn(&AtEpsilon) -> f64| curve.iter().map(|at| (at.epsilon, value(at))).collect::<Vec<_>>();
-    let lines = [
-        Curve {
-            name: "local noise".into(),
-            color: LOCAL,
-            points: of(|at| at.local),
-        },
-        Curve {
-            name: "this plan".into(),
-            color: OURS,
-            points: of(|at| at.standard_error),
-        },
-        Curve {
-            name: "trusted server".into(),
-            color: CENTRAL,
-            points: of(|at| at.central),
-        },
+/// Lines with what stands beside them.
+type Panel = (Axes, Vec<Curve>);
+
+/// The error that each ε costs, between what a trusted server and local noise would have.
+fn at_each_epsilon(plan: &Plan, curve: &[AtEpsilon]) -> Panel {
+    let of = |name: &str, color, value: fn(&AtEpsilon) -> f64| Curve {
+        name: name.into(),
+        color,
+        points: curve.iter().map(|at| (at.epsilon, value(at))).collect(),
+    };
+    let lines = vec![
+        of("local noise", LOCAL, |at| at.local),
+        of("this plan", OURS, |at| at.standard_error),
+        of("trusted server", CENTRAL, |at| at.central),
     ];
-    let (low, high) = extent(&lines);
-    let (first, last) = (
-        curve.first().map_or(0.1, |at| at.epsilon),
-        curve.last().map_or(10.0, |at| at.epsilon),
-    );
     let target = (
         plan.draft().privacy.epsilon,
         plan.calibration().predicted.standard_error,
@@ -81,48 +63,76 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
         title: "Error against epsilon",
         x: "epsilon",
         y: "standard error per coordinate",
-        marks: vec![target],
-        legend: Legend::Right,
+        marks: ("this plan's epsilon", vec![target]),
     };
-    chart(
-        &left,
-        &axes,
-        (first..last).log_scale(),
-        (low / 1.3..high * 1.3).log_scale(),
-        &lines,
-    )?;
-    // Right: what the error becomes when parties leave for good.
-    let points: Vec<(f64, f64)> = gone
+    (axes, lines)
+}
+
+/// Fewer parties than this are counted; of more, shares are told.
+const COUNTED: usize = 20;
+
+/// What the error becomes when parties leave for good.
+fn with_parties_gone(plan: &Plan) -> Panel {
+    let counted = plan.parties() < COUNTED;
+    let mut points: Vec<(f64, f64)> = outlook::gone(plan)
         .iter()
-        .filter_map(|gone| Some((gone.percent as f64, gone.standard_error?)))
+        .filter_map(|gone| {
+            let share = if counted { gone.parties } else { gone.percent };
+            Some((share as f64, gone.standard_error?))
+        })
         .collect();
-    let lines = [Curve {
+    points.dedup();
+    let lines = vec![Curve {
         name: "this plan".into(),
         color: OURS,
         points: points.clone(),
     }];
     let axes = Axes {
         title: "Error with parties gone for good",
-        x: "percent of the parties",
-        y: "",
-        marks: points,
-        legend: Legend::Right,
+        x: match counted {
+            true => "parties gone",
+            false => "percent of the parties gone",
+        },
+        y: "standard error per coordinate",
+        marks: ("computed", points),
     };
-    chart(&right, &axes, 0.0..20.0, 0.0..extent(&lines).1 * 1.2, &lines)?;
+    (axes, lines)
+}
+
+fn draw_quote(svg: &mut String, plan: &Plan, panels: &[Panel; 2]) -> Drawn {
+    let root = SVGBackend::with_string(svg, (1200, 420)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (left, right) = root.split_horizontally(610);
+    let [(axes, lines), (gone_axes, gone)] = panels;
+    let (low, high) = extent(lines);
+    let epsilons = || lines[0].points.iter().map(|point| point.0);
+    let (first, last) = (
+        epsilons().next().unwrap_or(0.1),
+        epsilons().next_back().unwrap_or(10.0),
+    );
+    chart(
+        &left,
+        axes,
+        (first..last).log_scale(),
+        (low / 1.3..high * 1.3).log_scale(),
+        lines,
+    )?;
+    let most = gone[0].points.last().map_or(1.0, |point| point.0);
+    let most = if plan.parties() < COUNTED { most } else { 20.0 };
+    chart(
+        &right,
+        gone_axes,
+        whole(0.0, most),
+        0.0..extent(gone).1 * 1.2,
+        gone,
+    )?;
     root.present()?;
     Ok(())
 }
 
-/// The error of each run beside the accounted one and what others would reach.
+/// The error of each run beside the accounted one and what others would reach; the points stand
+/// beside the picture in a file of its name that ends in .csv.
 pub fn simulation(runs: &[f64], accounted: f64, plan: &Plan, path: &Path) -> Result<(), Failure> {
-    let mut svg = String::new();
-    draw_simulation(&mut svg, runs, accounted, plan).map_err(|e| internal(&e))?;
-    write(path, &svg)
-}
-
-fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) -> Drawn {
-    let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
-    root.fill(&WHITE)?;
     let last = runs.len().max(2) as f64;
     let predicted = &plan.calibration().predicted;
     let level = |name: &str, color, error: f64| Curve {
@@ -130,25 +140,34 @@ fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) 
         color,
         points: vec![(1.0, error), (last, error)],
     };
-    let lines = [
+    let lines = vec![
         level("local noise", LOCAL, predicted.local),
         level("accounted", OURS, accounted),
         level("trusted server", CENTRAL, predicted.central),
     ];
-    let marks: Vec<(f64, f64)> = runs
+    let marks = runs
         .iter()
         .enumerate()
-        .map(|(run, &error)| (run as f64 + 1.0, error))
-        .collect();
-    let high = marks.iter().map(|mark| mark.1).fold(extent(&lines).1, f64::max);
+        .map(|(run, &error)| (run as f64 + 1.0, error));
     let axes = Axes {
         title: "Error of each run",
         x: "run",
         y: "root mean square over coordinates",
-        marks,
-        legend: Legend::Right,
+        marks: ("a run", marks.collect()),
     };
-    chart(&root, &axes, 1.0..last, 0.0..high * 1.1, &lines)?;
+    let panel = (axes, lines);
+    let mut svg = String::new();
+    draw_simulation(&mut svg, &panel, last).map_err(|e| internal(&e))?;
+    write(path, &svg)?;
+    write_points(path, &[panel])
+}
+
+fn draw_simulation(svg: &mut String, (axes, lines): &Panel, last: f64) -> Drawn {
+    let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let marks = axes.marks.1.iter().map(|mark| mark.1);
+    let high = marks.fold(extent(lines).1, f64::max);
+    chart(&root, axes, whole(1.0, last), 0.0..high * 1.1, lines)?;
     root.present()?;
     Ok(())
 }
@@ -161,23 +180,12 @@ pub struct Chart {
     pub x: &'static str,
     /// What is up.
     pub y: &'static str,
-    /// Where the legend stands, out of the lines' way.
-    pub legend: Legend,
+    /// Whether what is across is counted: its ticks are whole numbers.
+    pub counted: bool,
     /// Whether what is up is on a logarithmic axis.
     pub logarithmic: bool,
     /// What is compared.
     pub lines: Vec<ChartLine>,
-}
-
-/// Where a chart's legend stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Legend {
-    /// On the right, in the middle.
-    Right,
-    /// On the left, at the top.
-    TopLeft,
-    /// On the right, at the bottom.
-    BottomRight,
 }
 
 /// A named line of a [`Chart`].
@@ -196,7 +204,7 @@ pub fn figure(chart: &Chart, path: &Path) -> Result<(), Failure> {
 }
 
 fn draw_figure(svg: &mut String, figure: &Chart) -> Drawn {
-    let root = SVGBackend::with_string(svg, (720, 460)).into_drawing_area();
+    let root = SVGBackend::with_string(svg, (960, 460)).into_drawing_area();
     root.fill(&WHITE)?;
     let points = || figure.lines.iter().flat_map(|line| line.points.iter().copied());
     let least = |of: fn((f64, f64)) -> f64| points().map(of).fold(f64::INFINITY, f64::min);
@@ -217,40 +225,51 @@ fn draw_figure(svg: &mut String, figure: &Chart) -> Drawn {
         title: figure.title,
         x: figure.x,
         y: figure.y,
-        marks: vec![],
-        legend: figure.legend,
+        marks: ("", vec![]),
     };
     let right = if right > left { right } else { left + 1.0 };
-    if figure.logarithmic {
-        chart(
-            &root,
-            &axes,
-            left..right,
-            (low / 2.0..high * 2.0).log_scale(),
-            &lines,
-        )?;
-    } else {
-        chart(&root, &axes, left..right, 0.0..high * 1.1, &lines)?;
+    let (logarithmic, linear) = ((low / 2.0..high * 2.0).log_scale(), 0.0..high * 1.1);
+    match (figure.counted, figure.logarithmic) {
+        (true, true) => chart(&root, &axes, whole(left, right), logarithmic, &lines)?,
+        (true, false) => chart(&root, &axes, whole(left, right), linear, &lines)?,
+        (false, true) => chart(&root, &axes, left..right, logarithmic, &lines)?,
+        (false, false) => chart(&root, &axes, left..right, linear, &lines)?,
     }
     root.present()?;
     Ok(())
 }
 
-/// How many pairs of nodes have which upper value, both on logarithmic axes.
+/// How many pairs of nodes have which upper value, both on logarithmic axes; the bars stand beside
+/// the picture in a file of its name that ends in .csv.
 pub fn pairs(found: &Distribution, path: &Path) -> Result<(), Failure> {
     let mut svg = String::new();
     draw_pairs(&mut svg, found).map_err(|e| internal(&e))?;
-    write(path, &svg)
+    write(path, &svg)?;
+    let mut table = Table::with_headings(["from", "to", "pairs"]);
+    for (low, high, pairs) in &found.histogram {
+        table.row([low.to_string(), high.to_string(), pairs.to_string()]);
+    }
+    write_beside(path, &table)
 }
 
 fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
-    let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
+    let root = SVGBackend::with_string(svg, (1200, 420)).into_drawing_area();
     root.fill(&WHITE)?;
     let (rounds, central) = (found.rounds as f64, found.rounds as f64 / found.nodes as f64);
+    // Where it would lie if everything were hidden but the sum, or nothing.
+    let levels = [
+        (
+            "T/n: the sum alone, as a trusted server gives it",
+            CENTRAL,
+            central,
+        ),
+        ("T: nothing is hidden", LOCAL, rounds),
+    ];
+    let (area, legend) = beside(&root, levels.iter().map(|level| level.0));
     let first = found.histogram.first().map_or(central, |bin| bin.0);
     let most = found.histogram.iter().map(|bin| bin.2).max().unwrap_or(1) as f64;
     let (left, right) = (first.min(central) / 1.5, rounds * 1.5);
-    let mut builder = ChartBuilder::on(&root);
+    let mut builder = ChartBuilder::on(&area);
     let title = format!(
         "What one node learns of another: {} pairs, {} nodes, T = {}",
         found.pairs, found.nodes, found.rounds
@@ -261,107 +280,32 @@ fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
         .x_label_area_size(40)
         .y_label_area_size(64);
     let mut chart = builder.build_cartesian_2d((left..right).log_scale(), (0.5..most * 3.0).log_scale())?;
-    let short = |value: &f64| crate::telling::table::number(*value);
     // Logarithmic both ways: sensitivities and numbers of pairs span many orders.
     let mut mesh = chart.configure_mesh();
-    mesh.x_desc("squared sensitivity, upper bound")
+    mesh.light_line_style(TRANSPARENT)
+        .x_desc("squared sensitivity, upper bound")
         .y_desc("pairs")
-        .x_label_formatter(&short)
-        .y_label_formatter(&short)
+        .x_label_formatter(&tick)
+        .y_label_formatter(&tick)
         .draw()?;
     // The distribution over pairs.
     let bars = found
         .histogram
         .iter()
         .map(|&(low, high, pairs)| Rectangle::new([(low, 0.5), (high, pairs as f64)], OURS.filled()));
-    chart
-        .draw_series(bars)?
-        .label("pairs")
-        .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], OURS.filled()));
-    // Where it would lie if everything were hidden but the sum, or nothing.
-    let levels = [
-        (
-            "T/n: the sum alone, as a trusted server gives it",
-            CENTRAL,
-            central,
-        ),
-        ("T: nothing is hidden", LOCAL, rounds),
-    ];
+    chart.draw_series(bars)?;
+    let mut row = named(&legend, 0, "pairs", |y| {
+        legend.draw(&Rectangle::new([(6, y - 5), (24, y + 5)], OURS.filled()))
+    })?;
     for (name, color, at) in levels {
         let line = LineSeries::new([(at, 0.5), (at, most * 3.0)], color.stroke_width(2));
-        let series = chart.draw_series(line)?;
-        series
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+        chart.draw_series(line)?;
+        row = named(&legend, row, name, |y| {
+            legend.draw(&PathElement::new([(6, y), (24, y)], color.stroke_width(2)))
+        })?;
     }
-    chart
-        .configure_series_labels()
-        .background_style(WHITE)
-        .border_style(BLACK)
-        .draw()?;
     drop(chart);
     root.present()?;
-    Ok(())
-}
-
-struct Axes {
-    title: &'static str,
-    x: &'static str,
-    y: &'static str,
-    /// Points that stand out.
-    marks: Vec<(f64, f64)>,
-    legend: Legend,
-}
-
-fn chart<X, Y>(
-    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    axes: &Axes,
-    x: X,
-    y: Y,
-    lines: &[Curve],
-) -> Drawn
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-    X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
-{
-    let mut builder = ChartBuilder::on(area);
-    builder
-        .caption(axes.title, ("sans-serif", 16))
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(64);
-    let mut chart = builder.build_cartesian_2d(x, y)?;
-    let short = |value: &f64| crate::telling::table::number(*value);
-    chart
-        .configure_mesh()
-        .x_desc(axes.x)
-        .y_desc(axes.y)
-        .x_label_formatter(&short)
-        .y_label_formatter(&short)
-        .draw()?;
-    for line in lines {
-        let color = line.color;
-        let series = chart.draw_series(LineSeries::new(
-            line.points.iter().copied(),
-            color.stroke_width(2),
-        ))?;
-        series
-            .label(line.name.clone())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
-    }
-    chart.draw_series(axes.marks.iter().map(|&mark| Circle::new(mark, 3, OURS.filled())))?;
-    chart
-        .configure_series_labels()
-        .position(match axes.legend {
-            Legend::Right => SeriesLabelPosition::MiddleRight,
-            Legend::TopLeft => SeriesLabelPosition::UpperLeft,
-            Legend::BottomRight => SeriesLabelPosition::LowerRight,
-        })
-        .background_style(WHITE)
-        .border_style(BLACK)
-        .draw()?;
     Ok(())
 }
 
@@ -387,6 +331,30 @@ fn write(path: &Path, svg: &str) -> Result<(), Failure> {
             .field("--plot")
             .hint("choose a folder that exists and that you can write to")
     })
+}
+
+/// Writes the points of these charts beside their picture.
+fn write_points(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
+    let mut table = Table::with_headings(["chart", "line", "across", "x", "up", "y"]);
+    for (axes, lines) in panels {
+        for row in rows(axes, lines) {
+            table.row(row);
+        }
+    }
+    write_beside(path, &table)
+}
+
+/// Writes a table beside a picture: a file of its name that ends in .csv.
+fn write_beside(path: &Path, table: &Table) -> Result<(), Failure> {
+    let beside = path.with_extension("csv");
+    if beside == path {
+        return Err(
+            Failure::usage("the picture is an SVG; its points go into a .csv beside it")
+                .field("--plot")
+                .hint("choose a name that ends in .svg"),
+        );
+    }
+    write(&beside, &table.csv())
 }
 
 fn internal(error: &dyn std::fmt::Display) -> Failure {

@@ -46,7 +46,10 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
 /// takes a while.
 pub fn check_aloud(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let mut progress = Progress::start();
-    progress.show(&format!("recomputing every claim of {} parties", plan.parties()));
+    progress.show(&format!(
+        "checking the plan: every claim of {} parties",
+        plan.parties()
+    ));
     let checked = check(plan, policy);
     progress.end();
     checked

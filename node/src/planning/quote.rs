@@ -428,7 +428,10 @@ fn averaging(plan: &Plan) -> String {
 fn others(plan: &Plan) -> String {
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
     let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
-    for row in outlook::gone(plan) {
+    let mut rows = outlook::gone(plan);
+    // Few parties: several shares of them are as many parties.
+    rows.dedup_by_key(|row| row.parties);
+    for row in rows {
         let note = if row.tolerated {
             ""
         } else if plan.parties() - row.parties < plan.draft().run.min_parties {
@@ -437,7 +440,7 @@ fn others(plan: &Plan) -> String {
             "more than the plan tolerates: a run may be withheld"
         };
         gone.row([
-            format!("{} %", row.percent),
+            format!("{} %", 100 * row.parties / plan.parties()),
             row.parties.to_string(),
             shown(row.standard_error),
             note.into(),

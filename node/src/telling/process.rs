@@ -1,27 +1,58 @@
 //! What this process has used so far, where the system tells, and how much it may use.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+#[cfg(target_os = "linux")]
+use procfs::process::Process;
 
-/// The largest resident memory so far, in bytes; None where there is no /proc.
+/// The largest resident memory so far, in bytes; None where the system does not tell.
+#[cfg(target_os = "linux")]
 pub fn peak_memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kilobytes = Process::myself().ok()?.status().ok()?.vmhwm?;
     Some(kilobytes * 1024)
 }
 
-/// Resident memory now, in bytes; None where there is no /proc.
+/// Resident memory now, in bytes; None where the system does not tell.
+#[cfg(target_os = "linux")]
 pub fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kilobytes = Process::myself().ok()?.status().ok()?.vmrss?;
     Some(kilobytes * 1024)
 }
 
-/// Open file descriptors; None where there is no /proc.
+/// Open file descriptors; None where the system does not tell.
+#[cfg(target_os = "linux")]
 pub fn open_files() -> Option<u64> {
-    // One of them is that of the listing itself.
-    Some(std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64)
+    u64::try_from(Process::myself().ok()?.fd_count().ok()?).ok()
+}
+
+/// Processor seconds, user and system; None where the system does not tell.
+#[cfg(target_os = "linux")]
+pub fn cpu_s() -> Option<f64> {
+    let stat = Process::myself().ok()?.stat().ok()?;
+    Some((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
+}
+
+/// The largest resident memory so far, in bytes; None where the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn peak_memory_bytes() -> Option<u64> {
+    None
+}
+
+/// Resident memory now, in bytes; None where the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn resident_bytes() -> Option<u64> {
+    None
+}
+
+/// Open file descriptors; None where the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn open_files() -> Option<u64> {
+    None
+}
+
+/// Processor seconds, user and system; None where the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn cpu_s() -> Option<f64> {
+    None
 }
 
 /// Has the system let this process open more files, up to `most`, as far as it does; returns how
@@ -35,19 +66,6 @@ pub fn allow_open_files(most: u64) -> u64 {
         return wanted;
     }
     now
-}
-
-/// Processor seconds, user and system; None where there is no /proc.
-pub fn cpu_s() -> Option<f64> {
-    /// Clock ticks a second: a constant of Linux's interface (USER_HZ) on every architecture that
-    /// Rust's standard library runs on.
-    const TICKS: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The command's name, in parentheses, may hold spaces; user and system time are fields 14
-    // and 15.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let ticks = |index: usize| rest.split_whitespace().nth(index)?.parse::<f64>().ok();
-    Some((ticks(11)? + ticks(12)?) / TICKS)
 }
 
 #[cfg(all(test, target_os = "linux"))]

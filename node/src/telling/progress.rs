@@ -1,56 +1,84 @@
-//! One live line for long work, on a terminal; elsewhere the last state of each phase.
+//! One live line for long work, on a terminal; elsewhere what stays of it.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::telling::output;
+
+/// How often the time on the line moves.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What the line is while nobody knows how long the work is: a sentence, and how long it took yet.
+const SENTENCE: &str = "{msg}  {elapsed}";
+
+/// What the line is where the work is counted.
+const COUNTED: &str = "{msg}  [{bar:30}] {pos} of {len}, {eta} left";
 
 /// The line. Nothing is shown if standard error is not a terminal, except what
 /// [`Progress::milestone`] says.
 #[derive(Debug)]
 pub struct Progress {
     terminal: bool,
-    shown: usize,
-    last: String,
+    line: ProgressBar,
+    counted: bool,
 }
 
 impl Progress {
     /// A line that is empty yet; looks whether standard error is a terminal.
     pub fn start() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target = match terminal {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let line = ProgressBar::with_draw_target(None, target).with_style(style(SENTENCE));
+        if terminal {
+            line.enable_steady_tick(TICK);
+        }
         Progress {
-            terminal: std::io::stderr().is_terminal(),
-            shown: 0,
-            last: String::new(),
+            terminal,
+            line,
+            counted: false,
         }
     }
 
-    /// Shows this instead of what the line said.
+    /// Shows this instead of what the line said, and how long the work has taken.
     pub fn show(&mut self, line: &str) {
-        if !self.terminal || line == self.last {
-            return;
+        if std::mem::take(&mut self.counted) {
+            self.line.set_style(style(SENTENCE));
         }
-        let width = line.chars().count();
-        let padding = " ".repeat(self.shown.saturating_sub(width));
-        let mut out = std::io::stderr().lock();
-        let _ = write!(out, "\r{line}{padding}").and_then(|()| out.flush());
-        self.shown = width;
-        self.last = line.to_owned();
+        self.line.set_message(line.to_owned());
+    }
+
+    /// Shows a bar: so many of all are done, and how long the rest will take.
+    pub fn count(&mut self, what: &str, done: u64, all: u64) {
+        if !std::mem::replace(&mut self.counted, true) {
+            self.line.set_style(style(COUNTED));
+            self.line.reset_eta();
+        }
+        self.line.set_message(what.to_owned());
+        self.line.set_length(all);
+        self.line.set_position(done);
     }
 
     /// A line that stays, on a terminal and elsewhere.
     pub fn milestone(&mut self, line: &str) {
-        if self.terminal {
-            self.show(line);
-            self.shown = 0;
-            self.last.clear();
+        match self.terminal {
+            true => self.line.println(line),
+            false => output::tell(line),
         }
-        output::tell(if self.terminal { "" } else { line });
     }
 
     /// Takes the line away.
     pub fn end(&mut self) {
-        if self.terminal && self.shown > 0 {
-            let _ = write!(std::io::stderr(), "\r{}\r", " ".repeat(self.shown));
-            self.shown = 0;
-        }
+        self.line.finish_and_clear();
     }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .expect("a template of this file")
+        .progress_chars("=> ")
 }

@@ -1,5 +1,7 @@
 //! Tables that a person can read.
 
+use comfy_table::presets::NOTHING;
+
 /// Rows of cells under optional headings, columns as wide as they need.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -41,30 +43,30 @@ impl Table {
 
     /// The text, every line indented by two spaces.
     pub fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            self.rows
+        let mut table = comfy_table::Table::new();
+        table.load_preset(NOTHING).add_rows(&self.rows);
+        if self.ruled {
+            let rules: Vec<String> = table
+                .column_max_content_widths()
                 .iter()
-                .filter_map(|r| r.get(column))
-                .map(|c| c.chars().count())
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for (i, row) in self.rows.iter().enumerate() {
-            let cells: Vec<String> = row
-                .iter()
-                .zip(&widths)
-                .map(|(cell, &width)| format!("{cell:<width$}"))
+                .map(|&width| "-".repeat(width.into()))
                 .collect();
-            text += &format!("  {}\n", cells.join("  ").trim_end());
-            if i == 0 && self.ruled {
-                let rule: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
-                text += &format!("  {}\n", rule.join("  "));
-            }
+            let (headings, rows) = self.rows.split_at(1);
+            table = comfy_table::Table::new();
+            table
+                .load_preset(NOTHING)
+                .add_rows(headings)
+                .add_row(rules)
+                .add_rows(rows);
         }
-        text
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((0, 2));
+        });
+        table
+            .trim_fmt()
+            .lines()
+            .map(|line| format!("  {line}\n"))
+            .collect()
     }
 }
 

@@ -157,7 +157,7 @@ fn of_file(path: &Path) -> Result<OfFile, Failure> {
     let plan = Plan::parse(text.as_bytes()).map_err(|error| unusable(error.into()))?;
     // What a plan says that nobody has checked is a wish.
     let mut progress = Progress::start();
-    progress.show(&format!("recomputing every claim of {name}"));
+    progress.show(&format!("checking the plan: every claim of {name}"));
     let verified = undertone_accountant::verify(&plan);
     progress.end();
     verified.map_err(|error| {

@@ -215,7 +215,7 @@ impl Question<'_> {
         let weights = Matrix::of(&gossip::edges::connected(text)?, self.scheme);
         let targets = target.map_or(Targets::All, Targets::One);
         let mut progress = Progress::start();
-        let mut show = |done: usize, all: usize| progress.show(&format!("observers: {done} of {all}"));
+        let mut show = |done: usize, all: usize| progress.count("observers", done as u64, all as u64);
         let answer =
             distribution::all_pairs(&weights, self.rounds, (self.view, self.noise), targets, &mut show);
         progress.end();

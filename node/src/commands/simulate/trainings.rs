@@ -72,7 +72,7 @@ impl SimulatedTrainings {
         );
         let mut progress = Progress::start();
         for number in 0..self.runs {
-            progress.show(&format!("training {} of {}", number + 1, self.runs));
+            progress.count("trainings", number, self.runs);
             let seed = seed_of_run(self.seed, number);
             let faults = trial.kills(kills, seed, !number.is_multiple_of(2));
             let simulated = trial.simulate(Conditions::new(seed).with_faults(faults));

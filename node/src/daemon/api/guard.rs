@@ -1,11 +1,14 @@
-//! What stands before every route: the pace, the token, the count of requests, and headers of
-//! every answer.
+//! What stands before every route: the pace, the token, the count of requests.
+//!
+//! A library's layers of limits and tokens do not fit here: a stranger's request is refused at a
+//! pace of its own, before any of its body is read and after what it sends is taken off the line,
+//! while those with the token go on.
 
 use axum::extract::{Extension, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{self, HeaderValue};
+use hyper::header;
 
 use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::body::Incoming;
@@ -23,7 +26,7 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let mut response = if OPEN.contains(&request.uri().path()) {
+    if OPEN.contains(&request.uri().path()) {
         visit.asks(true);
         let response = answer(&api, request, next).await;
         visit.asks(false);
@@ -44,14 +47,7 @@ pub(super) async fn guard(
     } else {
         api.bounds.turn().await;
         answer(&api, request, next).await
-    };
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    response
+    }
 }
 
 async fn answer(api: &Api, request: Request, next: Next) -> Response {

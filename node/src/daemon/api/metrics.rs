@@ -1,16 +1,23 @@
-//! `GET /metrics`: the service's counters and our own as Prometheus text (exposition format 0.0.4).
+//! `GET /metrics`: the service's counters and our own as OpenMetrics text.
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hyper::StatusCode;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
 
+use crate::daemon::counters::RUN_SECONDS;
 use crate::daemon::status::{BudgetStatus, Metrics};
 
 /// The media type of the text.
-pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Requests since the daemon began.
 #[derive(Debug)]
@@ -63,172 +70,187 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// The page in Prometheus's text format.
+/// The page as OpenMetrics text.
 pub(super) fn page(metrics: &Metrics, requests: &Requests) -> String {
-    let mut page = String::new();
-    for family in FAMILIES {
-        family.write(&mut page, (family.samples)(metrics, requests));
+    let mut registry = Registry::default();
+    let families = FAMILIES.iter().map(|family| Family {
+        about: family,
+        samples: (family.samples)(metrics, requests),
+    });
+    registry.register_collector(Box::new(Families(families.collect())));
+    if let Some(seconds) = &metrics.run_seconds {
+        registry.register(
+            RUN_SECONDS,
+            "From gathering to the end of a run, by outcome",
+            seconds.clone(),
+        );
     }
+    let mut page = String::new();
+    // Writing into a string does not fail.
+    let _ = text::encode(&mut page, &registry);
     page
 }
 
-const GAUGE: &str = "gauge";
-const COUNTER: &str = "counter";
-
 /// A metric with its samples, as the page has it.
 struct MetricFamily {
+    /// Without what a counter's name ends with: that is the encoder's.
     name: &'static str,
-    kind: &'static str,
+    kind: MetricType,
     explanation: &'static str,
     samples: fn(&Metrics, &Requests) -> Samples,
 }
 
 /// A metric's values, each with its labels.
-type Samples = Vec<(String, f64)>;
+type Samples = Vec<(Labels, f64)>;
+
+type Labels = Vec<(&'static str, String)>;
 
 /// All metrics, in the order of the page.
 const FAMILIES: &[MetricFamily] = &[
     MetricFamily {
         name: "undertone_uptime_seconds",
-        kind: GAUGE,
-        explanation: "Since the daemon began.",
-        samples: |metrics, _| vec![(String::new(), metrics.uptime_s)],
+        kind: MetricType::Gauge,
+        explanation: "Since the daemon began",
+        samples: |metrics, _| vec![(vec![], metrics.uptime_s)],
     },
     MetricFamily {
         name: "undertone_runs_waiting",
-        kind: GAUGE,
-        explanation: "Runs that wait for a place.",
+        kind: MetricType::Gauge,
+        explanation: "Runs that wait for a place",
         samples: |metrics, _| one(metrics.runs_waiting),
     },
     MetricFamily {
         name: "undertone_runs_active",
-        kind: GAUGE,
-        explanation: "Runs that take part now.",
+        kind: MetricType::Gauge,
+        explanation: "Runs that take part now",
         samples: |metrics, _| one(metrics.runs_active),
     },
     MetricFamily {
-        name: "undertone_runs_submitted_total",
-        kind: COUNTER,
-        explanation: "Runs that were taken.",
+        name: "undertone_runs_submitted",
+        kind: MetricType::Counter,
+        explanation: "Runs that were taken",
         samples: |metrics, _| one(metrics.runs_submitted),
     },
     MetricFamily {
-        name: "undertone_submissions_refused_total",
-        kind: COUNTER,
-        explanation: "Submissions that were refused.",
+        name: "undertone_submissions_refused",
+        kind: MetricType::Counter,
+        explanation: "Submissions that were refused",
         samples: |metrics, _| one(metrics.submissions_refused),
     },
     MetricFamily {
-        name: "undertone_runs_ended_total",
-        kind: COUNTER,
-        explanation: "Runs that ended, by outcome.",
+        name: "undertone_runs_ended",
+        kind: MetricType::Counter,
+        explanation: "Runs that ended, by outcome",
         samples: |metrics, _| {
             let ended = metrics.runs_ended.iter();
             ended
-                .map(|&(outcome, count)| (label("outcome", outcome), count as f64))
+                .map(|&(outcome, count)| (vec![("outcome", outcome.to_owned())], count as f64))
                 .collect()
         },
     },
     MetricFamily {
-        name: "undertone_offers_received_total",
-        kind: COUNTER,
-        explanation: "Plans that others offered.",
+        name: "undertone_offers_received",
+        kind: MetricType::Counter,
+        explanation: "Plans that others offered",
         samples: |metrics, _| one(metrics.offers_received),
     },
     MetricFamily {
-        name: "undertone_reloads_total",
-        kind: COUNTER,
-        explanation: "Readings of the configuration after the first, by what came of them.",
+        name: "undertone_reloads",
+        kind: MetricType::Counter,
+        explanation: "Readings of the configuration after the first, by what came of them",
         samples: |metrics, _| {
             let reloads = metrics.reloads.iter();
             reloads
-                .map(|&(outcome, count)| (label("outcome", outcome), count as f64))
+                .map(|&(outcome, count)| (vec![("outcome", outcome.to_owned())], count as f64))
                 .collect()
         },
     },
     MetricFamily {
-        name: "undertone_sent_bytes_total",
-        kind: COUNTER,
-        explanation: "Sent by runs that ended.",
+        name: "undertone_sent_bytes",
+        kind: MetricType::Counter,
+        explanation: "Sent by runs that ended",
         samples: |metrics, _| by_graph(metrics.private_bytes as f64, metrics.public_bytes as f64),
     },
     MetricFamily {
         name: "undertone_peers",
-        kind: GAUGE,
-        explanation: "Peers in the list, this node apart.",
+        kind: MetricType::Gauge,
+        explanation: "Peers in the list, this node apart",
         samples: |metrics, _| one(metrics.peers),
     },
     MetricFamily {
         name: "undertone_peers_reachable",
-        kind: GAUGE,
-        explanation: "Peers that answered when they were last asked: each reading asks anew, for the next.",
+        kind: MetricType::Gauge,
+        explanation: "Peers that answered when they were last asked: each reading asks anew, for the next",
         samples: |metrics, _| by_graph(metrics.peers_private as f64, metrics.peers_public as f64),
     },
     MetricFamily {
         name: "undertone_data_set_epsilon",
-        kind: GAUGE,
-        explanation: "What a data set may cost in total.",
+        kind: MetricType::Gauge,
+        explanation: "What a data set may cost in total",
         samples: |metrics, _| budgets(metrics, |budget| budget.epsilon),
     },
     MetricFamily {
         name: "undertone_data_set_epsilon_spent",
-        kind: GAUGE,
-        explanation: "What a data set has cost, at its delta.",
+        kind: MetricType::Gauge,
+        explanation: "What a data set has cost, at its delta",
         samples: |metrics, _| budgets(metrics, |budget| budget.epsilon_spent.unwrap_or(f64::INFINITY)),
     },
     MetricFamily {
         name: "undertone_api_requests_under_way",
-        kind: GAUGE,
-        explanation: "Without their answer.",
+        kind: MetricType::Gauge,
+        explanation: "Without their answer",
         samples: |_, requests| one(requests.under_way.load(Ordering::Relaxed)),
     },
     MetricFamily {
-        name: "undertone_api_requests_total",
-        kind: COUNTER,
-        explanation: "Answered requests, by HTTP status.",
+        name: "undertone_api_requests",
+        kind: MetricType::Counter,
+        explanation: "Answered requests, by HTTP status",
         samples: |_, requests| {
             let answered = requests.answered.lock().unwrap_or_else(PoisonError::into_inner);
             answered
                 .iter()
-                .map(|(code, &count)| (label("code", code), count as f64))
+                .map(|(code, &count)| (vec![("code", code.to_string())], count as f64))
                 .collect()
         },
     },
     MetricFamily {
-        name: "process_cpu_seconds_total",
-        kind: COUNTER,
-        explanation: "Processor time.",
-        samples: |metrics, _| metrics.cpu_s.map(|s| (String::new(), s)).into_iter().collect(),
+        name: "process_cpu_seconds",
+        kind: MetricType::Counter,
+        explanation: "Processor time",
+        samples: |metrics, _| metrics.cpu_s.map(|s| (vec![], s)).into_iter().collect(),
     },
     MetricFamily {
         name: "process_resident_memory_bytes",
-        kind: GAUGE,
-        explanation: "Resident memory.",
+        kind: MetricType::Gauge,
+        explanation: "Resident memory",
         samples: |metrics, _| metrics.resident_bytes.map_or(vec![], one),
     },
     MetricFamily {
         name: "process_open_fds",
-        kind: GAUGE,
-        explanation: "Open file descriptors.",
+        kind: MetricType::Gauge,
+        explanation: "Open file descriptors",
         samples: |metrics, _| metrics.open_files.map_or(vec![], one),
     },
 ];
 
 /// One value without labels.
 fn one(value: u64) -> Samples {
-    vec![(String::new(), value as f64)]
+    vec![(vec![], value as f64)]
 }
 
 fn by_graph(private: f64, public: f64) -> Samples {
-    vec![
-        (label("graph", "private"), private),
-        (label("graph", "public"), public),
-    ]
+    let labelled = |graph: &str| vec![("graph", graph.to_owned())];
+    vec![(labelled("private"), private), (labelled("public"), public)]
 }
 
 fn budgets(metrics: &Metrics, value: fn(&BudgetStatus) -> f64) -> Samples {
     // Two data sets may share a name if their units differ.
-    let labelled = |budget: &BudgetStatus| labels(&[("data_set", &budget.data_set), ("unit", &budget.unit)]);
+    let labelled = |budget: &BudgetStatus| {
+        vec![
+            ("data_set", budget.data_set.clone()),
+            ("unit", budget.unit.clone()),
+        ]
+    };
     metrics
         .budgets
         .iter()
@@ -236,47 +258,50 @@ fn budgets(metrics: &Metrics, value: fn(&BudgetStatus) -> f64) -> Samples {
         .collect()
 }
 
-impl MetricFamily {
-    /// The metric with its samples. Nothing at all if it has none.
-    fn write(&self, page: &mut String, samples: Samples) {
-        let MetricFamily {
-            name,
-            kind,
-            explanation,
-            ..
-        } = self;
-        if !samples.is_empty() {
-            let _ = writeln!(page, "# HELP {name} {explanation}\n# TYPE {name} {kind}");
-        }
-        for (labels, value) in samples {
-            let value = if value == f64::INFINITY {
-                "+Inf".to_owned()
-            } else {
-                value.to_string()
-            };
-            let _ = writeln!(page, "{name}{labels} {value}");
-        }
+/// A metric with what it is at this moment.
+struct Family {
+    about: &'static MetricFamily,
+    samples: Samples,
+}
+
+/// All metrics of a moment but histograms.
+struct Families(Vec<Family>);
+
+impl fmt::Debug for Families {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Families").field(&self.0.len()).finish()
     }
 }
 
-fn label(name: &str, value: impl Display) -> String {
-    labels(&[(name, &value)])
+impl Collector for Families {
+    /// A metric without a sample is left out.
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for Family { about, samples } in self.0.iter().filter(|family| !family.samples.is_empty()) {
+            let mut metric = encoder.encode_descriptor(about.name, about.explanation, None, about.kind)?;
+            for (labels, value) in samples {
+                match labels.is_empty() {
+                    true => sample(about.kind, *value, &mut metric)?,
+                    false => sample(about.kind, *value, &mut metric.encode_family(labels)?)?,
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
-fn labels(pairs: &[(&str, &dyn Display)]) -> String {
-    let escaped = |value: &dyn Display| {
-        value
-            .to_string()
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n")
-    };
-    let pairs: Vec<String> = pairs
-        .iter()
-        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-        .collect();
-    format!("{{{}}}", pairs.join(","))
+/// A value; one that counts is written as a whole number.
+fn sample(kind: MetricType, value: f64, encoder: &mut MetricEncoder<'_>) -> fmt::Result {
+    let whole = (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64);
+    match (kind, whole) {
+        (MetricType::Counter, Some(count)) => encoder.encode_counter(&count, NO_EXEMPLAR),
+        (MetricType::Counter, None) => encoder.encode_counter(&value, NO_EXEMPLAR),
+        (_, Some(count)) => encoder.encode_gauge(&(count as i64)),
+        (_, None) => encoder.encode_gauge(&value),
+    }
 }
+
+/// No sample of a counter is shown with an example.
+const NO_EXEMPLAR: Option<&Exemplar<NoLabelSet, f64>> = None;
 
 #[cfg(test)]
 mod tests {
@@ -305,9 +330,26 @@ mod tests {
         ] {
             assert!(page.contains(line), "{line} is not in\n{page}");
         }
+        assert!(page.ends_with("# EOF\n"), "{page}");
         assert!(!page.contains("open_fds") && !page.contains("data_set"), "{page}");
         drop(open);
-        assert_eq!(labels(&[("a", &1), ("b", &"c")]), "{a=\"1\",b=\"c\"}");
-        assert_eq!(label("a", "x\"\\\n"), "{a=\"x\\\"\\\\\\n\"}");
+    }
+
+    #[test]
+    fn a_name_that_a_user_chose_cannot_end_its_label() {
+        let budget = BudgetStatus {
+            data_set: "x\"\\\n".into(),
+            unit: "row".into(),
+            ..BudgetStatus::default()
+        };
+        let metrics = Metrics {
+            budgets: vec![budget],
+            ..Metrics::default()
+        };
+        let page = page(&metrics, &Requests::default());
+        assert!(
+            page.contains("{data_set=\"x\\\"\\\\\\n\",unit=\"row\"}"),
+            "{page}"
+        );
     }
 }

@@ -1,8 +1,14 @@
 //! Every path of the API.
 
+use std::any::Any;
+
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
+use hyper::header::{self, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::problem::Problem;
@@ -11,7 +17,7 @@ use crate::daemon::refusal::{Kind, Refusal};
 
 /// Every path with its methods. The OpenAPI document has the same ones, which a test holds.
 pub(super) fn router(api: Api) -> Router {
-    Router::new()
+    let routes = Router::new()
         .route("/", get(page::page))
         .route("/healthz", get(status::health))
         .route("/readyz", get(status::ready))
@@ -37,7 +43,30 @@ pub(super) fn router(api: Api) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(api.clone(), guard::guard))
-        .with_state(api)
+        .with_state(api);
+    around(routes)
+}
+
+/// What every answer has: its headers; and an answer, whatever went wrong.
+fn around(routes: Router) -> Router {
+    let header = SetResponseHeaderLayer::overriding;
+    routes
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(header(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-store"),
+        ))
+        .layer(header(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+}
+
+/// What a route left behind that gave up. What it says of itself may name a value, and is not told.
+fn panicked(_: Box<dyn Any + Send>) -> Response {
+    tracing::error!("an API request was given up: this is an error in the daemon");
+    let what = "the request was given up: an error in the daemon";
+    Problem::from(Refusal::new(Kind::Internal, what)).into_response()
 }
 
 async fn no_such_path() -> Problem {
@@ -54,6 +83,29 @@ async fn no_such_method(method: Method, uri: Uri) -> Problem {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use axum::body::Body;
+    use hyper::Request;
+    use hyper_util::service::TowerToHyperService;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_route_that_gives_up_is_answered_and_tells_no_value() {
+        async fn gives_up() -> StatusCode {
+            panic!("a value")
+        }
+        let routes = around(Router::new().route("/", get(gives_up)));
+        let service = TowerToHyperService::new(routes);
+        let request = Request::new(Body::empty());
+        let answer = hyper::service::Service::call(&service, request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(answer.headers()[header::CACHE_CONTROL], "no-store");
+        assert_eq!(answer.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        let body = axum::body::to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains("given up") && !text.contains("a value"), "{text}");
+    }
 
     #[test]
     fn the_document_has_the_routes_paths_and_the_other_way_round() {

@@ -12,7 +12,7 @@ use undertone_protocol::model::projection::{ModelSet, Projection};
 
 use crate::measuring::paper::computed::Computed;
 use crate::measuring::paper::handwriting::Handwriting;
-use crate::planning::plot::{Chart, ChartLine, Legend};
+use crate::planning::plot::{Chart, ChartLine};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 use crate::telling::table::Table;
@@ -89,7 +89,7 @@ pub(super) fn figure_8(data: &Handwriting, progress: &mut Progress) -> Result<Co
         drop(told);
         let all = OUTER / JUDGED * LABELS.len() as u64;
         for (done, ()) in (1..).zip(heard) {
-            progress.show(&format!("figure 8: {} %", 100 * done / all));
+            progress.count("figure 8", done as u64, all);
         }
         threads.map(|thread| thread.join())
     });
@@ -202,7 +202,7 @@ fn computed(curves: &[Labelling], trained: usize) -> Computed {
             x: "outer iterations",
             y: "area under the curve",
             logarithmic: false,
-            legend: Legend::BottomRight,
+            counted: true,
             lines: curves.iter().map(line).chain([printed]).collect(),
         }),
     }

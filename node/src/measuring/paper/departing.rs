@@ -5,7 +5,7 @@ use undertone_accountant::account::departing::{EXCHANGES, PRINTED};
 use undertone_accountant::losses::gaussian::GaussianError;
 
 use crate::measuring::paper::computed::Computed;
-use crate::planning::plot::{Chart, ChartLine, Legend};
+use crate::planning::plot::{Chart, ChartLine};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::table::Table;
 
@@ -107,7 +107,7 @@ pub(super) fn figure_3() -> Result<Computed, Failure> {
             x: "share of parties that depart",
             y: "mean squared error",
             logarithmic: true,
-            legend: Legend::Right,
+            counted: false,
             lines,
         }),
     })

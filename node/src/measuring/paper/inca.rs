@@ -7,7 +7,7 @@ use undertone_accountant::losses::gaussian::GaussianError;
 
 use crate::measuring::paper::computed::Computed;
 use crate::measuring::paper::draws::Draws;
-use crate::planning::plot::{Chart, ChartLine, Legend};
+use crate::planning::plot::{Chart, ChartLine};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 use crate::telling::table::{Table, number};
@@ -91,7 +91,7 @@ fn chart_1(of_inca: &[(f64, Formula)]) -> Result<Chart, Failure> {
         x: "honest parties",
         y: "mean squared error",
         logarithmic: true,
-        legend: Legend::Right,
+        counted: true,
         lines: vec![
             level("local noise", PRINTED.local().map_err(refuse)?.exact),
             level("Muffliato", PRINTED.muffliato().exact),
@@ -196,7 +196,7 @@ pub(super) fn figure_2(draws: Draws, progress: &mut Progress) -> Computed {
             x: "share of corrupted parties",
             y: "rounds T",
             logarithmic: false,
-            legend: Legend::TopLeft,
+            counted: false,
             lines,
         }),
     }
@@ -263,7 +263,7 @@ pub(super) fn figure_5(draws: Draws, progress: &mut Progress) -> Computed {
             x: "rounds T",
             y: "share of runs",
             logarithmic: false,
-            legend: Legend::BottomRight,
+            counted: true,
             lines,
         }),
     }

@@ -15,7 +15,7 @@ use undertone_protocol::topology::graph::Graph;
 use crate::measuring::paper::computed::Computed;
 use crate::measuring::paper::draws::{Draws, Grounds};
 use crate::planning::files::read_text;
-use crate::planning::plot::{Chart, ChartLine, Legend};
+use crate::planning::plot::{Chart, ChartLine};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 use crate::telling::table::{Table, number};
@@ -198,7 +198,7 @@ fn computed(name: &'static str, title: &str, chart: &'static str, courses: &[Cou
             x: "rounds T",
             y: "squared sensitivity / T",
             logarithmic: true,
-            legend: Legend::BottomRight,
+            counted: true,
             lines: Vec::new(),
         }),
     }
@@ -416,7 +416,7 @@ pub(super) fn first_figure_2(draws: Draws, progress: &mut Progress) -> Result<Co
             x: "rounds T",
             y: "mean ε",
             logarithmic: false,
-            legend: Legend::TopLeft,
+            counted: true,
             lines: CURVES.map(line).into(),
         }),
     })

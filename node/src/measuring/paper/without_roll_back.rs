@@ -7,7 +7,7 @@ use undertone_accountant::account::without_roll_back::{DEGRADATION, WhatStays, W
 
 use crate::measuring::paper::computed::Computed;
 use crate::measuring::paper::draws::Draws;
-use crate::planning::plot::{Chart, ChartLine, Legend};
+use crate::planning::plot::{Chart, ChartLine};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 use crate::telling::table::Table;
@@ -39,11 +39,9 @@ fn points(runs: u64, draws: Draws, progress: &mut Progress) -> Result<Vec<Point>
     let mut points = Vec::new();
     for (fanout, rounds) in CURVES {
         for share in SHARES {
-            progress.show(&format!(
-                "{fanout} receivers, {rounds} rounds, {share} depart: point {} of {}",
-                points.len() + 1,
-                CURVES.len() * SHARES.len()
-            ));
+            let what = format!("{fanout} receivers, {rounds} rounds, {share} depart");
+            let all = CURVES.len() * SHARES.len();
+            progress.count(&what, points.len() as u64, all as u64);
             let setting = WithoutRollBack {
                 among: PRINTED,
                 fanout,
@@ -109,7 +107,7 @@ pub(super) fn figure_3a(draws: Draws, progress: &mut Progress) -> Result<Compute
             x: "share of parties that depart",
             y: "mean squared error",
             logarithmic: true,
-            legend: Legend::Right,
+            counted: false,
             lines: lines(&points),
         }),
     })
