@@ -26,6 +26,7 @@ pub mod refusal;
 mod reload;
 mod retention;
 pub mod rounds_desk;
+mod run_seconds;
 pub mod running;
 mod runs;
 pub mod service;

@@ -3,29 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prometheus_client::metrics::family::{Family, MetricConstructor};
-use prometheus_client::metrics::histogram::Histogram;
-
+use crate::daemon::run_seconds::{Buckets, RunSeconds};
 use crate::daemon::status::{Metrics, RunState, RunStatus};
-
-/// The name of the histogram of run times.
-pub(super) const RUN_SECONDS: &str = "undertone_run_duration_seconds";
-
-/// How long runs take, by outcome.
-pub(crate) type RunSeconds = Family<Vec<(String, String)>, Histogram, Buckets>;
-
-/// Bounds of run times, in seconds: a mean of eight takes tenths of one, a training minutes. Our
-/// choice.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Buckets;
-
-impl MetricConstructor<Histogram> for Buckets {
-    fn new_metric(&self) -> Histogram {
-        Histogram::new([
-            0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0,
-        ])
-    }
-}
 
 /// How a run can end. Each is counted from 0 on: what first shows up as 1 is no increase to a
 /// monitor.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::daemon::counters::RunSeconds;
+use crate::daemon::run_seconds::RunSeconds;
 
 /// Where a run is, seen from this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

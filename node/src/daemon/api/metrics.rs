@@ -13,7 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
-use crate::daemon::counters::RUN_SECONDS;
+use crate::daemon::run_seconds::RUN_SECONDS;
 use crate::daemon::status::{BudgetStatus, Metrics};
 
 /// The media type of the text.
