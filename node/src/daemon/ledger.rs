@@ -380,9 +380,7 @@ impl Ledger {
             mu_squared: charge.mu_squared.min(mu_squared),
             at_ms: now_ms(),
         };
-        self.append(&entry).map_err(|e| self.unwritten(&e))?;
-        self.count(entry);
-        Ok(())
+        self.book(digest, entry)
     }
 
     /// Raises a run's charge to `mu_squared` unless it is that high; on disk when this returns.
@@ -409,9 +407,7 @@ impl Ledger {
             mu_squared,
             at_ms: now_ms(),
         };
-        self.append(&entry).map_err(|e| self.unwritten(&e))?;
-        self.count(entry);
-        Ok(())
+        self.book(digest, entry)
     }
 
     /// Raises the charge of a run whose loss turned out larger, if it was charged at all.
@@ -433,9 +429,7 @@ impl Ledger {
             digest: digest.to_owned(),
             at_ms: now_ms(),
         };
-        self.append(&entry).map_err(|e| self.unwritten(&e))?;
-        self.count(entry);
-        Ok(())
+        self.book(digest, entry)
     }
 
     /// Lowers the charge of a training that has ended by itself to what it has cost; the plan stays
@@ -451,8 +445,18 @@ impl Ledger {
             mu_squared,
             at_ms: now_ms(),
         };
+        self.book(digest, entry)
+    }
+
+    /// Writes down what changes a run's charge, and tells of it.
+    fn book(&mut self, digest: &str, entry: Entry) -> Result<(), Refusal> {
         self.append(&entry).map_err(|e| self.unwritten(&e))?;
+        let before = self.charged(digest).unwrap_or(0.0).sqrt();
         self.count(entry);
+        let charge = self.charges.get(digest);
+        let account = charge.map(|charge| charge.account.to_string());
+        let mu = charge.map_or(0.0, |charge| charge.mu_squared).sqrt();
+        tracing::info!(digest, account, mu, before, "the run's charge");
         Ok(())
     }
 

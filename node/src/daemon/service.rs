@@ -183,8 +183,9 @@ impl Service {
     /// are checked and the run has its place in the queue.
     pub async fn submit(&self, plan: Vec<u8>, brings: Contribution) -> Result<RunStatus, Refusal> {
         let taken = self.take(plan, brings, None, false).await;
-        if taken.is_err() {
+        if let Err(refusal) = &taken {
             self.shared.counters.refused();
+            tracing::info!("a submission was refused: {refusal}");
         }
         taken
     }
@@ -494,6 +495,8 @@ impl Service {
             .insert(status, job.plan.to_json())
             .inspect_err(|_| self.shared.ledger().release(&digest))?;
         self.shared.counters.submitted();
+        let (parties, proposer) = (job.plan.parties(), &run.status().proposer);
+        tracing::info!(digest, parties, proposer, "a plan was accepted");
         while tasks.try_join_next().is_some() {}
         let taken = run.status();
         if job.plan.draft().task == TaskKind::Rounds {
@@ -527,6 +530,7 @@ impl Service {
             .offers
             .insert(offer_status(&plan, &proposer), plan.to_json())?;
         let digest = plan.digest_hex();
+        tracing::info!(digest, proposer, parties = plan.parties(), "a plan was offered");
         self.accept_unasked(&digest).await;
         Ok(self.offer(&digest)?.state)
     }

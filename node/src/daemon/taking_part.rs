@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempPath;
 use tokio::runtime::Handle;
+use tracing::Instrument as _;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
@@ -63,8 +64,12 @@ pub(super) async fn carry(shared: Arc<Shared>, run: Arc<Run>, job: Job) {
         Ok(_) => {
             run.update(|status| (status.state, status.started_ms) = (RunState::Gathering, Some(now_ms())));
             let (handle, shared, run) = (Handle::current(), shared.clone(), run.clone());
+            // Every line of the run's own says of which run it is.
+            let of_run = tracing::info_span!("run", digest = run.status().digest);
             // A thread of its own: work on long vectors holds nobody else up.
-            let thread = tokio::task::spawn_blocking(move || handle.block_on(take_part(&shared, &run, job)));
+            let thread = tokio::task::spawn_blocking(move || {
+                handle.block_on(take_part(&shared, &run, job).instrument(of_run))
+            });
             thread.await.unwrap_or_else(|e| {
                 Err(Failure::new(
                     Exit::Internal,

@@ -468,6 +468,7 @@ impl Driver {
             NetworkEvent::Disconnected { graph, peer } => self.edge(graph, peer, false),
             NetworkEvent::Gone { peer } => {
                 if let Some(party) = self.party(&peer) {
+                    tracing::info!(peer = self.name(party), "peer lost");
                     self.peer_event(party, "gone");
                     self.feed(Input::Gone { peer: party });
                 }
