@@ -10,6 +10,7 @@ pub mod paper;
 pub(super) mod private_rounds;
 pub(super) mod relays;
 pub(super) mod simulated;
+pub(super) mod streams;
 pub mod synthetic;
 pub mod training_trial;
 pub mod trial;

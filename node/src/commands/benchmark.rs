@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::measuring::iterations::{self, TrainingSize};
+use crate::measuring::streams::{self, StreamSize};
 use crate::measuring::{disseminations, local_run, private_rounds, relays, simulated};
 use crate::telling::failure::Failure;
 use crate::telling::output;
@@ -52,6 +53,15 @@ pub struct BenchmarkArgs {
         conflicts_with_all = ["relay", "disseminations", "private_rounds"]
     )]
     iterations: Option<u64>,
+    /// Streams of so many releases, --dimension coordinates each, over a ring and a complete graph
+    /// (above 16 nodes a random one of degree 8), with open messages and with secure sums
+    #[arg(
+        long,
+        value_name = "E",
+        value_parser = clap::value_parser!(u64).range(2..=4096),
+        conflicts_with_all = ["relay", "disseminations", "private_rounds", "iterations"]
+    )]
+    releases: Option<u64>,
     /// With --disseminations: not in processes but in the simulator, one run each with so many
     /// parties
     #[arg(
@@ -106,6 +116,14 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
             iterations,
         };
         return iterations::run(size, arguments.runs.max(1));
+    }
+    if let Some(releases) = arguments.releases {
+        let size = StreamSize {
+            nodes: arguments.nodes,
+            dimension: arguments.dimension,
+            releases,
+        };
+        return streams::run(size, arguments.runs.max(1));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -51,7 +51,7 @@ pub struct JoinArgs {
     /// coordinates. With --program: whatever that program reads.
     #[arg(long, value_name = "X", required_unless_present = "program")]
     input: Option<PathBuf>,
-    /// task = "rounds": what hands over this party's part of every round
+    /// task = "rounds", and streams: what hands over this party's part of every round
     ///
     /// Its only argument is the path of --input, if that is given; UNDERTONE_PARTY in its
     /// environment is this party's name. Frames go over its standard streams, both ways: a round's
@@ -59,7 +59,9 @@ pub struct JoinArgs {
     /// .safetensors where the plan names tensors (rows are their first axis). It is sent round k
     /// with the mean of round k - 1 (of length 0 before the first), and answers with the same
     /// number and its contribution within 0.4 of run.iteration_ms; what is late, not finite or of
-    /// another shape counts as zero. At the end comes the number 0 with the last mean.
+    /// another shape counts as zero. At the end comes the number 0 with the last mean. Of a stream
+    /// (kind = "gossip") it hands over a row a round, within 0.4 of run.round_ms; unless the plan
+    /// says data.adaptive, or all read the one sum, it is sent no estimate before the end.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last

@@ -17,7 +17,7 @@ use clap::Args;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::{RawRunFile, RawRunSettings};
-use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
+use undertone_protocol::plan::run_file::settings::{MechanismKind, TaskKind, Unit};
 
 use crate::commands::local::folders::Folders;
 use crate::commands::local::parties::LocalParty;
@@ -42,8 +42,8 @@ pub struct LocalArgs {
     /// and --inputs: a demonstration with hospitals
     #[arg(long, value_name = "D", value_parser = whole)]
     dimension: Option<usize>,
-    /// task = "rounds": what hands over each party's part of every round; its only argument is the
-    /// party's file (see undertone join --help)
+    /// task = "rounds", and streams: what hands over each party's part of every round; its only
+    /// argument is the party's file (see undertone join --help)
     #[arg(long, value_name = "FILE", requires = "inputs")]
     program: Option<PathBuf>,
     /// Rows to hold a trained model against, in the parties' format; public
@@ -159,15 +159,23 @@ fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
     Ok(raw)
 }
 
-/// A program goes with rounds, and with nothing else.
-fn check_program(rounds: bool, program: Option<&Path>) -> Result<(), Failure> {
-    match (rounds, program) {
+/// Whether a run file is of a stream, of which a program may hand over the rows.
+fn streams(raw: &RawRunFile) -> bool {
+    let gossips = raw.mechanism.kind == Some(MechanismKind::Gossip);
+    gossips && raw.data.releases.is_some_and(|releases| releases > 1)
+}
+
+/// A program goes with rounds, which need one, and with streams.
+fn check_program(raw: &RawRunFile, program: Option<&Path>) -> Result<(), Failure> {
+    match (raw.task == Some(TaskKind::Rounds), program) {
         (true, None) => Err(Failure::usage("nothing hands over what the rounds are of")
             .field("--program")
             .hint("name a program, and a folder with a file for each party: --program ./step --inputs DIR")),
-        (false, Some(_)) => Err(Failure::usage("--program is for task = \"rounds\"")
-            .field("--program")
-            .hint("leave it out, or write task = \"rounds\" into the run file (--run)")),
+        (false, Some(_)) if !streams(raw) => Err(Failure::usage(
+            "--program is for task = \"rounds\", and for streams",
+        )
+        .field("--program")
+        .hint("leave it out, or write task = \"rounds\" into the run file (--run)")),
         _ => Ok(()),
     }
 }
@@ -220,9 +228,8 @@ fn gather_parties(
     let place = arguments.run.clone().unwrap_or_else(|| PathBuf::from("local"));
     let resolve = |raw: RawRunFile, parties: usize| resolve(raw, parties, &place);
     // Everybody's own files.
-    let rounds = raw.task == Some(TaskKind::Rounds);
-    check_program(rounds, arguments.program.as_deref())?;
-    if let (Some(inputs), true) = (&arguments.inputs, rounds) {
+    check_program(&raw, arguments.program.as_deref())?;
+    if let (Some(inputs), true) = (&arguments.inputs, arguments.program.is_some()) {
         if raw.data.clip.is_none() {
             return Err(no_clip(&place));
         }

@@ -290,12 +290,13 @@ async fn broken_off(run: &Run) -> Stop {
     why
 }
 
-/// So many iterations of a training are charged at once, before the first of them leaves: its
-/// ledger has a tenth of the lines, and a crash costs nine iterations more than left at most. Our
-/// choice.
+/// So many iterations of a training, or releases of a stream, are charged at once, before the first
+/// of them leaves: its ledger has a tenth of the lines, and a crash costs nine of them more than
+/// left at most. Our choice.
 const AHEAD: u64 = 10;
 
-/// The iterations of a training, or the one release of another run.
+/// The iterations of a training, the releases of a stream that count together, or the one release
+/// of another run.
 struct Iterations {
     planned: u64,
     charged: u64,
@@ -306,11 +307,7 @@ struct Iterations {
 
 impl Iterations {
     fn of(plan: &Plan, me: Party) -> Self {
-        // Gossip over edges has one START for all that leaves.
-        let planned = match plan.draft().mechanism.averages() {
-            true => 1,
-            false => plan.draft().protected_releases(),
-        };
+        let planned = plan.draft().protected_releases();
         let all = squared(charged_mu(plan, me));
         Iterations {
             planned,
@@ -418,6 +415,7 @@ impl Costs for Charged {
 
     fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure> {
         match u64::from(iteration) {
+            _ if self.iterations.charged >= self.iterations.planned => Ok(()),
             iteration if iteration <= self.iterations.charged => Ok(()),
             iteration => self.charge_iterations(iteration + AHEAD - 1),
         }
@@ -499,8 +497,8 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     }
 }
 
-/// A training that has ended by itself costs the iterations that it had; what it was not charged
-/// with is free again.
+/// A training that has ended by itself costs the iterations that it had, gossip the releases that
+/// have left; what it was not charged with is free again.
 fn give_back(destination: &Destination<'_>, me: Party, account: &Account) {
     let digest = destination.run.status().digest;
     let mut ledger = destination.shared.ledger();

@@ -90,7 +90,7 @@ fn training(folder: &Path) -> Result<Value, Failure> {
 }
 
 /// Milliseconds between any two iterations of one party, in order of size.
-fn iterations(events: &Path) -> Result<Vec<f64>, Failure> {
+pub(crate) fn iterations(events: &Path) -> Result<Vec<f64>, Failure> {
     let text = std::fs::read_to_string(events).map_err(failed)?;
     let mut before: BTreeMap<String, f64> = BTreeMap::new();
     let mut found = vec![];
@@ -110,7 +110,7 @@ fn iterations(events: &Path) -> Result<Vec<f64>, Failure> {
     Ok(found)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

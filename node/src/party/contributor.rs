@@ -77,6 +77,12 @@ impl<S: PartSource> HandedOver<S> {
 
     fn usable(&mut self, round: u32, mean: &[f64]) -> Result<LatticeVector, String> {
         let until = Instant::now() + self.patience();
+        // What strangers learn is claimed of rows that follow from no estimate.
+        let draft = self.plan.draft();
+        let mean = match draft.mechanism.averages() && !draft.data.adaptive {
+            true => &[],
+            false => mean,
+        };
         let handed = self.source.ask(round, mean, until)?;
         let values = input::values_handed_over(&self.plan, self.me, handed)?;
         Ok(clipping::handed_over_onto_lattice(&self.plan, self.me, values))

@@ -337,7 +337,7 @@ impl Driver {
                     };
                     self.feed(Input::Spent(result.map_err(|failure| failure.to_string())));
                 }
-                Output::Contribute { iteration, released } => self.contribute(iteration, released),
+                Output::Contribute { iteration, released } => self.release(iteration, released),
                 Output::Audit(logs) => self.audit(logs),
                 Output::Event(event) => self.tell(event),
                 Output::Finished(outcome) => self.finish = Some((*outcome, self.now())),
@@ -379,6 +379,18 @@ impl Driver {
             // The receiver lives as long as the driver; without it nobody wants the answer.
             let _ = audits.blocking_send(decision::gate(&plan, &logs));
         });
+    }
+
+    /// A later contribution is wanted. A stream's leaves without another mark: what it costs is
+    /// written before there is one, or this party leaves.
+    fn release(&mut self, iteration: u32, released: Arc<[f64]>) {
+        if self.plan.draft().mechanism.averages()
+            && let Err(failure) = self.costs.spend_iteration(iteration)
+        {
+            tracing::error!(iteration, "no release leaves any more: {failure}");
+            return self.feed(Input::Leave);
+        }
+        self.contribute(iteration, released);
     }
 
     fn contribute(&self, iteration: u32, released: Arc<[f64]>) {

@@ -252,9 +252,11 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
     if let Some(program) = &files.program {
         command.arg("--program").arg(program);
     }
-    command
-        .arg("--output")
-        .arg(files.output.join(result_name(plan, &files.input)));
+    command.arg("--output").arg(
+        files
+            .output
+            .join(result_name(plan, &files.input, files.program.is_some())),
+    );
     command.arg("--receipt").arg(files.output.join("receipt.json"));
     // The plan is the parent's own, on this machine: no policy beyond its claims, which were
     // computed a moment ago.
@@ -331,9 +333,11 @@ struct Picture {
     phase: BTreeMap<String, String>,
     round: BTreeMap<String, u64>,
     counts: BTreeMap<String, [u64; 4]>,
-    /// The latest iteration of a training that some node has opened.
+    /// The latest iteration of a training, or release of a stream, that some node has opened.
     iteration: u64,
     releases: u64,
+    /// Whether it is a stream's.
+    streams: bool,
     shown: Option<&'static str>,
 }
 
@@ -352,6 +356,7 @@ impl Picture {
             shown: None,
             iteration: 0,
             releases: plan.draft().releases(),
+            streams: plan.draft().mechanism.gossip.is_some(),
         }
     }
 
@@ -427,10 +432,11 @@ impl Picture {
         };
         if self.releases > 1 && self.iteration > 0 {
             let (iteration, releases) = (self.iteration, self.releases);
-            return format!(
-                "training    iteration {iteration} of {releases}, {}",
-                bytes(total(3))
-            );
+            let (what, each) = match self.streams {
+                true => ("stream", "release"),
+                false => ("training", "iteration"),
+            };
+            return format!("{what:<11} {each} {iteration} of {releases}, {}", bytes(total(3)));
         }
         let shares = format!(
             "shares {} accepted / {} returned / {} unanswered",

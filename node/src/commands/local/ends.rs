@@ -142,7 +142,9 @@ impl<'a> Ends<'a> {
         let read = |(name, _): &(&String, &Value)| {
             let party = parties.iter().find(|party| party.name == **name);
             let input = party.map_or(Path::new(""), |party| &party.input);
-            Ok(formats::read(&party_folder(output, name).join(result_name(plan, input)))?.values)
+            let by_program = party.is_some_and(LocalParty::is_for_a_program);
+            let result = result_name(plan, input, by_program);
+            Ok(formats::read(&party_folder(output, name).join(result))?.values)
         };
         self.finished.iter().map(read).collect()
     }

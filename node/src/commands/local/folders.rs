@@ -38,10 +38,12 @@ pub(super) fn party_folder(output: &Path, name: &str) -> PathBuf {
     output.join(name)
 }
 
-/// The file of a party's result in its folder: the mean in the format of its input, or the model.
-pub(super) fn result_name(plan: &Plan, input: &Path) -> String {
+/// The file of a party's result in its folder: the mean in the format of its input, or the model;
+/// `by_program`: its input is for a program, which hands over rows.
+pub(super) fn result_name(plan: &Plan, input: &Path, by_program: bool) -> String {
     let extension = input.extension().and_then(|extension| extension.to_str());
     match plan.draft().task {
+        TaskKind::Mean if by_program => "mean.npy".into(),
         TaskKind::Regression => "model.npy".into(),
         TaskKind::Rounds if extension != Some("safetensors") || plan.draft().data.tensors.is_none() => {
             "mean.npy".into()

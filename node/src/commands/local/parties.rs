@@ -28,6 +28,13 @@ pub(crate) struct LocalParty {
     pub(crate) records: Option<u64>,
 }
 
+impl LocalParty {
+    /// Whether its file is for a program to read, and nobody else knows what is in it.
+    pub(super) fn is_for_a_program(&self) -> bool {
+        self.vector.values.is_empty()
+    }
+}
+
 impl fmt::Debug for LocalParty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LocalParty({})", self.name)

@@ -49,7 +49,9 @@ impl<'a> Summary<'a> {
     ) -> Result<Self, Failure> {
         let ends = Ends::of(ends);
         let training = plan.draft().task != TaskKind::Mean;
-        let truths = (!training).then(|| Truths::of(plan, parties));
+        // Nobody knows what programs measured.
+        let known = !training && !parties.iter().any(LocalParty::is_for_a_program);
+        let truths = known.then(|| Truths::of(plan, parties));
         let mut means = ends.means(plan, parties, output)?;
         if plan.draft().mechanism.gossip.is_some() {
             // Of a stream the last row: all its means added up.
@@ -86,7 +88,9 @@ impl<'a> Summary<'a> {
             object.insert("spread".into(), ends.said_first("spread"));
         }
         if plan.draft().mechanism.gossip.is_some() {
-            object.insert("iterations".into(), ends.said_first("iterations"));
+            for key in ["iterations", "iteration_ms"] {
+                object.insert(key.into(), ends.said_first(key));
+            }
         }
         if plan.draft().run.sealed {
             object.insert("opened_for".into(), ends.said_first("opened_for"));
@@ -311,7 +315,7 @@ impl<'a> Summary<'a> {
         };
         let mut table = Table::with_headings(["error of the mean", scale]);
         let mut row = |what: &str, key: &str| {
-            if let Some(value) = self.object[key].as_f64() {
+            if let Some(value) = self.object.get(key).and_then(Value::as_f64) {
                 table.row([what.into(), number(value)]);
             }
         };
