@@ -290,13 +290,11 @@ async fn broken_off(run: &Run) -> Stop {
     why
 }
 
-/// So many iterations of a training, or releases of a stream, are charged at once, before the first
-/// of them leaves: its ledger has a tenth of the lines, and a crash costs nine of them more than
-/// left at most. Our choice.
+/// So many iterations or releases are charged at once, before the first of them leaves: a ledger of
+/// a tenth of the lines, and a crash costs nine more than left at most. Our choice.
 const AHEAD: u64 = 10;
 
-/// The iterations of a training, the releases of a stream that count together, or the one release
-/// of another run.
+/// A training's iterations, a stream's releases that count together, or another run's one.
 struct Iterations {
     planned: u64,
     charged: u64,
