@@ -11,6 +11,7 @@
 
 mod admission;
 pub mod api;
+mod charged;
 pub mod config;
 mod contribution;
 mod counters;

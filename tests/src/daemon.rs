@@ -184,3 +184,39 @@ impl Daemon {
         (ended, begun.elapsed())
     }
 }
+
+/// An operator who reads the log alone knows what became of a run, and of which run each line is.
+pub fn log_tells_of_a_run(log: &str, digest: &str) {
+    let lines = |text: &str| -> Vec<String> {
+        let found = log.lines().filter(|line| line.contains(text));
+        found.map(String::from).collect()
+    };
+    for text in [
+        "a plan was offered",
+        "a plan was accepted",
+        "the run's charge",
+        "run over",
+        "an offered plan was refused",
+    ] {
+        assert!(!lines(text).is_empty(), "{text} is not in\n{log}");
+    }
+    let phases = lines(" phase ");
+    assert!(phases.len() >= 4, "{log}");
+    for line in phases
+        .iter()
+        .chain(&lines("a plan was accepted"))
+        .chain(&lines("the run's charge"))
+    {
+        assert!(line.contains(&format!("digest=\"{digest}\"")), "{line}");
+    }
+}
+
+/// What a daemon's metrics say of a gauge.
+pub fn gauge(daemon: &Daemon, name: &str) -> f64 {
+    let page = daemon.http.get("/metrics").text();
+    let line = page
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("no {name} in\n{page}"))
+}

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use undertone_tests::daemon::Daemon;
+use undertone_tests::daemon::{Daemon, gauge, log_tells_of_a_run};
 use undertone_tests::{Parties, Running, alone, read_npy};
 
 const RUN: &str =
@@ -534,42 +534,6 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
     too_dear_an_offer(&alice, &bob);
     let (ended, _) = bob.end();
     log_tells_of_a_run(&ended.stderr, &digest);
-}
-
-/// An operator who reads the log alone knows what became of a run, and of which run each line is.
-fn log_tells_of_a_run(log: &str, digest: &str) {
-    let lines = |text: &str| -> Vec<String> {
-        let found = log.lines().filter(|line| line.contains(text));
-        found.map(String::from).collect()
-    };
-    for text in [
-        "a plan was offered",
-        "a plan was accepted",
-        "the run's charge",
-        "run over",
-        "an offered plan was refused",
-    ] {
-        assert!(!lines(text).is_empty(), "{text} is not in\n{log}");
-    }
-    let phases = lines(" phase ");
-    assert!(phases.len() >= 4, "{log}");
-    for line in phases
-        .iter()
-        .chain(&lines("a plan was accepted"))
-        .chain(&lines("the run's charge"))
-    {
-        assert!(line.contains(&format!("digest=\"{digest}\"")), "{line}");
-    }
-}
-
-/// What a daemon's metrics say of a gauge.
-fn gauge(daemon: &Daemon, name: &str) -> f64 {
-    let page = daemon.http.get("/metrics").text();
-    let line = page
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.and_then(|number| number.parse().ok())
-        .unwrap_or_else(|| panic!("no {name} in\n{page}"))
 }
 
 /// `cargo test --release -p undertone-tests --test daemon -- --ignored --nocapture hundred`: prints

@@ -325,6 +325,12 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
         &name(victim),
         &read_json(&end.kept().join(name(victim)).join("receipt.json")),
     );
+    // Meanwhile they told whom they waited for.
+    let waited = |e: &Value| e["event"] == "waiting" && e["waiting_for"] == *name(victim);
+    for party in survivors(&[victim]).into_iter().map(name) {
+        let told = end.events.iter().any(|e| e["party"] == *party && waited(e));
+        assert!(told, "{party} said of nobody that it waited for");
+    }
     // Mixing, settling, publishing, and the time for which a node that is done answers the others.
     let deadlines = ROUNDS * round_ms + 3 * settle_ms;
     let took = end.duration_ms(&survivors(&[victim]));

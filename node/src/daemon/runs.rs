@@ -133,7 +133,7 @@ impl Run {
                     status.phase = event["phase"].as_str().map(String::from);
                     (status.round, status.waiting_for) = (None, vec![]);
                 }
-                Some("ready") => {
+                Some("ready" | "waiting") => {
                     let names = event["waiting_for"].as_str().unwrap_or_default();
                     let names = names.split(", ").filter(|name| !name.is_empty());
                     status.waiting_for = names.map(String::from).collect();
@@ -148,7 +148,9 @@ impl Run {
                         status.gone.push(peer.to_owned());
                     }
                 }
-                Some("iteration") => status.iteration = event["k"].as_u64(),
+                Some("iteration") => {
+                    (status.iteration, status.waiting_for) = (event["k"].as_u64(), vec![]);
+                }
                 Some("round") => {
                     status.round = event["round"]
                         .as_u64()

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempPath;
@@ -12,21 +12,17 @@ use tracing::Instrument as _;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::daemon::ledger::{Ledger, now_ms, squared};
-use crate::daemon::policy::charged_mu;
-use crate::daemon::refusal;
-use crate::daemon::runs::{Run, Stage, Stop};
+use crate::daemon::charged::{Charged, Iterations, Rooms};
+use crate::daemon::ledger::{now_ms, squared};
+use crate::daemon::runs::{Run, Stop};
 use crate::daemon::shared::Shared;
 use crate::daemon::state::write_whole;
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::part::Private;
 use crate::party::receipt::Account;
-use crate::party::room::{self, Room};
-use crate::party::spent::{Costs, Spent};
 use crate::party::{input, part, shelf};
 use crate::telling::failure::{Exit, Failure};
-use crate::telling::table::bytes;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
@@ -251,36 +247,6 @@ fn sorted(written: Result<Option<String>, Failure>) -> (Option<String>, Option<F
     }
 }
 
-/// Room on the disks that a run's mean and receipt go to, until it is needed.
-#[derive(Clone, Debug)]
-struct Rooms(Arc<Mutex<Vec<Room>>>);
-
-impl Rooms {
-    fn take(shared: &Shared, run: &Run, plan: &Plan, layout: &Layout) -> Result<Self, Failure> {
-        let needed = room::needed(plan, layout);
-        let config = shared.config();
-        let output = config.output.as_deref().map(|output| (output, "output"));
-        let places = std::iter::once((run.folder(), "state")).chain(output);
-        let rooms = places.map(|(folder, field)| {
-            Room::take(folder, needed).map_err(|e| {
-                Failure::usage(format!(
-                    "{}: no room for the mean and its receipt, up to {}: {e}",
-                    folder.display(),
-                    bytes(needed)
-                ))
-                .field(field)
-                .hint("make room on that disk and submit again: nothing private has left")
-            })
-        });
-        Ok(Rooms(Arc::new(Mutex::new(rooms.collect::<Result<_, _>>()?))))
-    }
-
-    /// Gives it all back, for what has to be written now.
-    fn give(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-}
-
 /// Comes when somebody has stopped the run and it has had the time to say so.
 async fn broken_off(run: &Run) -> Stop {
     let why = run.stopped().await;
@@ -288,149 +254,6 @@ async fn broken_off(run: &Run) -> Stop {
         tokio::time::sleep(FAREWELL).await;
     }
     why
-}
-
-/// So many iterations or releases are charged at once, before the first of them leaves: a ledger of
-/// a tenth of the lines, and a crash costs nine more than left at most. Our choice.
-const AHEAD: u64 = 10;
-
-/// A training's iterations, a stream's releases that count together, or another run's one.
-struct Iterations {
-    planned: u64,
-    charged: u64,
-    /// μ² of one of them, and of all.
-    each: f64,
-    all: f64,
-}
-
-impl Iterations {
-    fn of(plan: &Plan, me: Party) -> Self {
-        let planned = plan.draft().protected_releases();
-        let all = squared(charged_mu(plan, me));
-        Iterations {
-            planned,
-            charged: 0,
-            each: (all / planned as f64).next_up(),
-            all,
-        }
-    }
-
-    /// μ² of so many of them, never below it.
-    fn cost(&self, count: u64) -> f64 {
-        match count {
-            0 => 0.0,
-            count if count >= self.planned => self.all,
-            count => (self.each * count as f64).next_up(),
-        }
-    }
-
-    /// One of them has turned out to cost μ² = `each`: as much may be true of all.
-    fn dearer(&mut self, each: f64) {
-        self.each = self.each.max(each);
-        self.all = self.all.max((each * self.planned as f64).next_up());
-    }
-}
-
-/// The ledger and the registry of spent plans, for one run.
-struct Charged {
-    shared: Arc<Shared>,
-    run: Arc<Run>,
-    digest: String,
-    iterations: Iterations,
-    spent: Spent,
-    rooms: Rooms,
-}
-
-impl Charged {
-    fn of(
-        (shared, run): (&Arc<Shared>, &Arc<Run>),
-        (plan, me): (&Plan, Party),
-        rooms: Rooms,
-    ) -> Result<Self, Failure> {
-        let digest = plan.digest_hex();
-        let config = shared.config();
-        let spent = Spent::open(
-            &config.identity_file,
-            shared.state.folder(),
-            &digest,
-            &config.identity.peer_id().to_string(),
-        )?;
-        Ok(Charged {
-            shared: shared.clone(),
-            run: run.clone(),
-            digest,
-            iterations: Iterations::of(plan, me),
-            spent,
-            rooms,
-        })
-    }
-
-    /// Charges so many iterations.
-    fn charge_iterations(&mut self, count: u64) -> Result<(), Failure> {
-        let count = count.min(self.iterations.planned);
-        let cost = self.iterations.cost(count);
-        self.written(|ledger, digest| ledger.charge_part(digest, cost))?;
-        self.iterations.charged = count;
-        let charged = self.shared.ledger().charged(&self.digest);
-        self.run.update(|status| status.charged = charged);
-        Ok(())
-    }
-
-    /// Writes into the ledger, if need be into the room that was kept for the result.
-    fn written(
-        &self,
-        write: impl Fn(&mut Ledger, &str) -> Result<(), refusal::Refusal>,
-    ) -> Result<(), Failure> {
-        let first = write(&mut self.shared.ledger(), &self.digest);
-        let written = first.or_else(|_| {
-            self.rooms.give();
-            write(&mut self.shared.ledger(), &self.digest)
-        });
-        written.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message))
-    }
-}
-
-impl Costs for Charged {
-    fn spend(&mut self) -> Result<(), Failure> {
-        // Held until it is done: nobody takes the run back in between.
-        let mut stage = self.run.stage();
-        if *stage != Stage::Open {
-            return Err(Failure::new(Exit::Aborted, "the run was taken back"));
-        }
-        let first = self.iterations.planned.min(AHEAD);
-        let cost = self.iterations.cost(first);
-        let refused = |refusal: refusal::Refusal| Failure::new(refusal.kind.exit(), refusal.message);
-        let charged = self.shared.ledger().charge_part(&self.digest, cost);
-        charged.map_err(refused)?;
-        *stage = Stage::Spent;
-        drop(stage);
-        self.iterations.charged = first;
-        let charged = self.shared.ledger().charged(&self.digest);
-        self.run
-            .update(|status| (status.state, status.charged) = (RunState::Running, charged));
-        self.spent.spend()
-    }
-
-    fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure> {
-        match u64::from(iteration) {
-            _ if self.iterations.charged >= self.iterations.planned => Ok(()),
-            iteration if iteration <= self.iterations.charged => Ok(()),
-            iteration => self.charge_iterations(iteration + AHEAD - 1),
-        }
-    }
-
-    fn reveal(&mut self) -> Result<u64, Failure> {
-        self.spent.reveal()
-    }
-
-    fn settle(&mut self, mu: f64) -> Result<(), Failure> {
-        if squared(mu) <= self.iterations.each {
-            return Ok(());
-        }
-        self.iterations.dearer(squared(mu));
-        let cost = self.iterations.cost(self.iterations.charged);
-        self.written(|ledger, digest| ledger.raise(digest, cost))
-    }
 }
 
 /// What a run that ended by itself left.

@@ -15,6 +15,7 @@ use libp2p::identity::Keypair;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Verdict;
 use undertone_protocol::agreement::shelf::Shelf;
@@ -94,6 +95,9 @@ pub struct Finish {
     pub public_bytes: u64,
 }
 
+/// How often it is told whom a stage waits for: a stage that nothing holds up takes less.
+const LOOK: Duration = Duration::from_secs(1);
+
 struct Driver {
     plan: Arc<Plan>,
     me: Party,
@@ -114,6 +118,8 @@ struct Driver {
     /// How often this node has revealed its number for the plan's draw, this start included.
     draws: u64,
     complete: bool,
+    /// Whom the present stage waits for, as it was told last.
+    awaited: Vec<Party>,
     offences: BTreeMap<Party, u32>,
     strangers: BTreeSet<PeerId>,
 }
@@ -169,6 +175,8 @@ async fn drive_with(
     let mut undelivered: Option<Failure> = None;
     let mut concluding = None;
     let (mut leave, mut leaving) = (std::pin::pin!(leave), false);
+    let mut looking = tokio::time::interval(LOOK);
+    looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let until = driver.carry_out().await;
         // The result is there: it is written at once. Others may still need our answers, unless
@@ -208,6 +216,7 @@ async fn drive_with(
                 leaving = true;
                 driver.feed(Input::Leave);
             }
+            _ = looking.tick(), if linger.is_none() => driver.tell_awaited(),
             () = tokio::time::sleep_until(wake.into()) => driver.feed(Input::Tick),
         }
     }
@@ -292,6 +301,7 @@ impl Driver {
             draws: 0,
             iteration_times: IterationTimes::default(),
             complete: false,
+            awaited: vec![],
             offences: BTreeMap::new(),
             strangers: BTreeSet::new(),
         }

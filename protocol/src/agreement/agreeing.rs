@@ -386,6 +386,18 @@ impl Agreement {
         Some(Step::Vote { early, set })
     }
 
+    /// The stage that it is of.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Those expected whose items do not count as held yet, ascending; nobody once the stage is
+    /// over.
+    pub fn awaited(&self, items: HeldItems<'_>) -> Vec<Party> {
+        let lacking = self.expected.iter().filter(|&&party| items.get(party).is_none());
+        lacking.copied().filter(|_| !self.agreed && !self.over).collect()
+    }
+
     /// The items of all who are expected and not excluded, if they are held and none of them was
     /// called gone by this node or has signed two.
     fn complete(&self, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {

@@ -374,6 +374,11 @@ impl SetOpening {
         others.collect()
     }
 
+    /// Members whose secrets nobody here knows yet, ascending.
+    pub fn awaited(&self) -> Vec<Party> {
+        self.lacking().map(|lacking| lacking.party).collect()
+    }
+
     fn lacking(&self) -> impl Iterator<Item = Unopened> {
         let unknown = self.set.iter().filter(|(_, opened)| opened.secret.is_none());
         unknown.map(|(&party, opened)| Unopened {

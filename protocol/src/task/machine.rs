@@ -16,6 +16,7 @@ use crate::task::mean::Mean;
 use crate::task::outer::Outer;
 use crate::task::training::Training;
 use crate::time::Time;
+use crate::topology::party::Party;
 
 /// One node's part in what a plan computes: how many releases, what this node contributes to each,
 /// and what comes of them. A driver feeds it as it would feed a [`Run`].
@@ -127,6 +128,14 @@ impl Task {
         match self {
             Task::Gossip(gossip) => Some(gossip.rounds()),
             _ => None,
+        }
+    }
+
+    /// Whom the present stage waits for, ascending; see [`Run::awaited`].
+    pub fn awaited(&self) -> Vec<Party> {
+        match self {
+            Task::Gossip(_) => vec![],
+            _ => self.release().awaited(),
         }
     }
 

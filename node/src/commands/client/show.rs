@@ -35,7 +35,10 @@ fn progress(run: &RunStatus) -> String {
         (Some(phase), Some(round), _) if run.state == RunState::Running => {
             format!("{phase}, round {round} of {}", run.rounds)
         }
-        (Some(phase), ..) if run.state == RunState::Running => phase.clone(),
+        (Some(phase), ..) if run.state == RunState::Running && run.waiting_for.is_empty() => phase.clone(),
+        (Some(phase), ..) if run.state == RunState::Running => {
+            format!("{phase}, waiting for {}", run.waiting_for.join(", "))
+        }
         _ if run.state == RunState::Gathering && !run.waiting_for.is_empty() => {
             format!("gathering, waiting for {}", run.waiting_for.join(", "))
         }
@@ -253,6 +256,8 @@ pub(super) fn event(event: &Value) -> String {
     {
         match key.as_str() {
             "t_ms" | "party" | "event" => {}
+            "waiting_for" if name == "waiting" && value == "" => about.push("for nobody any more".into()),
+            "waiting_for" if name == "waiting" => about.push(format!("for {}", plain(value))),
             "waiting_for" if value == "" => {}
             "waiting_for" => others.push(format!("waiting for {}", plain(value))),
             key if key == name || key == "text" => about.push(plain(value)),
@@ -288,6 +293,8 @@ mod tests {
         assert_eq!(event(&ready), "   0.005 s  ready 3, waiting for dave, erin");
         let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": ""});
         assert_eq!(event(&all), "   0.005 s  ready 5");
+        let stage = json!({"t_ms": 5, "event": "waiting", "waiting_for": "dave"});
+        assert_eq!(event(&stage), "   0.005 s  waiting for dave");
     }
 
     #[test]

@@ -366,8 +366,9 @@ impl Picture {
                 let phase = event["phase"].as_str().unwrap_or("").to_owned();
                 self.ready += usize::from(phase == "gathering");
                 self.phase.insert(name.to_owned(), phase);
+                self.awaited.clear();
             }
-            Some("ready") => {
+            Some("ready" | "waiting") => {
                 self.awaited = event["waiting_for"].as_str().unwrap_or("").to_owned();
             }
             Some("round") => {
@@ -428,7 +429,11 @@ impl Picture {
                 self.round.values().max().unwrap_or(&0),
                 self.rounds
             ),
-            _ => format!("{there} of {} parties", self.parties),
+            _ if self.awaited.is_empty() => format!("{there} of {} parties", self.parties),
+            _ => format!(
+                "{there} of {} parties, waiting for {}",
+                self.parties, self.awaited
+            ),
         };
         if self.releases > 1 && self.iteration > 0 {
             let (iteration, releases) = (self.iteration, self.releases);

@@ -76,6 +76,17 @@ impl Driver {
         }
     }
 
+    /// Tells whom the present stage waits for, when that has changed since somebody looked last.
+    pub(super) fn tell_awaited(&mut self) {
+        let awaited = self.task.awaited();
+        if awaited != self.awaited {
+            let names = self.names(&awaited).join(", ");
+            tracing::info!(waiting_for = names, "waiting");
+            self.emit("waiting", json!({ "waiting_for": names }));
+            self.awaited = awaited;
+        }
+    }
+
     pub(super) fn fault(&self, text: &str) {
         tracing::warn!("{text}");
         self.emit("fault", json!({ "text": text }));

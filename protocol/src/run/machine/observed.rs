@@ -1,9 +1,11 @@
 //! Where a run is, for a person.
 
-use crate::messages::stage::Phase;
+use crate::agreement::agreeing::Agreement;
+use crate::messages::stage::{Phase, Stage};
 use crate::mixing::exchange::Exchange;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::Progress;
+use crate::topology::party::Party;
 
 impl Run {
     /// Where the run is.
@@ -19,6 +21,20 @@ impl Run {
             round,
             tally: exchange.map_or(self.record.tally, Exchange::tally),
             received: exchange.map_or(self.record.received, |exchange| exchange.received.len()),
+        }
+    }
+
+    /// Whose item or secret is not here that the present stage waits for, ascending. Nobody's while
+    /// READYs are gathered, which tells by itself, and while shares are exchanged.
+    pub fn awaited(&self) -> Vec<Party> {
+        let lacking = |agreement: &Agreement, stage| agreement.awaited(self.commons.holding(stage));
+        match &self.machine {
+            _ if self.record.finished => vec![],
+            Machine::Settling { agreement, .. } => lacking(agreement, Stage::Settling),
+            Machine::Publishing { agreement, .. } => lacking(agreement, Stage::Publishing),
+            Machine::Correcting { agreement, .. } => lacking(agreement, agreement.stage()),
+            Machine::Opening { opening, .. } => opening.awaited(),
+            _ => vec![],
         }
     }
 

@@ -1,0 +1,192 @@
+//! What a run costs while it goes on: its charges in the ledger, the plan's mark as spent, and the
+//! room on the disk that is kept for its result.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
+
+use crate::daemon::ledger::{Ledger, squared};
+use crate::daemon::policy::charged_mu;
+use crate::daemon::refusal;
+use crate::daemon::runs::{Run, Stage};
+use crate::daemon::shared::Shared;
+use crate::daemon::status::RunState;
+use crate::party::room::{self, Room};
+use crate::party::spent::{Costs, Spent};
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::table::bytes;
+use crate::vector_file::layout::Layout;
+
+/// Room on the disks that a run's mean and receipt go to, until it is needed.
+#[derive(Clone, Debug)]
+pub(super) struct Rooms(Arc<Mutex<Vec<Room>>>);
+
+impl Rooms {
+    pub(super) fn take(shared: &Shared, run: &Run, plan: &Plan, layout: &Layout) -> Result<Self, Failure> {
+        let needed = room::needed(plan, layout);
+        let config = shared.config();
+        let output = config.output.as_deref().map(|output| (output, "output"));
+        let places = std::iter::once((run.folder(), "state")).chain(output);
+        let rooms = places.map(|(folder, field)| {
+            Room::take(folder, needed).map_err(|e| {
+                Failure::usage(format!(
+                    "{}: no room for the mean and its receipt, up to {}: {e}",
+                    folder.display(),
+                    bytes(needed)
+                ))
+                .field(field)
+                .hint("make room on that disk and submit again: nothing private has left")
+            })
+        });
+        Ok(Rooms(Arc::new(Mutex::new(rooms.collect::<Result<_, _>>()?))))
+    }
+
+    /// Gives it all back, for what has to be written now.
+    pub(super) fn give(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// So many iterations or releases are charged at once, before the first of them leaves: a ledger of
+/// a tenth of the lines, and a crash costs nine more than left at most. Our choice.
+const AHEAD: u64 = 10;
+
+/// A training's iterations, a stream's releases that count together, or another run's one.
+pub(super) struct Iterations {
+    planned: u64,
+    charged: u64,
+    /// μ² of one of them, and of all.
+    each: f64,
+    all: f64,
+}
+
+impl Iterations {
+    pub(super) fn of(plan: &Plan, me: Party) -> Self {
+        let planned = plan.draft().protected_releases();
+        let all = squared(charged_mu(plan, me));
+        Iterations {
+            planned,
+            charged: 0,
+            each: (all / planned as f64).next_up(),
+            all,
+        }
+    }
+
+    /// μ² of so many of them, never below it.
+    pub(super) fn cost(&self, count: u64) -> f64 {
+        match count {
+            0 => 0.0,
+            count if count >= self.planned => self.all,
+            count => (self.each * count as f64).next_up(),
+        }
+    }
+
+    /// One of them has turned out to cost μ² = `each`: as much may be true of all.
+    fn dearer(&mut self, each: f64) {
+        self.each = self.each.max(each);
+        self.all = self.all.max((each * self.planned as f64).next_up());
+    }
+}
+
+/// The ledger and the registry of spent plans, for one run.
+pub(super) struct Charged {
+    shared: Arc<Shared>,
+    run: Arc<Run>,
+    digest: String,
+    iterations: Iterations,
+    spent: Spent,
+    rooms: Rooms,
+}
+
+impl Charged {
+    pub(super) fn of(
+        (shared, run): (&Arc<Shared>, &Arc<Run>),
+        (plan, me): (&Plan, Party),
+        rooms: Rooms,
+    ) -> Result<Self, Failure> {
+        let digest = plan.digest_hex();
+        let config = shared.config();
+        let spent = Spent::open(
+            &config.identity_file,
+            shared.state.folder(),
+            &digest,
+            &config.identity.peer_id().to_string(),
+        )?;
+        Ok(Charged {
+            shared: shared.clone(),
+            run: run.clone(),
+            digest,
+            iterations: Iterations::of(plan, me),
+            spent,
+            rooms,
+        })
+    }
+
+    /// Charges so many iterations.
+    fn charge_iterations(&mut self, count: u64) -> Result<(), Failure> {
+        let count = count.min(self.iterations.planned);
+        let cost = self.iterations.cost(count);
+        self.written(|ledger, digest| ledger.charge_part(digest, cost))?;
+        self.iterations.charged = count;
+        let charged = self.shared.ledger().charged(&self.digest);
+        self.run.update(|status| status.charged = charged);
+        Ok(())
+    }
+
+    /// Writes into the ledger, if need be into the room that was kept for the result.
+    fn written(
+        &self,
+        write: impl Fn(&mut Ledger, &str) -> Result<(), refusal::Refusal>,
+    ) -> Result<(), Failure> {
+        let first = write(&mut self.shared.ledger(), &self.digest);
+        let written = first.or_else(|_| {
+            self.rooms.give();
+            write(&mut self.shared.ledger(), &self.digest)
+        });
+        written.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message))
+    }
+}
+
+impl Costs for Charged {
+    fn spend(&mut self) -> Result<(), Failure> {
+        // Held until it is done: nobody takes the run back in between.
+        let mut stage = self.run.stage();
+        if *stage != Stage::Open {
+            return Err(Failure::new(Exit::Aborted, "the run was taken back"));
+        }
+        let first = self.iterations.planned.min(AHEAD);
+        let cost = self.iterations.cost(first);
+        let refused = |refusal: refusal::Refusal| Failure::new(refusal.kind.exit(), refusal.message);
+        let charged = self.shared.ledger().charge_part(&self.digest, cost);
+        charged.map_err(refused)?;
+        *stage = Stage::Spent;
+        drop(stage);
+        self.iterations.charged = first;
+        let charged = self.shared.ledger().charged(&self.digest);
+        self.run
+            .update(|status| (status.state, status.charged) = (RunState::Running, charged));
+        self.spent.spend()
+    }
+
+    fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure> {
+        match u64::from(iteration) {
+            _ if self.iterations.charged >= self.iterations.planned => Ok(()),
+            iteration if iteration <= self.iterations.charged => Ok(()),
+            iteration => self.charge_iterations(iteration + AHEAD - 1),
+        }
+    }
+
+    fn reveal(&mut self) -> Result<u64, Failure> {
+        self.spent.reveal()
+    }
+
+    fn settle(&mut self, mu: f64) -> Result<(), Failure> {
+        if squared(mu) <= self.iterations.each {
+            return Ok(());
+        }
+        self.iterations.dearer(squared(mu));
+        let cost = self.iterations.cost(self.iterations.charged);
+        self.written(|ledger, digest| ledger.raise(digest, cost))
+    }
+}
