@@ -215,7 +215,7 @@ fn daemons_take_parts_over_the_api() {
     let parties = four_with_rows();
     let run = "version = 1\ntask = \"rounds\"\nname = \"over-the-api\"\n[data]\nshape = [2]\nreleases = 3\n\
                unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n\
-               [privacy]\nepsilon = 8.0\n[run]\niteration_ms = 8000\n";
+               tensors = { left = [1], right = [1] }\n[privacy]\nepsilon = 8.0\n[run]\niteration_ms = 8000\n";
     let digest = parties.plan("plan", run);
     let daemons: Vec<Daemon> = (0..4)
         .map(|party| Daemon::start(&parties, party, "[policy]\nmax_epsilon = 8.0\n"))
@@ -246,6 +246,22 @@ fn daemons_take_parts_over_the_api() {
         fs::write(parties.path("mean.npy"), &reply.body).expect("writable");
         read_npy(&parties.path("mean.npy")).2
     };
+    let tensors = [("Accept", "application/x-safetensors")];
+    let reply = daemons[0].http.ask("GET", &place(1), &tensors, &[]);
+    document.check(&reply);
+    let header = String::from_utf8_lossy(&reply.body).into_owned();
+    assert!(
+        header.contains("\"left\"") && header.contains("\"right\""),
+        "{header}"
+    );
+    assert_eq!(
+        reply.body[reply.body.len() - 16..],
+        mean(&daemons[0], 1)
+            .iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect::<Vec<u8>>()[..],
+        "the same numbers"
+    );
     for daemon in &daemons {
         let found = mean(daemon, 1);
         assert!(

@@ -77,6 +77,11 @@ impl RoundsDesk {
         })
     }
 
+    /// What a mean looks like as the plan's tensors; none where it names none.
+    pub fn tensors(&self) -> Option<Layout> {
+        input::layout_of_tensors(&self.plan, Dtype::F64)
+    }
+
     /// Takes this party's part of a round.
     ///
     /// # Errors
@@ -245,6 +250,7 @@ mod tests {
         let late = source.ask(2, &[0.5, 0.5], Instant::now());
         assert!(late.is_err_and(|why| why.contains("in time")));
         assert!(refused(&desk, 2).contains("counts this party as zero"));
+        assert!(desk.tensors().is_none(), "the plan names none");
         let mean = desk.mean(1).await.expect("kept").expect("there");
         assert_eq!((mean.values, mean.layout.shape), (vec![0.5, 0.5], vec![2]));
         let third = std::thread::spawn(move || (source.ask(3, &[0.6, 0.7], far), source));

@@ -2,6 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::http::HeaderMap;
 use axum::http::request::Parts as RequestParts;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
@@ -38,19 +39,39 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRound {
     }
 }
 
-/// The mean of a round as `.npy`, once it is there; 204 if it is not after a while.
+/// What a mean comes as.
+const NUMBERS: &str = "application/x-npy";
+const TENSORS: &str = "application/x-safetensors";
+
+/// The mean of a round, once it is there; 204 if it is not after a while. As `.npy`, or as the
+/// plan's tensors for whoever asks for these.
 pub(super) async fn mean(
     State(api): State<Api>,
     OfRound { digest, round }: OfRound,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let _place = api.bounds.watcher()?;
-    let Some(mean) = api.service.desk(&digest)?.mean(round).await? else {
+    let desk = api.service.desk(&digest)?;
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+    let (layout, media_type) = match accepted.any(|value| value.contains(TENSORS)) {
+        true => (Some(desk.tensors().ok_or_else(no_tensors)?), TENSORS),
+        false => (None, NUMBERS),
+    };
+    let Some(mean) = desk.mean(round).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let mut bytes = vec![];
-    formats::write_to(&mut bytes, &mean.layout, &mean.values)
+    formats::write_to(&mut bytes, layout.as_ref().unwrap_or(&mean.layout), &mean.values)
         .map_err(|e| Refusal::new(Kind::Internal, format!("the mean cannot be written: {e}")))?;
-    Ok(([(header::CONTENT_TYPE, "application/x-npy")], Bytes::from(bytes)).into_response())
+    Ok(([(header::CONTENT_TYPE, media_type)], Bytes::from(bytes)).into_response())
+}
+
+fn no_tensors() -> Problem {
+    let what = "the plan names no tensors that a mean could be split into";
+    Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", what)
+        .field("Accept")
+        .hint("leave Accept out: the mean comes as .npy; or name tensors in data.tensors")
 }
 
 /// Takes this party's part of a round, the bytes of a `.npy` or of a `.safetensors`.
