@@ -1,5 +1,6 @@
 //! Taking part in a run: identity, input, the driver of the machine, receipt.
 
+mod circle_noise;
 pub mod clipping;
 pub mod contributor;
 pub mod driver;

@@ -1,5 +1,6 @@
 //! Making plans, telling what they promise, and checking them as a member would.
 
+mod circles;
 pub mod files;
 pub mod foundations;
 pub mod gossip;

@@ -321,6 +321,96 @@ fn a_node_that_dies_in_a_stream_of_sums_is_replaced_by_nobody() {
     );
 }
 
+/// A run file of a stream of which each node reads the sum of its neighbours.
+fn circles_file(graph: &str, run: &str) -> String {
+    let stages = "settle_ms = 60000\nround_ms = 240000\n";
+    run_file(&format!("releases = {RELEASES}"), graph, run)
+        .replace(
+            "[topology]",
+            "sums = \"secure\"\ncircle = \"neighbours\"\n[topology]",
+        )
+        .replace("round_ms = 60000\nsettle_ms = 60000\n", stages)
+}
+
+#[test]
+fn neighbours_read_one_sum_of_each_round() {
+    let _alone = alone();
+    for graph in ["\"complete\"", "{ kind = \"random-regular\", degree = 4 }"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        write_stream(folder, RELEASES);
+        fs::write(folder.join("run.toml"), circles_file(graph, "")).expect("writable");
+        let object = run_in(folder, LOCAL.split(' ')).json_of(0);
+        assert_eq!(
+            (&object["outcome"], &object["finished"]),
+            (&json!("done"), &json!(PARTIES)),
+            "{graph}: {object}"
+        );
+        let plan = read_json(&folder.join("kept/plan.json"));
+        assert_eq!(plan["mechanism"]["circle"], "neighbours");
+        assert!(plan["out"].is_null() && plan["edges"].as_array().expect("edges").len() == RELEASES);
+        for party in 0..PARTIES {
+            let receipt = receipt::of_local(&folder.join("kept"), &format!("node-{party}"));
+            let of = |key: &str| receipt[key].as_f64().expect("a number");
+            let rows = rows_of(folder, party);
+            for (found, truth) in rows[COLUMNS * (RELEASES - 1)..].iter().zip(added_up()) {
+                let off = (found - truth).abs();
+                assert!(off < 7.0 * of("standard_error") + of("spread"), "{graph}: {off}");
+            }
+            assert!(of("epsilon") <= 8.0 && of("epsilon") > 7.9, "{receipt}");
+            assert_eq!(receipt["iterations"]["spent"], RELEASES);
+            assert_eq!(
+                (&receipt["faults"], &receipt["agreed"]),
+                (&json!([]), &Value::Null)
+            );
+        }
+        let told = ["receipt", "kept/node-1/receipt.json", "--plan", "kept/plan.json"];
+        let told = run_in(folder, told);
+        assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
+        let quote = run_in(folder, ["verify", "kept/plan.json"]);
+        let line = "One colluder can end it in any round";
+        assert!(quote.code == 0 && quote.stdout.contains(line), "{}", quote.stdout);
+    }
+}
+
+/// The others go on without whoever dies, with one set a round.
+#[test]
+fn a_node_that_dies_in_a_stream_of_circles_is_left_out() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write_stream(folder, RELEASES);
+    fs::write(
+        folder.join("run.toml"),
+        circles_file("\"complete\"", "pace_ms = 300\n"),
+    )
+    .expect("writable");
+    let (running, mut events) = follow_in(folder, LOCAL.split(' '));
+    let pids = events.spawned(PARTIES);
+    let victim = "node-2";
+    events.until("the fourth release", |e| {
+        e["event"] == "iteration" && e["party"] == *victim && e["k"] == 4
+    });
+    let started = pids.iter().find(|(name, _)| name == victim);
+    signal(started.expect("it was started").1, Signal::SIGKILL);
+    events.rest();
+    let object = running.wait().json_of(5);
+    assert_eq!(object["finished"], PARTIES - 1, "{object}");
+    for party in (0..PARTIES).filter(|party| *party != 2) {
+        let receipt = receipt::of_local(&folder.join("kept"), &format!("node-{party}"));
+        assert_eq!(rows_of(folder, party).len(), RELEASES * COLUMNS);
+        assert_eq!(
+            (&receipt["outcome"], &receipt["departed"]),
+            (&json!("degraded"), &json!([victim]))
+        );
+        let faults = receipt["faults"].to_string();
+        assert!(
+            faults.contains("messages of node-2 did not come, the first in round"),
+            "{faults}"
+        );
+    }
+}
+
 #[test]
 fn what_does_not_go_together_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -346,13 +436,14 @@ fn what_does_not_go_together_is_refused() {
         "mechanism.edges.degree",
     );
     refused("releases = 3", "circle = \"everybody\"", 2, "mechanism.circle");
+    // On a ring the two others of a circle are as many as may be against a party.
     let of_sums = |circle: &str, code: i32, about: &str| {
         let mechanism = format!("sums = \"secure\"\ncircle = {circle}\n[topology]");
         let run = run_file("releases = 3", "\"ring\"", "").replace("settle_ms = 60000", "settle_ms = 15000");
         fs::write(folder.join("run.toml"), run.replace("[topology]", &mechanism)).expect("writable");
         run_in(folder, LOCAL.split(' ')).refused(code, about);
     };
-    of_sums("\"neighbours\"", 2, "mechanism.circle");
+    of_sums("\"neighbours\"", 2, "privacy.colluding");
     of_sums(
         "\"everybody\"\ncorrelated = \"gaussian\"",
         2,

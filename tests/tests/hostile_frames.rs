@@ -260,8 +260,10 @@ fn a_message_of_gossip_in_another_run_is_told_and_ignored() {
         from: HOSTILE,
         to: VICTIM,
     };
-    let frame = wire::message_frame(plan.digest(), id, LatticeWeight(1 << 64), &[0; 9]);
-    assert_eq!(told_of(&plan, vec![(Network::Private, frame)]).len(), 1);
+    let message = wire::message_frame(plan.digest(), id, LatticeWeight(1 << 64), &[0; 9]);
+    for frame in [message, wire::sealed_frame(plan.digest(), id, &[0; 9])] {
+        assert_eq!(told_of(&plan, vec![(Network::Private, frame)]).len(), 1);
+    }
 }
 
 #[test]

@@ -52,7 +52,15 @@ impl GossipTrial {
     }
 
     fn on_lattice(&self, party: Party, release: usize) -> LatticeVector {
-        clipping::onto_lattice(&self.plan, party, &self.releases[party][release])
+        let value = clipping::onto_lattice(&self.plan, party, &self.releases[party][release]);
+        if !self.plan.reads_circles() {
+            return value;
+        }
+        // Beside the message stands what is added to each vector: here the simulation's noise.
+        let edges = self.plan.active_edges(release as u32 + 1);
+        let none = self.plan.lattice().zeros(self.plan.draft().dimension());
+        let vectors = std::iter::repeat_n(none, edges.neighbours(party).len());
+        self.plan.lattice().joined(std::iter::once(value).chain(vectors))
     }
 
     /// One run over a simulated network.

@@ -9,6 +9,7 @@ use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
+use crate::party::circle_noise::with_noise_of_circles;
 use crate::party::{clipping, input, randomness};
 use crate::telling::failure::Failure;
 use crate::vector_file::vector::VectorFile;
@@ -100,7 +101,7 @@ impl<S: PartSource> Contributor for HandedOver<S> {
         };
         self.noise
             .add_independent(self.plan.calibration().independent_std, &mut value);
-        value
+        with_noise_of_circles(&self.plan, self.me, iteration, value, &mut self.noise)
     }
 
     fn conclude(&mut self, result: Option<&[f64]>) {

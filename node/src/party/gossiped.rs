@@ -5,13 +5,15 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use serde_json::{Value, json};
 use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
-use undertone_accountant::losses::gaussian;
+use undertone_accountant::losses::gaussian::{self, SLACK};
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::Protect;
 use undertone_protocol::run::outcome::{GossipOutcome, MissedMessages, Outcome};
 use undertone_protocol::topology::party::Party;
 
+use crate::party::circle_noise::with_noise_of_circles;
 use crate::party::contributor::Contributor;
 use crate::party::{clipping, randomness};
 use crate::telling::failure::Failure;
@@ -51,7 +53,7 @@ impl Contributor for StreamOfRows {
         };
         self.noise
             .add_independent(self.plan.calibration().independent_std, &mut value);
-        value
+        with_noise_of_circles(&self.plan, self.me, iteration, value, &mut self.noise)
     }
 
     fn conclude(&mut self, _: Option<&[f64]>) {}
@@ -84,11 +86,7 @@ impl Gossiped {
     /// The account of a node's part; none of any other mechanism.
     pub(super) fn of(plan: &Plan, outcome: &Outcome) -> Option<Self> {
         let gossip = outcome.gossip.as_deref()?;
-        let mu = loss_of(
-            plan.draft(),
-            plan.calibration().independent_std,
-            gossip.spent.into(),
-        );
+        let mu = mu_of(plan, gossip.spent.into());
         let name = |party: &Party| plan.draft().members[*party].name.clone();
         let complete = gossip.missed.is_empty() && gossip.rounds == plan.rounds();
         let error = complete.then(|| estimate_error(plan));
@@ -138,6 +136,25 @@ impl Gossiped {
         receipt["gossip"] = self.settings.clone();
         receipt["faults"] = json!(self.faults);
     }
+}
+
+/// μ of so many releases that have left: of sums what the headline claims of as many.
+fn mu_of(plan: &Plan, spent: u64) -> f64 {
+    let draft = plan.draft();
+    if !plan.reads_circles() {
+        return loss_of(draft, plan.calibration().independent_std, spent);
+    }
+    let headlines = plan.calibration().claims.iter();
+    let headline = headlines
+        .filter(|claim| claim.holds_as_headline)
+        .map(|claim| claim.mu);
+    let all = headline.fold(0.0, f64::max);
+    let part = match (draft.privacy.protect, spent) {
+        (_, 0) => 0.0,
+        (Protect::One, _) => 1.0,
+        (Protect::All, spent) => (spent as f64 / draft.releases() as f64).sqrt(),
+    };
+    all * part * (1.0 + SLACK)
 }
 
 fn reason(plan: &Plan, gossip: &GossipOutcome) -> Option<String> {

@@ -14,6 +14,8 @@ use crate::party::driver::Finish;
 pub(super) fn fate(plan: &Plan, outcome: &Outcome) -> Option<SealedFinal> {
     match outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
+        // What is sealed for circles is accounted for as gossip's.
+        _ if plan.reads_circles() => None,
         _ if plan.draft().run.sealed => Some(outcome.sealed.unwrap_or(SealedFinal::Closed)),
         _ => None,
     }

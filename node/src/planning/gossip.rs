@@ -9,6 +9,7 @@ use undertone_protocol::plan::claim::{Adversary, Claim};
 use undertone_protocol::plan::run_file::settings::Protect;
 use undertone_protocol::topology::active_edges::ActiveEdges;
 
+use crate::planning::circles;
 use crate::planning::worth::Worth;
 use crate::telling::table::{Table, at_most, bytes, number};
 
@@ -40,6 +41,9 @@ pub(super) fn brought(plan: &Plan, range: &str) -> Option<String> {
 
 /// Error over floor, and what does better.
 fn better(plan: &Plan) -> String {
+    if plan.reads_circles() {
+        return circles::better(plan);
+    }
     let predicted = &plan.calibration().predicted;
     let floors = predicted.local / predicted.error_floor;
     let better = match plan.draft().releases() {
@@ -65,6 +69,9 @@ fn of_strangers(plan: &Plan) -> Option<&Claim> {
 
 /// Remarks that no headline rests on.
 fn remarks(plan: &Plan) -> String {
+    if plan.reads_circles() {
+        return circles::REMARKS.to_owned();
+    }
     let mut text = "No agreement, no settling: any number of parties may vanish, at any moment, and nobody \
                     stops; each node has an estimate of its own, and no two need be alike. A liar can move its \
                     neighbours' estimates as far as values and noise at their utmost in every round could, \

@@ -41,11 +41,6 @@ impl Table {
         self.rows.iter().map(line).collect()
     }
 
-    fn is_empty(&self, column: usize) -> bool {
-        let cells = self.rows.iter().map(|row| row.get(column));
-        cells.into_iter().all(|cell| cell.is_none_or(String::is_empty))
-    }
-
     /// The text, every line indented by two spaces.
     pub fn render(&self) -> String {
         let mut table = comfy_table::Table::new();
@@ -54,11 +49,7 @@ impl Table {
             let rules: Vec<String> = table
                 .column_max_content_widths()
                 .iter()
-                .enumerate()
-                .map(|(column, &width)| match self.is_empty(column) {
-                    true => String::new(),
-                    false => "-".repeat(width.into()),
-                })
+                .map(|&width| "-".repeat(width.into()))
                 .collect();
             let (headings, rows) = self.rows.split_at(1);
             table = comfy_table::Table::new();
@@ -141,9 +132,6 @@ mod tests {
             table.render(),
             "  who    error\n  -----  -------\n  alice  0.01235\n"
         );
-        let mut table = Table::with_headings(["who", ""]);
-        table.row(["bob".into(), String::new()]);
-        assert_eq!(table.render(), "  who\n  ---\n  bob\n", "no rule over nothing");
         assert_eq!(number(1234.5), "1234"); // half to even
         assert_eq!(number(-2.5e-9), "-2.500e-9");
         assert_eq!(bytes(1_500_000), "1.5 MB");

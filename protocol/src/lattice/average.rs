@@ -17,6 +17,9 @@ pub struct AverageTerms {
     pub injections: u32,
     /// A step is at most this, in the data's unit.
     pub finest: f64,
+    /// For so many readers at most a party seals a vector in a round, each with noise of its own; 0
+    /// where messages are open.
+    pub readers: usize,
 }
 
 /// A vector of which weighted averages are taken, with weights in units of 2^-[`AVERAGE_BITS`].

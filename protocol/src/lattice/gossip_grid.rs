@@ -7,6 +7,12 @@
 
 use crate::lattice::average::{AVERAGE_BITS, AverageTerms};
 use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest, NOISE_GRID_LOG2, NOISE_REACH, bits};
+use crate::lattice::residue::Ring;
+use crate::lattice::vector::LatticeVector;
+
+/// The noise of a vector that is sealed for a reader is up to 2^9 times as many steps as a
+/// message's own: 2^-6 of that, in units of 2^-16 of a step, times a weight below a half.
+const OWN_NOISE_BITS: u32 = 10;
 
 impl Lattice {
     /// The lattice of averages in which a party adds values and noise of its own in the first
@@ -19,6 +25,7 @@ impl Lattice {
             rounds,
             injections,
             finest,
+            readers,
         } = terms;
         let smooth = libm::log2(request.independent_std) + f64::from(NOISE_GRID_LOG2);
         let step_log2 = smooth.min(libm::log2(finest)).floor();
@@ -30,6 +37,11 @@ impl Lattice {
             });
         }
         let own = (request.value_bound + NOISE_REACH * request.independent_std) * (-step_log2).exp2();
+        // Where sums are sealed, beside each message comes noise of a 64th of the message's own.
+        let (own, spare) = match readers {
+            0 => (own, 0),
+            _ => (own * (1.0 + 1.0 / 64.0), OWN_NOISE_BITS),
+        };
         let rounding = 1.0 + request.parties as f64;
         let held = (own + 1.0) * f64::from(injections) + rounding * f64::from(rounds);
         let message = bits(held * (1.0 + 1e-9));
@@ -39,7 +51,7 @@ impl Lattice {
         }
         let mut lattice = Lattice {
             step_log2: step_log2 as i32,
-            state_bits: if message <= 63 { 64 } else { 128 },
+            state_bits: if message + spare <= 63 { 64 } else { 128 },
             wire_bytes: message.div_ceil(8),
             final_bytes: message.div_ceil(8),
             own_reach: own.ceil() as i128 + 1,
@@ -56,6 +68,28 @@ impl Lattice {
         };
         lattice.noise_bits = lattice.noise_bits_for(request)?;
         Ok(lattice)
+    }
+
+    /// Vectors, one after the other, as one.
+    pub fn joined(&self, vectors: impl Iterator<Item = LatticeVector>) -> LatticeVector {
+        let steps = vectors.flat_map(|vector| vector.steps().collect::<Vec<_>>());
+        self.vector(steps)
+    }
+
+    /// A coordinate of a sum of a circle in round `t`, this party's own message in it, is at most
+    /// so many units of 2^-16 of a step in absolute value: weights add up to 1 at most, and the
+    /// bound of messages has room for the noise of what is sealed.
+    pub(crate) fn circle_bound(&self, t: u32) -> i128 {
+        self.message_bound(t).saturating_mul(1 << AVERAGE_BITS)
+    }
+
+    /// The ring of what is sealed for a circle: four times as wide as any sum, so that none wraps;
+    /// none where that is wider than residues are, or where nothing is averaged.
+    pub(crate) fn circle_ring(&self) -> Option<Ring> {
+        let most = self.circle_bound(self.rounds) as f64;
+        let bits = bits(2.0 * most);
+        (self.injections > 0).then_some(())?;
+        Ring::even(bits.div_ceil(8) as usize)
     }
 
     /// A coordinate of a message of round `t` of gossip is at most so many steps in absolute value:

@@ -280,8 +280,14 @@ impl Lattice {
     fn sampling_delta_at(&self, request: &LatticeRequest<'_>, noise_bits: u32) -> f64 {
         let scale = f64::from(-self.step_log2).exp2();
         let levels = |std: f64, grid: i128| sampling::levels(std * scale, grid, noise_bits).len() as f64;
+        let readers = match request.travel {
+            Travel::Average(terms) => terms.readers as f64,
+            _ => 0.0,
+        };
         let independent = if request.independent_std > 0.0 {
-            request.parties as f64 * levels(request.independent_std, self.value_grid())
+            // A vector for a reader has at most 2^9 times the noise of a message, in its units.
+            let sealed = readers * levels(512.0 * request.independent_std, self.value_grid());
+            request.parties as f64 * (levels(request.independent_std, self.value_grid()) + sealed)
         } else {
             0.0
         };

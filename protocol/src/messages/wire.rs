@@ -46,6 +46,7 @@ const ITEM: u8 = 9;
 const ITERATION: u8 = 10;
 // On the private graph only.
 const MESSAGE: u8 = 8;
+const SEALED: u8 = 9;
 
 /// An item of up to this many bytes travels with its announcement. Our guess: about what fits into
 /// a few segments.
@@ -215,6 +216,16 @@ pub fn message_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values
     frame(MESSAGE, &encode(&share_header(digest, id, weight)), values)
 }
 
+/// The frame of a vector that is sealed for the circle of a reader; `values`: residues of the
+/// circle's ring. One that is sent again is the same, bit for bit.
+pub fn sealed_frame(digest: &Digest, id: ShareId, values: &[u8]) -> Arc<[u8]> {
+    frame(
+        SEALED,
+        &encode(&share_header(digest, id, LatticeWeight(0))),
+        values,
+    )
+}
+
 fn share_header(digest: &Digest, id: ShareId, weight: LatticeWeight) -> ShareHeader {
     ShareHeader {
         digest: *digest,
@@ -344,6 +355,15 @@ pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
         (MESSAGE, rest) => {
             let (header, used): (ShareHeader, usize) = decode("message's header", rest)?;
             Ok(PrivateFrame::Message {
+                digest: header.digest,
+                id: id(header.round, header.from, header.to),
+                weight: LatticeWeight(header.weight),
+                values: PREFIX + used..frame.len(),
+            })
+        }
+        (SEALED, rest) => {
+            let (header, used): (ShareHeader, usize) = decode("sealed vector's header", rest)?;
+            Ok(PrivateFrame::Sealed {
                 digest: header.digest,
                 id: id(header.round, header.from, header.to),
                 weight: LatticeWeight(header.weight),

@@ -51,18 +51,29 @@ impl Course {
     /// What a plan fixes for one of its parties.
     pub fn of(plan: &Plan, me: Party) -> Self {
         let draft = plan.draft();
+        let none = Schedule::none();
+        // What is sealed for circles is no share.
+        let exchanges = if plan.reads_circles() {
+            &none
+        } else {
+            plan.exchanges()
+        };
         let weights: u64 =
             (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
         Course {
             me,
-            due: due(plan.exchanges(), me),
+            due: due(exchanges, me),
             parties: plan.parties(),
             digest: *plan.digest(),
             lattice: *plan.lattice(),
             dimension: plan.mixed_coordinates(),
             ahead: plan.mixes_ahead(),
-            rounds: plan.mixing_rounds(),
-            schedule: Arc::new(plan.exchanges().clone()),
+            rounds: if plan.reads_circles() {
+                0
+            } else {
+                plan.mixing_rounds()
+            },
+            schedule: Arc::new(exchanges.clone()),
             mechanism: plan.mechanism(me),
             round_ms: draft.run.round_ms,
             pace_ms: draft.run.pace_ms,

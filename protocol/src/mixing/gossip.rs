@@ -8,6 +8,7 @@
 //! with it: departures then tell a coalition no more than if it had joined it.
 
 pub mod averaging;
+pub(crate) mod circles;
 pub mod close;
 pub mod rounds;
 pub mod weights;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::averaging::terms::{AveragingTerms, Request};
-use crate::lattice::grid::{Lattice, LatticeRequest};
+use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest};
 use crate::lattice::payload::Ratio;
+use crate::lattice::residue::Ring;
 use crate::plan::ahead;
 use crate::plan::calibration::{Calibration, SeededSchedule};
 use crate::plan::claim::{Claim, Established};
@@ -113,6 +114,9 @@ impl Plan {
             json: "".into(),
             digest: [0; 32],
         };
+        if plan.reads_circles() && plan.circle_ring().is_none() {
+            return Err(LatticeError::TooWide { bits: 128 }.into());
+        }
         plan.check_ranges()?;
         plan.check_ahead()?;
         plan.threshold(plan.parties())?;
@@ -233,7 +237,29 @@ impl Plan {
     /// Whether a run only gathers, and what follows is the task's: PPSC's outer iterations, and
     /// gossip over edges.
     pub fn goes_on_by_task(&self) -> bool {
-        self.draft.outer.is_some() || self.draft.mechanism.averages()
+        let open = self.draft.mechanism.averages() && !self.reads_circles();
+        self.draft.outer.is_some() || open
+    }
+
+    /// Whether neighbours read sums of each other's messages, each over the circle of one reader.
+    pub fn reads_circles(&self) -> bool {
+        self.draft.mechanism.sums_neighbours()
+    }
+
+    /// The ring of what is sealed for the circles of neighbours; none where there are none.
+    pub fn circle_ring(&self) -> Option<Ring> {
+        self.lattice.circle_ring().filter(|_| self.reads_circles())
+    }
+
+    /// The edges that are active in a round of gossip, from 1.
+    pub fn active_edges(&self, round: u32) -> Graph {
+        let edges = Graph::from_edges(self.parties(), &self.schedule().pairs(round));
+        edges.expect("a checked plan's edges join its parties")
+    }
+
+    /// Whether pairs of parties have masks in common.
+    pub fn pairs(&self) -> bool {
+        !self.mixes() || self.reads_circles()
     }
 
     /// Coordinates of what parties mix: of noise that is mixed ahead those of all releases.
@@ -260,7 +286,7 @@ impl Plan {
     /// The number of the one result of a run, in all that is sealed and opened for it: 0, or where
     /// one START may have many results by masks of pairs the first, 1.
     pub fn sealed_round(&self) -> u32 {
-        if self.mixes() { 0 } else { 1 }
+        if self.pairs() { 1 } else { 0 }
     }
 
     /// The seed that the schedule follows from; none where it is drawn at START and was not yet.

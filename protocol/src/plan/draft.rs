@@ -300,7 +300,13 @@ impl Draft {
             0 | 1 => 0.0,
             releases => {
                 let rounded = releases as f64 * self.parties() as f64 * self.dimension() as f64;
-                (4.0 * rounded).sqrt() * step / independent_std
+                // In sums of neighbours each term's own noise, of a 64th, takes up its rounding.
+                let against = (self.privacy.colluding + self.privacy.dropouts) as f64;
+                let kept = match self.mechanism.sums_neighbours() {
+                    true => 4.0 + 2048.0 * against,
+                    false => 4.0,
+                };
+                (kept * rounded).sqrt() * step / independent_std
             }
         }
     }
@@ -311,7 +317,13 @@ impl Draft {
     pub(super) fn finest_average(&self) -> f64 {
         let protected = self.protected_releases() as f64;
         // 1/0 of one value.
-        ROUNDING_SHARE * self.largest_sensitivity() * protected.sqrt() / self.rounding_loss(1.0, 1.0)
+        let most =
+            ROUNDING_SHARE * self.largest_sensitivity() * protected.sqrt() / self.rounding_loss(1.0, 1.0);
+        match self.mechanism.sums_neighbours() {
+            // Among all parties a loss may be as small.
+            true => most / (self.parties() as f64).sqrt(),
+            false => most,
+        }
     }
 
     /// The sum of all parties' weights, W.

@@ -49,6 +49,8 @@ pub struct SealedFinals {
     round: u32,
     /// The most parties with whom one has masks in common.
     most_masks: usize,
+    /// Whether what is sealed goes to its readers alone, and nothing of it to everybody.
+    circles: bool,
 }
 
 impl SealedFinals {
@@ -59,13 +61,17 @@ impl SealedFinals {
             dimension: course.dimension,
             digest: course.digest,
             round: plan.sealed_round(),
-            most_masks: if plan.mixes() { 0 } else { plan.parties() - 1 },
+            most_masks: if plan.pairs() { plan.parties() - 1 } else { 0 },
+            circles: plan.reads_circles(),
         }
     }
 
     /// The bytes of a sealed final, and of a correction by a vector: residues of the ring's width,
-    /// nothing else.
+    /// nothing else. None where what is sealed goes to its readers alone.
     pub fn bytes(&self) -> usize {
+        if self.circles {
+            return 0;
+        }
         self.dimension * self.lattice.final_bytes as usize
     }
 
@@ -80,6 +86,9 @@ impl SealedFinals {
     /// # Errors
     /// They are none, whoever signed their hash.
     pub fn check(&self, bytes: &Bytes) -> Result<(), FinalError> {
+        if self.circles {
+            return self.check_keys(bytes, 0);
+        }
         self.lattice.final_state(bytes.clone(), self.dimension, 1)?;
         Ok(())
     }

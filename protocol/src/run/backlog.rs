@@ -61,7 +61,10 @@ impl Run {
         };
         (
             ItemRules::of_all_runs(plan).map(public).max().unwrap_or(0),
-            wire::private_frame_limit(Course::of(plan, 0).share_bytes()),
+            wire::private_frame_limit(match plan.circle_ring() {
+                Some(ring) => ring.width() * plan.draft().dimension(),
+                None => Course::of(plan, 0).share_bytes(),
+            }),
         )
     }
 

@@ -129,8 +129,11 @@ impl Commons {
     /// START is known: from now on logs, and what they say is sealed, are taken.
     pub(super) fn begin(&mut self, now: Time, terms: SealTerms) {
         self.rules.terms = Some(terms);
-        for stage in [Stage::Settling, Stage::Sealed] {
-            self.items_mut(stage).open(std::iter::empty());
+        // Where what is sealed goes to its readers alone, nothing of it is waited for here.
+        let parties = self.flood.members().len();
+        let empty = if terms.bytes == 0 { parties } else { 0 };
+        for (stage, empty) in [(Stage::Settling, 0), (Stage::Sealed, empty)] {
+            self.items_mut(stage).open(0..empty);
             self.take_at_hand(now, stage);
         }
     }

@@ -67,9 +67,10 @@ pub(super) struct ItemRules {
 
 impl ItemRules {
     pub(super) fn of(plan: &Plan, course: &Course) -> Self {
-        // Nobody logs what a task does by itself.
+        // Nobody logs what a task does by itself; of circles each run is one round.
         let rounds = match plan.goes_on_by_task() {
             true => 0,
+            false if plan.reads_circles() => 1,
             false => course.rounds as usize,
         };
         let sent = (1..=course.rounds).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
@@ -77,14 +78,19 @@ impl ItemRules {
             .map(|(round, party)| course.schedule.sends_to(round, party).len())
             .max()
             .filter(|&most| most > 0);
-        let fanout = fanout.unwrap_or(plan.fanout() as usize);
+        let degree = plan.reads_circles().then(|| plan.shares().most_at_once);
+        let fanout = degree.or(fanout).unwrap_or(plan.fanout() as usize);
         let stages = stages(plan, course);
         // The fewer members start, the fewer hold shares. A plan has a threshold if it seals.
         let threshold = plan.threshold(plan.parties()).ok().flatten();
         let threshold = threshold.filter(|_| stages.are_sealed());
         let unsealed = wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received);
+        let schedule = match plan.reads_circles() {
+            true => Arc::new(Schedule::both_ways(std::iter::once(&plan.active_edges(1)))),
+            false => course.schedule.clone(),
+        };
         ItemRules {
-            schedule: course.schedule.clone(),
+            schedule,
             terms: None,
             log_limit: unsealed + threshold.map_or(0, wire::sealed_bytes),
             // Each is dealt to as many as each holds of on average; a party may hold of more.

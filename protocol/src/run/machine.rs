@@ -118,6 +118,7 @@
 //! Outputs go only to peers that are connected; when a connection is lost the transport drops what
 //! it had queued for it, and the machine sends again what matters once it is told of a new one.
 
+mod circles;
 mod correcting;
 mod gathering;
 mod leaving;
@@ -151,6 +152,7 @@ use crate::messages::wire::Bytes;
 use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::course::{Course, Onset};
 use crate::mixing::exchange::{ArrivedShare, Exchange};
+use crate::mixing::gossip::circles::CircleRound;
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
@@ -258,6 +260,10 @@ pub struct Run {
     early: BTreeMap<ShareId, ArrivedShare>,
     /// Rounds from parties that published earlier than this node.
     early_rounds: EarlyRounds,
+    /// The number of the run, from 1: with circles that of its round.
+    number: u32,
+    /// What this node has sealed for its readers, and they for it, once it has.
+    circle: Option<Box<CircleRound>>,
     /// What this node seals with, from START on, and opens with.
     seals: Option<Box<Seals>>,
     /// Noise of releases to come, once it is mixed.
@@ -299,7 +305,7 @@ impl Run {
         let draws = plan.draws_at_start();
         let flood = Flood::new(me, members)
             .committing(draws)
-            .pairing(!plan.mixes())
+            .pairing(plan.pairs())
             .with_stages(rules.stages)
             .with_colluding(draft.privacy.colluding);
         let electorate = electorate(&plan, me);
@@ -313,17 +319,16 @@ impl Run {
         let entrant = Entrant {
             party: me,
             key: run_key,
-            pair: (!plan.mixes()).then_some(pair_key),
+            pair: plan.pairs().then_some(pair_key),
         };
         let draw = draws.then_some(Draw {
             digest: *plan.digest(),
             nonce,
         });
-        let presence = Presence::new(electorate.clone());
-        let gathering = Gathering::new(entrant, attendance(&plan), presence, now, draw);
-        let ready = gathering.ready();
-        let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
-        let onset = course.begin_once_drawn(value, weight, noise);
+        let present = Presence::new(electorate.clone());
+        let gathering = Gathering::new(entrant, attendance(&plan), present, now, draw);
+        let (ready, weight) = (gathering.ready(), plan.lattice().weight(draft.weight_units(me)));
+        let onset = course.begin_once_drawn(value, LatticeWeight(weight), noise);
         let mut run = Run {
             plan: plan.clone(),
             settle_ms: draft.run.settle_ms,
@@ -337,6 +342,8 @@ impl Run {
             gone: BTreeMap::new(),
             early: BTreeMap::new(),
             early_rounds: EarlyRounds::default(),
+            number: 1,
+            circle: None,
             seals: None,
             ahead: None,
             seal_seed: Zeroizing::new(seal_seed),
@@ -485,7 +492,8 @@ impl Run {
             },
             Machine::Mixing { exchange } => {
                 exchange.advance(self.now);
-                if !exchange.is_quiet(self.now) {
+                let quiet = exchange.is_quiet(self.now);
+                if !(quiet && self.is_circle_quiet()) {
                     return false;
                 }
                 self.begin_settling();
@@ -565,7 +573,10 @@ impl Run {
     fn wake(&self) -> Time {
         let phase = match &self.machine {
             Machine::Gathering { gathering, .. } => gathering.wake(self.now),
-            Machine::Mixing { exchange } => exchange.wake(self.now),
+            Machine::Mixing { exchange } => {
+                let circle = self.circle.as_ref().map_or(Time::FAR, |circle| circle.wake());
+                exchange.wake(self.now).min(circle)
+            }
             Machine::Settling { agreement, .. } => agreement.wake(self.now, &self.gone),
             Machine::Publishing { agreement, .. } => {
                 agreement.wake(self.now, &self.gone).min(self.publication_wake())

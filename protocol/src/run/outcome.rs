@@ -190,6 +190,13 @@ pub enum Event {
     Sealed(u64),
     /// The sum of this iteration of a training is open here, and the next model is known.
     Iteration(u64),
+    /// The agreed logs of a round of circles let these through: their sums are opened, or nobody's.
+    Closed {
+        /// The round.
+        round: u32,
+        /// The set of the round, ascending.
+        set: Vec<Party>,
+    },
     /// The agreed set is open here; for these others made their secret known, ascending.
     Opened(Vec<Party>),
     /// Something went wrong.

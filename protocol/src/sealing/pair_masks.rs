@@ -44,6 +44,23 @@ impl PairMasks {
         })
     }
 
+    /// Masks a vector for the circle of one reader: with each of `others`, who are in it, too.
+    ///
+    /// # Errors
+    /// The vector is longer than a mask: no plan's is.
+    pub fn add_in_circle(
+        &self,
+        circle: u32,
+        others: impl Iterator<Item = Party>,
+        vector: &mut ResidueVector,
+    ) -> Result<(), MaskTooLong> {
+        let mut chains = others.filter_map(|other| Some((other, self.chains.get(&other)?)));
+        chains.try_for_each(|(other, chain)| {
+            let mask = MaskKey::pair(&chain.once_key(), circle);
+            apply(&mask, self.me < other, vector)
+        })
+    }
+
     /// Goes on to the masks of the next round; the keys of this one are wiped.
     pub fn advance(&mut self) {
         self.chains.values_mut().for_each(PairChain::advance);
@@ -79,6 +96,23 @@ pub fn take_out(
     with.iter()
         .zip(keys)
         .try_for_each(|(&other, key)| apply(&MaskKey::once(*key), giver > other, sum))
+}
+
+/// Takes out of the sum of a circle, which has the vector of `giver`, its masks with those of
+/// `with` for whom `masked` holds: the others are in no circle of this reader. `keys` is what
+/// `giver` has revealed, of all of `with`.
+///
+/// # Errors
+/// The vector is longer than a mask: no plan's is.
+pub fn take_out_of_circle(
+    sum: &mut ResidueVector,
+    (circle, giver): (u32, Party),
+    (with, keys): (&[Party], &[u8]),
+    masked: impl Fn(&Party) -> bool,
+) -> Result<(), MaskTooLong> {
+    let (keys, _) = keys.as_chunks::<KEY_BYTES>();
+    let mut of_circle = with.iter().zip(keys).filter(|(other, _)| masked(other));
+    of_circle.try_for_each(|(&other, key)| apply(&MaskKey::pair(key, circle), giver > other, sum))
 }
 
 fn apply(mask: &MaskKey, plus: bool, vector: &mut ResidueVector) -> Result<(), MaskTooLong> {

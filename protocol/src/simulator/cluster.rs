@@ -497,7 +497,7 @@ impl<'a> Simulation<'a> {
                     );
                 }
                 Output::Contribute { iteration, released } => self.contribute(party, iteration, &released),
-                Output::Event(event) => self.events.push((self.now, party, event)),
+                Output::Event(event) => self.told(party, event),
                 Output::Finished(outcome) => self.nodes[party].outcome = Some((self.now, *outcome)),
                 Output::Wait { until } => {
                     if until < Time::FAR && until != self.nodes[party].tick {

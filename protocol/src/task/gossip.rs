@@ -217,7 +217,7 @@ impl GossipTask {
                 weight,
                 values,
             }) => (digest, id, weight, frame.slice(values)),
-            Ok(PrivateFrame::Share { .. } | PrivateFrame::Answer { .. }) => {
+            Ok(PrivateFrame::Share { .. } | PrivateFrame::Sealed { .. } | PrivateFrame::Answer { .. }) => {
                 return self.offence(from, "a share or an answer, where parties gossip");
             }
             Err(reason) => return self.offence(from, reason),

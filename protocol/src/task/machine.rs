@@ -25,11 +25,11 @@ use crate::topology::party::Party;
 pub enum Task {
     /// The weighted mean, in one release.
     Mean(Box<Mean>),
-    /// A model that is fitted over many releases, or a stream of sums of everybody.
+    /// A model that is fitted over many releases, or a stream of secure sums.
     Training(Box<Training>),
     /// PPSC's Algorithms 3 and 4.
     Outer(Box<Outer>),
-    /// Gossip averaging over edges, of one value or of a stream.
+    /// Gossip averaging with open messages, of one value or of a stream.
     Gossip(Box<GossipTask>),
 }
 
@@ -40,10 +40,11 @@ impl Task {
     /// # Panics
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
-        if plan.draft().mechanism.averages() {
+        let summed = plan.reads_circles() || plan.draft().mechanism.sums_everybody();
+        if plan.draft().mechanism.averages() && !summed {
             return Task::Gossip(Box::new(GossipTask::new(plan, identity, value, now)));
         }
-        if plan.draft().mechanism.sums_everybody() {
+        if summed {
             return Task::Training(Box::new(Training::new(plan, identity, value, noise, now)));
         }
         match plan.draft().task {
@@ -136,6 +137,15 @@ impl Task {
         match self {
             Task::Gossip(_) => vec![],
             _ => self.release().awaited(),
+        }
+    }
+
+    /// How many sealed vectors wait for a round that has not begun here.
+    #[cfg(test)]
+    pub(crate) fn kept_early(&self) -> usize {
+        match self {
+            Task::Training(training) => training.kept_early(),
+            _ => 0,
         }
     }
 

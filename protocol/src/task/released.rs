@@ -1,6 +1,8 @@
 //! What the sums that a training has released come to: what everybody's next contribution is
 //! computed from.
 
+use crate::lattice::vector::LatticeVector;
+use crate::mixing::gossip::weights::WHOLE;
 use crate::model::descent::Descent;
 use crate::model::statistics;
 use crate::plan::checked::Plan;
@@ -23,6 +25,21 @@ pub(crate) enum Released {
     },
     /// Sums of a stream's releases are means, which are added up.
     Stream(AddedUp),
+    /// Sums over circles are this party's states.
+    Circles(CircleState),
+}
+
+/// What one party has of its sums over circles.
+///
+/// A state is what the round's sum came to, with the weights that were in it: less than the whole
+/// once somebody has departed, for good. No state is divided by its weight, which would tell a
+/// coalition more than if the departed had joined it (Theorem R for gossip: a survivor's state is
+/// to be that of the run in which nobody departed, but for terms of the departed alone). Only what
+/// is told to the party's owner is: the mean of a round, as far as the party sees it, is its sum
+/// over these weights, less the state that it began the round with.
+pub(crate) struct CircleState {
+    state: LatticeVector,
+    told: AddedUp,
 }
 
 /// Means of a stream's releases, added up: a row for each.
@@ -36,6 +53,10 @@ impl AddedUp {
         &self.rows[self.rows.len().saturating_sub(self.dimension)..]
     }
 
+    fn count(&self) -> u64 {
+        (self.rows.len() / self.dimension) as u64
+    }
+
     /// One row more: the latest, and this.
     fn add(&mut self, mean: &[f64]) {
         let before = self.latest().to_vec();
@@ -45,7 +66,31 @@ impl AddedUp {
     }
 }
 
+impl CircleState {
+    fn take(&mut self, plan: &Plan, sum: &Sum) {
+        let step = plan.lattice().step();
+        let part = sum.weight.0 as f64 / f64::from(WHOLE);
+        let mean = sum.value.steps().zip(self.state.steps());
+        let mean: Vec<f64> = mean
+            .map(|(after, before)| step * (after as f64 / part - before as f64))
+            .collect();
+        self.told.add(&mean);
+        self.state = sum.value.clone();
+    }
+}
+
 impl Released {
+    /// What a node brings to the next sum, with what it has of the earlier ones: over circles its
+    /// state is in its message, before the noise of each vector.
+    pub(crate) fn with_state(&self, plan: &Plan, value: LatticeVector) -> LatticeVector {
+        let Released::Circles(circles) = self else {
+            return value;
+        };
+        let state = circles.state.steps().chain(std::iter::repeat(0));
+        let sums = value.steps().zip(state).map(|(own, state)| own + state);
+        plan.lattice().vector(sums)
+    }
+
     /// Before the first sum: a model is zero, and there is no mean.
     ///
     /// # Panics
@@ -55,6 +100,16 @@ impl Released {
             return Released::Stream(AddedUp {
                 dimension: plan.draft().dimension(),
                 rows: vec![],
+            });
+        }
+        if plan.reads_circles() {
+            let dimension = plan.draft().dimension();
+            return Released::Circles(CircleState {
+                state: plan.lattice().zeros(dimension),
+                told: AddedUp {
+                    dimension,
+                    rows: vec![],
+                },
             });
         }
         let Some(model) = &plan.draft().model else {
@@ -84,6 +139,7 @@ impl Released {
                 *sums += 1;
             }
             Released::Stream(stream) => stream.add(&Mean::of_sum(plan, sum)),
+            Released::Circles(circles) => circles.take(plan, sum),
         }
     }
 
@@ -94,6 +150,8 @@ impl Released {
             Released::Moments(moments) => moments.sums += 1,
             Released::Mean { sums, .. } => *sums += 1,
             Released::Stream(stream) => stream.add(&vec![0.0; stream.dimension]),
+            // Whose sum is of no use goes no further.
+            Released::Circles(_) => {}
         }
     }
 
@@ -105,6 +163,7 @@ impl Released {
             Released::Moments(_) => &[],
             Released::Mean { latest, .. } => latest,
             Released::Stream(stream) => stream.latest(),
+            Released::Circles(circles) => circles.told.latest(),
         }
     }
 
@@ -114,7 +173,8 @@ impl Released {
             Released::Model(descent) => descent.iterations(),
             Released::Moments(moments) => moments.sums,
             Released::Mean { sums, .. } => *sums,
-            Released::Stream(stream) => (stream.rows.len() / stream.dimension) as u64,
+            Released::Stream(stream) => stream.count(),
+            Released::Circles(circles) => circles.told.count(),
         }
     }
 
@@ -125,7 +185,9 @@ impl Released {
             Released::Model(descent) => (descent.iterations() > 0).then(|| descent.result()),
             Released::Moments(moments) => moments.model.clone(),
             Released::Mean { latest, .. } => (!latest.is_empty()).then(|| latest.clone()),
-            Released::Stream(stream) => (!stream.rows.is_empty()).then(|| stream.rows.clone()),
+            Released::Stream(told) | Released::Circles(CircleState { told, .. }) => {
+                (!told.rows.is_empty()).then(|| told.rows.clone())
+            }
         }
     }
 }

@@ -21,12 +21,14 @@ use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
-use crate::messages::wire::{self, Bytes};
+use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
-use crate::run::outcome::{Ending, Event, Outcome, SealedFinal, TrainingOutcome};
+use crate::run::outcome::{
+    Ending, Event, GossipOutcome, MissedMessages, Outcome, SealedFinal, TrainingOutcome,
+};
 use crate::task::released::Released;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -52,6 +54,8 @@ pub struct Training {
     paced: Option<(Time, Box<Outcome>)>,
     /// What neighbours said in the next run already.
     early: BTreeMap<Party, Vec<Bytes>>,
+    /// What neighbours have sealed for this node in the next round already.
+    early_sealed: BTreeMap<Party, Bytes>,
     /// The number of the latest run that nobody needs this node for any more.
     complete: Option<u32>,
     record: TrainingRecord,
@@ -88,6 +92,23 @@ fn digest_of(plan: &Plan, number: u32, released: &[f64]) -> Digest {
     hash.finalize().into()
 }
 
+/// What a stream of sums over circles came to at one node.
+fn of_circles(training: TrainingOutcome) -> GossipOutcome {
+    let rounds = training.iterations as u32;
+    let missed = |(party, since): (Party, u64)| {
+        let first = since as u32;
+        let count = (rounds + 1).saturating_sub(first);
+        (party, MissedMessages { first, count })
+    };
+    GossipOutcome {
+        rounds,
+        spent: training.spent as u32,
+        missed: training.departed.into_iter().map(missed).collect(),
+        stopped: training.stopped,
+        estimates: training.result.unwrap_or_default(),
+    }
+}
+
 impl Training {
     /// This node's part; `value` is its first contribution, with its own noise.
     pub(super) fn new(
@@ -112,6 +133,7 @@ impl Training {
             shelf: None,
             paced: None,
             early: BTreeMap::new(),
+            early_sealed: BTreeMap::new(),
             complete: None,
             record: TrainingRecord::default(),
             outbox: VecDeque::new(),
@@ -145,6 +167,7 @@ impl Training {
                 if iteration != self.iteration() || !self.run.awaits_value() {
                     return Err(InputError::NotAsked("Contribution"));
                 }
+                let value = self.released.with_state(&self.plan, value);
                 self.run.handle(now, Input::Contribution { iteration, value })?;
             }
             Input::Leave if self.paced.is_some() => self.leave_between(),
@@ -190,12 +213,33 @@ impl Training {
 
     /// Shares are exchanged while noise is mixed, and at no other time: later ones are late.
     fn receive_private(&mut self, now: Time, from: Party, frame: Bytes) -> Result<(), InputError> {
+        if self.plan.reads_circles() {
+            return self.receive_of_circle(now, from, frame);
+        }
         let input = Input::Private { from, frame };
         if self.plan.mixes_ahead() && !self.run.mixes_ahead() {
             self.feed_before(now, input);
             return Ok(());
         }
         self.run.handle(now, input)
+    }
+
+    /// What is sealed for this node in the next round waits for it, one vector of each neighbour;
+    /// what is of other rounds, and answers of these, come too late.
+    fn receive_of_circle(&mut self, now: Time, from: Party, frame: Bytes) -> Result<(), InputError> {
+        let (round, digest) = match wire::read_private(&frame) {
+            Ok(PrivateFrame::Sealed { id, .. }) => (Some(id.round), None),
+            Ok(PrivateFrame::Answer { digest, .. }) => (None, Some(digest)),
+            // The run tells of the offence.
+            _ => (Some(self.number), None),
+        };
+        let next = round.is_some() && round == self.number.checked_add(1);
+        if next {
+            self.early_sealed.insert(from, frame);
+        } else if round == Some(self.number) || digest == Some(*self.run.digest()) {
+            return self.run.handle(now, Input::Private { from, frame });
+        }
+        Ok(())
     }
 
     /// The next output; see [`Run::poll_output`].
@@ -310,7 +354,8 @@ impl Training {
         if outcome.sealed.is_some_and(|sealed| sealed != SealedFinal::Closed) {
             self.record.spent += 1;
         }
-        let opened = me_included && (outcome.sum.is_some() || outcome.out_of_range);
+        let usable = outcome.sum.is_some() || (outcome.out_of_range && !self.plan.reads_circles());
+        let opened = me_included && usable;
         if !opened {
             return self.finish(outcome);
         }
@@ -346,7 +391,7 @@ impl Training {
     /// When the iteration after this one begins at the earliest: a round of a stream lasts as long
     /// as its pace says.
     fn next_begins(&self, iteration: u64) -> Time {
-        let pace_ms = match self.plan.draft().mechanism.sums_everybody() {
+        let pace_ms = match self.plan.draft().mechanism.gossip.is_some() {
             true => self.plan.draft().run.pace_ms,
             false => 0,
         };
@@ -366,7 +411,13 @@ impl Training {
 
     fn go_on(&mut self, now: Time, outcome: Box<Outcome>) {
         let next = self.number + 1;
-        let digest = digest_of(&self.plan, next, self.released.latest());
+        let members: Vec<f64> = outcome.included.iter().map(|&party| party as f64).collect();
+        let common = match self.plan.reads_circles() {
+            // States differ: what all have in common is whose messages are in them.
+            true => &members,
+            false => self.released.latest(),
+        };
+        let digest = digest_of(&self.plan, next, common);
         let Some(mut run) = self.run.successor(digest) else {
             return self.finish(outcome);
         };
@@ -381,6 +432,9 @@ impl Training {
                 // A peer's frame is never an error.
                 let _ = self.run.handle(now, Input::Public { from, frame });
             }
+        }
+        for (from, frame) in std::mem::take(&mut self.early_sealed) {
+            let _ = self.run.handle(now, Input::Private { from, frame });
         }
     }
 
@@ -417,6 +471,11 @@ impl Training {
         let iterations = self.released.sums();
         let stopped = match &outcome.ending {
             Ending::Done | Ending::Degraded if iterations == self.plan.draft().releases() => None,
+            Ending::Done | Ending::Degraded if outcome.out_of_range => Some(
+                "a sum was further out than values and noise can be: somebody lied, and this node went \
+                 no further with it"
+                    .to_owned(),
+            ),
             Ending::Done | Ending::Degraded => Some("an iteration was not opened".to_owned()),
             Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => {
                 Some(reason.clone())
@@ -430,7 +489,7 @@ impl Training {
             let whole = everybody && stopped.is_none() && rejected.is_empty();
             ended.ending = if whole { Ending::Done } else { Ending::Degraded };
         }
-        ended.training = Some(TrainingOutcome {
+        let training = TrainingOutcome {
             iterations,
             spent,
             corrected,
@@ -438,7 +497,15 @@ impl Training {
             departed,
             stopped,
             result: self.released.result(),
-        });
+        };
+        match self.plan.reads_circles() {
+            true => {
+                // Its sums are this node's alone, and nobody's log is of shares.
+                (ended.logs, ended.verdict, ended.sum) = (None, None, None);
+                ended.gossip = Some(Box::new(of_circles(training)));
+            }
+            false => ended.training = Some(training),
+        }
         self.outbox.push_back(Output::Event(Event::Phase(Phase::Done)));
         self.outbox.push_back(Output::Finished(Box::new(ended)));
         if self.complete == Some(self.number) {
@@ -459,6 +526,11 @@ impl Training {
     /// The number of the present iteration, from 1; 0 while noise is mixed ahead.
     pub fn iteration(&self) -> u32 {
         self.number - self.mixings()
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept_early(&self) -> usize {
+        self.early_sealed.len() + self.run.kept_early()
     }
 
     /// The number of the present run, from 1; a mixing of noise ahead counts.

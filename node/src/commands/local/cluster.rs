@@ -343,20 +343,6 @@ struct Picture {
 
 const PHASES: [&str; 5] = ["gathering", "mixing", "settling", "publishing", "done"];
 
-/// Names at most that a line has room for.
-const NAMES: usize = 3;
-
-/// The first of these names, and how many the others are.
-fn some_of(names: &str) -> String {
-    let all: Vec<&str> = names.split(", ").collect();
-    match all.len() {
-        count if count > NAMES + 1 => {
-            format!("{} and {} others", all[..NAMES].join(", "), count - NAMES)
-        }
-        _ => names.to_owned(),
-    }
-}
-
 impl Picture {
     fn new(plan: &Plan) -> Self {
         Picture {
@@ -383,7 +369,7 @@ impl Picture {
                 self.awaited.clear();
             }
             Some("ready" | "waiting") => {
-                self.awaited = some_of(event["waiting_for"].as_str().unwrap_or(""));
+                self.awaited = event["waiting_for"].as_str().unwrap_or("").to_owned();
             }
             Some("round") => {
                 self.round
@@ -464,14 +450,5 @@ impl Picture {
             total(2)
         );
         format!("{phase:<11} {stage}, {shares}, {}", bytes(total(3)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_line_has_room_for_a_few_names() {
-        let shown = ["", "a", "a, b, c, d", "a, b, c, d, e"].map(super::some_of);
-        assert_eq!(shown, ["", "a", "a, b, c, d", "a, b, c and 2 others"]);
     }
 }

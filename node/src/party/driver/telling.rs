@@ -62,6 +62,9 @@ impl Driver {
                 self.emit("iteration", with("k", k.into()));
             }
             Event::Sealed(bytes) => self.emit("sealed", json!({ "bytes": bytes })),
+            Event::Closed { round, set } => {
+                tracing::debug!(round, parties = set.len(), "the round's set is agreed");
+            }
             Event::Opened(parties) => {
                 let names = self.names(&parties);
                 tracing::debug!(opened_for = names.join(", "), "opened");

@@ -94,7 +94,18 @@ pub enum PrivateFrame {
         /// Where in the frame its coordinates are.
         values: Range<usize>,
     },
-    /// An answer to a share.
+    /// A vector that is sealed for the circle of its receiver.
+    Sealed {
+        /// What it is signed for: the plan, or a later round of it.
+        digest: Digest,
+        /// Its round, who sealed it, and for whom.
+        id: ShareId,
+        /// Nothing: weights follow from the plan and the agreed sets.
+        weight: LatticeWeight,
+        /// Where in the frame its residues are.
+        values: Range<usize>,
+    },
+    /// An answer to a share, or to a sealed vector.
     Answer {
         /// The digest of the plan that it belongs to.
         digest: Digest,

@@ -41,6 +41,11 @@ impl MechanismSettings {
         self.gossip.is_some_and(|gossip| gossip.sums_everybody())
     }
 
+    /// Whether it is gossip whose neighbours read sums of each other's messages.
+    pub fn sums_neighbours(&self) -> bool {
+        self.gossip.is_some_and(|gossip| gossip.sums_neighbours())
+    }
+
     /// Whether it is gossip over edges: each party has a state, and averages what it gets.
     pub fn averages(&self) -> bool {
         self.gossip.is_some_and(|gossip| !gossip.sums_everybody())

@@ -84,22 +84,25 @@ impl Rules for Gossip {
     }
 
     fn planned(&self, _: &MechanismSettings, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError> {
-        Ok(Arc::new(PlannedGossip { rounds }))
+        let secure = self.secure;
+        Ok(Arc::new(PlannedGossip { rounds, secure }))
     }
 }
 
 #[derive(Debug)]
 struct PlannedGossip {
     rounds: u32,
+    secure: bool,
 }
 
 impl Planned for PlannedGossip {
-    fn travel(&self, _: &ShareCounts) -> Travel<'_> {
+    fn travel(&self, shares: &ShareCounts) -> Travel<'_> {
         // One value, as fine as its noise allows; what a stream changes in it a draft says.
         Travel::Average(AverageTerms {
             rounds: self.rounds,
             injections: 1,
             finest: f64::INFINITY,
+            readers: if self.secure { shares.most_at_once } else { 0 },
         })
     }
 

@@ -246,9 +246,6 @@ impl Asked<'_> {
 
     /// Refuses what parses, and will run one day, but that this version's plans do not carry.
     pub(crate) fn check_carried(&self) -> Checked {
-        if let Some(gossip) = &self.mechanism.gossip {
-            gossip.check_carried()?;
-        }
         if self.privacy.coalitions == Coalitions::Static {
             self.mechanism.rules().check_static(self.mechanism)?;
         }

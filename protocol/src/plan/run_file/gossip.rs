@@ -6,7 +6,6 @@ use std::fmt;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::plan::run_file::problem::{Checked, Problem, require};
 use crate::topology::active_edges::ActiveEdges;
 
 /// The kinds that gossip's keys belong to, as messages call them.
@@ -87,17 +86,13 @@ pub struct GossipSettings {
 }
 
 impl GossipSettings {
+    /// Whether neighbours read sums of each other's messages, and nothing else of them.
+    pub fn sums_neighbours(&self) -> bool {
+        self.sums == SumsChoice::Secure && self.circle != Some(Circle::Everybody)
+    }
+
     /// Whether everybody reads the one sum of all messages of a round, and nothing else of them.
     pub fn sums_everybody(&self) -> bool {
         self.sums == SumsChoice::Secure && self.circle == Some(Circle::Everybody)
-    }
-
-    /// Refuses what a run file may say and that this version's plans do not carry.
-    pub(super) fn check_carried(&self) -> Checked {
-        let carried = self.sums == SumsChoice::Open || self.sums_everybody();
-        require(carried, "mechanism.circle", || Problem::NotYet {
-            found: "\"neighbours\" with sums = \"secure\"",
-            instead: "circle = \"everybody\": one sum of all a round, over any public graph",
-        })
     }
 }

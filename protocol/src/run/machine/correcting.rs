@@ -64,7 +64,7 @@ impl Run {
     fn owing(&self, unsealing: &Unsealing, publishers: &BTreeSet<Party>) -> Owing {
         let (logs, before) = (&unsealing.logs, &unsealing.members);
         let is_first = unsealing.corrections.is_empty();
-        if let Some(graph) = &self.plan.mask_graph() {
+        if let Some(graph) = &self.mask_graph() {
             let before = if is_first { &self.record.started } else { before };
             let departed = |party: Party| before.contains(&party) && !publishers.contains(&party);
             return Owing::Keys(masks_owed(graph, publishers, departed));

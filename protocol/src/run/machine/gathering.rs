@@ -136,6 +136,11 @@ impl Run {
             self.record.handed_over = true;
             return;
         }
+        if self.plan.reads_circles()
+            && let Err(reason) = self.begin_circle(&mixing.state().value)
+        {
+            return self.finish(Ending::Aborted { reason }, Published::default());
+        }
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();

@@ -17,9 +17,19 @@ impl Run {
                     .commons
                     .offence(from, "a message of gossip, which this plan does not have");
             }
-            Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => {
-                (digest, read)
+            Ok(PrivateFrame::Sealed { .. }) if !self.plan.reads_circles() => {
+                return self
+                    .commons
+                    .offence(from, "a vector for a circle, of which this plan has none");
             }
+            Ok(PrivateFrame::Share { .. }) if self.plan.reads_circles() => {
+                return self.commons.offence(from, "a share, where sums are secure");
+            }
+            Ok(
+                read @ (PrivateFrame::Share { digest, .. }
+                | PrivateFrame::Sealed { digest, .. }
+                | PrivateFrame::Answer { digest, .. }),
+            ) => (digest, read),
         };
         if let Err(reason) = self.commons.flood.members().same_plan(&digest) {
             return self.commons.offence(from, reason);
@@ -36,6 +46,12 @@ impl Run {
                         values: frame.slice(values),
                     },
                 );
+            }
+            PrivateFrame::Sealed {
+                id, weight, values, ..
+            } => {
+                let values = frame.slice(values);
+                self.receive_sealed(from, id, ArrivedShare { weight, values });
             }
             PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
             PrivateFrame::Message { .. } => {}
@@ -99,6 +115,9 @@ impl Run {
         }
         if let Err(reason) = self.commons.flood.members().verify_answer(id, &answer) {
             return self.commons.offence(from, reason);
+        }
+        if self.answered_sealed(from, id, &answer) {
+            return;
         }
         if let Some(exchange) = self.exchange() {
             exchange.answer(from, id, answer);

@@ -70,10 +70,17 @@ impl Run {
         };
         let opened_for = opening.opened_for();
         let included = unsealing.members.clone();
-        let sum = match self.sum() {
-            Ok(value) => Some(Sum {
+        let mine = included.contains(&self.course.me);
+        let opened = match self.circle.is_some() {
+            true if mine => self.circle_sum(),
+            true => Ok(None),
+            false => self.sum().map(|value| Some((value, 0))),
+        };
+        self.record.out_of_range = self.circle.is_some() && mine && matches!(opened, Ok(None));
+        let sum = match opened {
+            Ok(opened) => opened.map(|(value, weight)| Sum {
                 value,
-                weight: LatticeWeight(0),
+                weight: LatticeWeight(weight.into()),
             }),
             Err(reason) => {
                 self.commons.event(Event::Fault(reason.to_string()));
@@ -104,16 +111,8 @@ impl Run {
             self.commons.items(Stage::Sealed).version(*party, &hash)
         };
         let sealed: Vec<&Body> = unsealing.members.iter().filter_map(of).collect();
-        let corrections = unsealing.corrections.iter().zip(1..);
-        let corrections = corrections.flat_map(|(set, number)| {
-            let items = self.commons.items(Stage::Correction(number));
-            let of_members = set.iter().filter(|(party, _)| unsealing.members.contains(party));
-            let given = of_members.filter_map(|(party, hash)| Some((*party, items.version(*party, hash)?)));
-            given.map(move |(giver, body)| (number as usize - 1, giver, body))
-        });
-        let corrections = corrections.filter(|(_, _, body)| !body.is_empty());
         let (mut vectors, mut told) = (Vec::new(), Vec::new());
-        for (stage, giver, body) in corrections {
+        for (stage, giver, body) in self.corrections_given(unsealing) {
             match unsealing.masks.get(stage).map(|masks| masks.get(&giver)) {
                 None => vectors.push(body),
                 Some(None) => {}
@@ -130,6 +129,19 @@ impl Run {
         }
         let items = sealed.into_iter().chain(vectors).map(Body::bytes);
         finals.open(items, &told, &secrets)
+    }
+
+    /// The corrections of those who are opened, each with its stage from 0 and its giver; who owes
+    /// none has given an empty one, and is left out.
+    pub(super) fn corrections_given<'a>(&'a self, unsealing: &'a Unsealing) -> Vec<(usize, Party, &'a Body)> {
+        let corrections = unsealing.corrections.iter().zip(1..);
+        let corrections = corrections.flat_map(|(set, number)| {
+            let items = self.commons.items(Stage::Correction(number));
+            let of_members = set.iter().filter(|(party, _)| unsealing.members.contains(party));
+            let given = of_members.filter_map(|(party, hash)| Some((*party, items.version(*party, hash)?)));
+            given.map(move |(giver, body)| (number as usize - 1, giver, body))
+        });
+        corrections.filter(|(_, _, body)| !body.is_empty()).collect()
     }
 
     /// The stage is over, and a secret is lacking: there is no mean, and no smaller set is opened.

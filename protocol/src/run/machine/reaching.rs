@@ -32,6 +32,9 @@ impl Run {
                 exchange.connected(peer);
             }
         }
+        if network == Network::Private {
+            self.send_sealed(peer);
+        }
     }
 
     pub(super) fn disconnected(&mut self, network: Network, peer: Party) {

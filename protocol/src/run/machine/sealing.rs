@@ -15,10 +15,11 @@ use crate::publishing::way::Way;
 use crate::run::machine::Run;
 use crate::run::outcome::{Event, SealedFinal};
 use crate::run::seals::Seals;
-use crate::sealing::deal::{CheckedDeal, DealError, Dealer};
+use crate::sealing::deal::{CheckedDeal, Deal, DealError, Dealer, Secret};
 use crate::sealing::holders::{HolderOrder, ThresholdError};
 use crate::sealing::pair_masks::PairMasks;
 use crate::sealing::run_key::{PairKey, RunKey};
+use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
 impl Run {
@@ -63,21 +64,22 @@ impl Run {
     /// This node's masks with its neighbours in the mask graph who have started.
     fn pair_masks(&self, pair_key: PairKey) -> PairMasks {
         let (me, started) = (self.course.me, &self.record.started);
-        let graph = self.plan.mask_graph();
+        let graph = match self.plan.reads_circles() {
+            // In some round anybody may be in a circle with anybody.
+            true => Some(Graph::complete(self.electorate.parties)),
+            false => self.plan.mask_graph(),
+        };
         let neighbours = graph.iter().flat_map(|graph| graph.neighbours(me));
         let others = neighbours.filter(|other| started.contains(other));
         let keys = others.filter_map(|&other| Some((other, *self.commons.flood.pair_key(other)?)));
         PairMasks::of(me, pair_key, &self.course.digest, &keys.collect())
     }
 
-    /// Seals the state that this node's log tells of, and gives it: what the log says of it. None
-    /// where the plan seals nothing.
-    pub(super) fn seal(&mut self, exchange: &Exchange) -> Option<Sealed> {
+    /// Draws a secret, and deals it to its holders. None where the plan seals nothing.
+    pub(super) fn deal(&mut self) -> Option<(Secret, Deal)> {
         let me = self.course.me;
         let holders = self.holders(me)?;
-        let (seals, Way::Sealed(finals)) = (self.seals.as_mut()?, &self.commons.rules.way) else {
-            return None;
-        };
+        let seals = self.seals.as_mut()?;
         let to: Vec<(Party, [u8; 32])> = holders
             .into_iter()
             .filter_map(|holder| Some((holder, *seals.keys.get(&holder)?)))
@@ -88,7 +90,17 @@ impl Run {
             digest: &self.course.digest,
             round: self.plan.sealed_round(),
         };
-        let (secret, deal) = dealer.deal(seals.threshold.needed(), &to, &mut seals.rng);
+        Some(dealer.deal(seals.threshold.needed(), &to, &mut seals.rng))
+    }
+
+    /// Seals the state that this node's log tells of, and gives it: what the log says of it. None
+    /// where the plan seals nothing.
+    pub(super) fn seal(&mut self, exchange: &Exchange) -> Option<Sealed> {
+        let me = self.course.me;
+        let (secret, deal) = self.deal()?;
+        let (seals, Way::Sealed(finals)) = (self.seals.as_mut()?, &self.commons.rules.way) else {
+            return None;
+        };
         let state = exchange.state().value;
         let item = match finals.seal(me, &state, seals.masks.as_ref(), &secret) {
             Ok(item) => item,

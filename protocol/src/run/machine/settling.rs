@@ -50,7 +50,9 @@ impl Run {
         let clock = Clock::new(begin, self.settling_ms());
         let called = self.log_calls(&exchange, &clock);
         let mut log = exchange.close(called.iter().copied().collect());
-        log.sealed = self.seal(&exchange);
+        if !self.log_circle(&mut log) {
+            log.sealed = self.seal(&exchange);
+        }
         self.record.own_log = Some(log.clone());
         let log = self.commons.give_log(log);
         self.left_with_log(Some(log));
@@ -68,8 +70,14 @@ impl Run {
     /// still owes this node a share (nobody signs a log before all shares are answered), or it has
     /// been gone for a while.
     pub(super) fn log_calls(&self, exchange: &Exchange, clock: &Clock) -> BTreeSet<Party> {
-        let certain =
-            |party: Party, since: Time| exchange.is_owed_by(party) || self.now >= clock.call_at(since);
+        let owed = |party| {
+            let vector = self
+                .circle
+                .as_ref()
+                .is_some_and(|circle| circle.is_owed_by(party));
+            exchange.is_owed_by(party) || vector
+        };
+        let certain = |party: Party, since: Time| owed(party) || self.now >= clock.call_at(since);
         let held = |party: Party| self.commons.holding(Stage::Settling).get(party).is_some();
         let gone = self
             .gone
@@ -113,8 +121,11 @@ impl Run {
 
     /// Asks for the gate's verdict on these logs.
     pub(super) fn audit(&mut self, exchange: Exchange, logs: Arc<AgreedLogs>, unsealing: Option<Unsealing>) {
-        let judged = self.to_be_judged(&logs);
-        self.commons.outbox.push_back(Output::Audit(judged));
+        let closed = self.close_circle(&logs);
+        if closed.is_none() {
+            let judged = self.to_be_judged(&logs);
+            self.commons.outbox.push_back(Output::Audit(judged));
+        }
         let patience = self.settle_ms.saturating_mul(AUDITING_STAGES);
         self.machine = Machine::Auditing {
             exchange,
@@ -122,6 +133,13 @@ impl Run {
             until: self.now.plus_millis(patience),
             unsealing,
         };
+        if let Some(verdict) = closed {
+            if let Some(set) = &verdict.publish {
+                let (round, set) = (self.number, set.iter().copied().collect());
+                self.commons.event(Event::Closed { round, set });
+            }
+            self.judged(verdict);
+        }
     }
 
     /// The logs that say what those who are left have exchanged: where their noise was mixed ahead

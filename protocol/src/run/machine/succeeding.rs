@@ -30,6 +30,7 @@ use crate::run::outcome::Ending;
 use crate::run::record::Record;
 use crate::time::Time;
 use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// Masks of pairs follow from keys, and blocks are mixed by now: nothing is drawn.
 struct NoNoise;
@@ -56,7 +57,13 @@ impl Run {
         };
         let threshold = self.plan.threshold(started.len()).ok()??;
         let course = self.course.of_release(&self.plan, digest);
-        let rules = ItemRules::of(&self.plan, &course);
+        let mut rules = ItemRules::of(&self.plan, &course);
+        let number = self.number + 1;
+        if self.plan.reads_circles() && number <= self.plan.rounds() {
+            rules.schedule = Arc::new(Schedule::both_ways(std::iter::once(
+                &self.plan.active_edges(number),
+            )));
+        }
         let Way::Sealed(finals) = &rules.way else {
             return None;
         };
@@ -65,7 +72,7 @@ impl Run {
         seals.go_on(&started, threshold);
         let me = self.course.me;
         let flood = Flood::new(me, self.commons.flood.members().for_digest(digest))
-            .pairing(!self.plan.mixes())
+            .pairing(self.plan.pairs())
             .with_stages(rules.stages)
             .with_colluding(self.plan.draft().privacy.colluding);
         let signer = self.commons.signer().for_digest(digest);
@@ -87,6 +94,8 @@ impl Run {
             gone: self.gone.clone(),
             early: BTreeMap::new(),
             early_rounds: EarlyRounds::default(),
+            number,
+            circle: None,
             seals: Some(seals),
             ahead: self.ahead.take(),
             seal_seed: Zeroizing::new([0; 32]),
@@ -160,6 +169,11 @@ impl Run {
     /// Those who take part in this run.
     pub fn started(&self) -> &BTreeSet<Party> {
         &self.record.started
+    }
+
+    /// What everything of this run is signed for.
+    pub fn digest(&self) -> &Digest {
+        &self.course.digest
     }
 
     /// When this node held every START.

@@ -1,8 +1,12 @@
 //! Gossip: what must hold of every party's estimates, computed once more from what each
 //! contributed and whose messages it lacked.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::mixing::gossip::rounds::GossipRounds;
+use crate::mixing::gossip::weights::RoundWeights;
+use crate::run::outcome::GossipOutcome;
 
 /// A weight of gossip of the whole, in units of which rows are made.
 const UNIT: i128 = 1 << 16;
@@ -11,6 +15,9 @@ impl Simulation<'_> {
     /// Every node's estimates are what follows from x̃ of all and from the messages that each
     /// lacked, to the bit; a party that ended early keeps those of the rounds that it had.
     pub(super) fn check_estimates(&self) -> Vec<Violation> {
+        if self.plan.reads_circles() {
+            return self.check_circles();
+        }
         let expected = self.states_by_round();
         let ended = self.nodes.iter().enumerate();
         let ended = ended.filter_map(|(party, node)| Some((party, &node.outcome.as_ref()?.1)));
@@ -32,6 +39,118 @@ impl Simulation<'_> {
             Violation::new("estimate", text)
         });
         told.collect()
+    }
+
+    /// A node tells something. The set of a round of circles is what a gate's verdict is elsewhere.
+    pub(super) fn told(&mut self, party: Party, event: Event) {
+        if let Event::Closed { round, set } = &event {
+            let verdict = GateVerdict {
+                publish: Some(set.iter().copied().collect()),
+                reason: String::new(),
+            };
+            self.checks_of(*round).verdict(party, &verdict);
+        }
+        self.events.push((self.now, party, event));
+    }
+
+    /// Sums over circles: every node's rows are what follows from what all contributed, and from
+    /// whom it says that each round was opened for, to the bit; and two nodes that went on from a
+    /// round did so with one set.
+    fn check_circles(&self) -> Vec<Violation> {
+        let ended = self.nodes.iter().enumerate();
+        let ended = ended.filter_map(|(party, node)| Some((party, &node.outcome.as_ref()?.1)));
+        let ended: Vec<(Party, &GossipOutcome)> = ended
+            .filter_map(|(party, outcome)| Some((party, outcome.gossip.as_deref()?)))
+            .collect();
+        let mut violations = vec![];
+        let parties = self.plan.parties();
+        let mut states: Vec<Vec<i128>> = vec![vec![0; self.plan.draft().dimension()]; parties];
+        let mut rows: BTreeMap<Party, Vec<f64>> = BTreeMap::new();
+        for round in 1..=self.plan.rounds() {
+            let opened = ended.iter().filter(|(_, of)| of.rounds >= round);
+            let sets: BTreeSet<BTreeSet<Party>> = opened
+                .map(|(_, of)| {
+                    let there = |party: &Party| of.missed.get(party).is_none_or(|it| round < it.first);
+                    (0..parties).filter(there).collect()
+                })
+                .collect();
+            let set = match Vec::from_iter(sets).as_slice() {
+                [] => break,
+                [set] => set.clone(),
+                _ => {
+                    let text = format!("round {round} was opened for two sets");
+                    violations.push(Violation::new("circles", text));
+                    break;
+                }
+            };
+            self.open_circles(round, &set, &mut states, &mut rows);
+        }
+        for (party, of) in ended {
+            let length = of.rounds as usize * self.plan.draft().dimension();
+            let expected = rows
+                .get(&party)
+                .map_or(&[][..], |rows| &rows[..length.min(rows.len())]);
+            if of.estimates != expected {
+                let text = format!("party {party}'s sums do not follow from what was contributed");
+                violations.push(Violation::new("circles", text));
+            }
+        }
+        violations
+    }
+
+    /// One round, opened for a set: every member's state, and the row that its owner is told.
+    fn open_circles(
+        &self,
+        round: u32,
+        set: &BTreeSet<Party>,
+        states: &mut [Vec<i128>],
+        rows: &mut BTreeMap<Party, Vec<f64>>,
+    ) {
+        let (edges, step) = (self.plan.active_edges(round), self.plan.lattice().step());
+        let weights = RoundWeights::of(&edges);
+        let dimension = self.plan.draft().dimension();
+        let contributed = |party: Party| -> Option<Vec<i128>> {
+            let value = match round {
+                1 => self.noised.get(party),
+                _ => self.trainees.contributed.get(&(round, party)),
+            };
+            value.map(|value| value.steps().collect())
+        };
+        let before = states.to_vec();
+        let message = |party: Party, at: usize| Some(before[party][at] + contributed(party)?[at]);
+        // The noise of the vector that `author` seals for `reader`.
+        let own_noise = |author: Party, reader: Party, at: usize| -> Option<i128> {
+            let place = edges.neighbours(author).iter().position(|of| *of == reader)?;
+            contributed(author)?.get(dimension * (1 + place) + at).copied()
+        };
+        for &reader in set {
+            let row = weights.row(reader).iter().filter(|(of, _)| set.contains(of));
+            let row: Vec<(Party, u32)> = row.copied().collect();
+            let part: u32 = row.iter().map(|(_, weight)| weight).sum();
+            let part = f64::from(part) / UNIT as f64;
+            let told = rows.entry(reader).or_default();
+            for at in 0..dimension {
+                let term = |&(author, weight): &(Party, u32)| {
+                    let noise = if author == reader {
+                        Some(0)
+                    } else {
+                        own_noise(author, reader, at)
+                    };
+                    Some(i128::from(weight) * message(author, at)? + noise?)
+                };
+                // Whatever is opened was contributed.
+                let sum: i128 = row
+                    .iter()
+                    .map(term)
+                    .sum::<Option<i128>>()
+                    .unwrap_or(i128::MAX / 4);
+                let state = (sum + UNIT / 2).div_euclid(UNIT);
+                let mean = step * (state as f64 / part - before[reader][at] as f64);
+                let last = told.len().checked_sub(dimension).map_or(0.0, |place| told[place]);
+                told.push(mean + last);
+                states[reader][at] = state;
+            }
+        }
     }
 
     /// Every party's state after each round that it ended, in steps.

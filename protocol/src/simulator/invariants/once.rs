@@ -80,7 +80,9 @@ impl Once {
     /// A frame was given to the private graph.
     pub fn private(&mut self, frame: &[u8]) -> Result<(), Violation> {
         match wire::read_private(frame) {
-            Ok(PrivateFrame::Share { id, .. }) => same(&mut self.shares, id, frame.to_vec(), "shares"),
+            Ok(PrivateFrame::Share { id, .. } | PrivateFrame::Sealed { id, .. }) => {
+                same(&mut self.shares, id, frame.to_vec(), "shares")
+            }
             Ok(PrivateFrame::Message {
                 id, weight, values, ..
             }) => {

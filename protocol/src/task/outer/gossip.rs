@@ -134,7 +134,7 @@ impl Outer {
             Ok(PrivateFrame::Share {
                 digest, id, values, ..
             }) => (digest, id, frame.slice(values)),
-            Ok(PrivateFrame::Answer { .. } | PrivateFrame::Message { .. }) => {
+            Ok(PrivateFrame::Answer { .. } | PrivateFrame::Message { .. } | PrivateFrame::Sealed { .. }) => {
                 return self.offence(from, "an answer or a message, where none is given");
             }
             Err(reason) => return self.offence(from, reason.to_string()),

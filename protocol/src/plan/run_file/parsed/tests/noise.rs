@@ -41,20 +41,23 @@ fn what_only_gaussian_noise_goes_with_means_it() {
 }
 
 #[test]
-fn sums_of_everybody_are_carried_and_those_of_neighbours_are_not_yet() {
+fn sums_of_everybody_and_of_neighbours_are_carried_and_their_rounds_are_long_enough() {
     let secure = |circle: &'static str| {
-        with(&[
+        let lines = with(&[
             ("data", "releases = 3"),
             ("mechanism", "kind = \"gossip\"\nsums = \"secure\""),
             ("mechanism", circle),
-        ])
+        ]);
+        parse(&lines, 8)
     };
-    let everybody = parse(&secure("circle = \"everybody\""), 8);
-    assert_eq!(everybody.supported(), Ok(()));
-    assert_eq!(everybody.run.round_ms, 4 * everybody.run.settle_ms);
-    let error = parse(&secure("circle = \"neighbours\""), 8)
-        .supported()
-        .unwrap_err();
-    assert_eq!(error.field(), Some("mechanism.circle"));
-    assert!(error.to_string().contains("does not run yet; use"), "{error}");
+    for (circle, even) in [
+        ("circle = \"everybody\"", true),
+        ("circle = \"neighbours\"", false),
+    ] {
+        let file = secure(circle);
+        assert_eq!(file.supported(), Ok(()));
+        assert_eq!(file.run.round_ms, 4 * file.run.settle_ms);
+        assert_eq!(file.mechanism.correlated == CorrelatedNoise::Uniform, even);
+        assert!(file.run.sealed && file.mechanism.averages() != even);
+    }
 }

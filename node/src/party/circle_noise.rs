@@ -1,0 +1,89 @@
+//! The noise of what a party seals for each reader of a sum, beside that of its message.
+
+use rand::rngs::ChaCha12Rng;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::mixing::gossip::weights::RoundWeights;
+use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
+
+/// The part of a message's noise that each vector has of its own besides, which is sealed for a
+/// reader of sums: 2^-6 (SEALING section 8).
+const OWN_NOISE: f64 = 1.0 / 64.0;
+
+/// What a party brings to a round, and where neighbours read sums the noise of the vector for each
+/// of them, in units of 2^-16 of a step: fresh, of 2^-6·N·σ for a weight of N units.
+pub(super) fn with_noise_of_circles(
+    plan: &Plan,
+    me: Party,
+    round: u32,
+    value: LatticeVector,
+    noise: &mut LatticeNoise<ChaCha12Rng>,
+) -> LatticeVector {
+    if !plan.reads_circles() {
+        return value;
+    }
+    let weights = RoundWeights::of(&plan.active_edges(round));
+    let dimension = plan.draft().dimension();
+    let readers = weights.row(me).iter().filter(|(reader, _)| *reader != me);
+    let vectors = readers.map(|&(_, weight)| {
+        let mut own = plan.lattice().zeros(dimension);
+        let std = OWN_NOISE * f64::from(weight) * plan.calibration().independent_std;
+        noise.add_independent(std, &mut own);
+        own
+    });
+    plan.lattice().joined(std::iter::once(value).chain(vectors))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    /// Two readers of one party, of three and of six neighbours, get noise of their own: without it
+    /// sums of whole numbers with other weights would tell each message.
+    #[test]
+    fn each_vector_has_noise_of_its_own_by_its_weight() {
+        let edges = "[[\"party-0\", \"party-1\"], [\"party-0\", \"party-2\"], [\"party-0\", \"party-3\"], \
+                     [\"party-1\", \"party-2\"], [\"party-1\", \"party-3\"], [\"party-2\", \"party-3\"], \
+                     [\"party-2\", \"party-4\"], [\"party-2\", \"party-5\"], [\"party-2\", \"party-6\"], \
+                     [\"party-4\", \"party-5\"], [\"party-4\", \"party-6\"], [\"party-5\", \"party-6\"]]";
+        let text = format!(
+            "name = \"t\"\n[data]\nshape = [3000]\nreleases = 2\n[privacy]\ncolluding = 1\ndropouts = 1\n\
+             [mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n[topology]\n\
+             private = {{ kind = \"edges\", edges = {edges} }}"
+        );
+        let run = RunFile::parse(&text, 7).unwrap_or_else(|e| panic!("{e}"));
+        let peers = Peers::simulated(7, None).expect("peers");
+        let plan = make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message));
+        let mut noise = LatticeNoise::new(
+            ChaCha12Rng::seed_from_u64(3),
+            *plan.lattice(),
+            plan.draft().dimension(),
+            0.0,
+        );
+        let value = plan.lattice().zeros(3000);
+        let all = with_noise_of_circles(&plan, 0, 1, value, &mut noise);
+        let steps: Vec<i128> = all.steps().collect();
+        let vectors: Vec<&[i128]> = steps.chunks(3000).collect();
+        // The message, and a vector each for parties of three, six and three neighbours.
+        assert_eq!(vectors.len(), 4);
+        assert!(
+            vectors[0].iter().all(|step| *step == 0),
+            "no noise is added twice to the message"
+        );
+        let deviation = plan.calibration().independent_std / plan.lattice().step();
+        for (vector, neighbours) in vectors[1..].iter().zip([3.0f64, 6.0, 3.0]) {
+            let weight = (65536.0 / (1.0 + neighbours.max(3.0))).floor();
+            let square = vector.iter().map(|&r| (r as f64).powi(2)).sum::<f64>() / 3000.0;
+            let ratio = square.sqrt() / (deviation * weight / 64.0);
+            // Of 3,000 draws a deviation is off by 1.3 %.
+            assert!((0.93..1.07).contains(&ratio), "{neighbours}: {ratio}");
+        }
+        assert_ne!(vectors[1], vectors[3]);
+    }
+}
