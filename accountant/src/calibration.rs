@@ -1,5 +1,6 @@
 //! Noise, rounds, claims and remedies for a draft.
 
+pub mod by_circles;
 mod by_connectivity;
 mod by_draw;
 pub mod by_own_noise;

@@ -17,7 +17,7 @@ use crate::losses::gaussian::{self, GaussianError, SLACK};
 
 /// The seed of the edges that are active by chance. Everybody knows them, and every claim is of
 /// these edges.
-const SEED: u64 = 0;
+pub(super) const SEED: u64 = 0;
 
 /// μ of so many releases of the draft that have left, with this noise: √E·Δ/σ where all of them may
 /// change, Δ/σ where one may; 0 of none. Never below the true one, whoever colludes, whatever goes
@@ -101,7 +101,7 @@ impl OpenGossip<'_> {
 }
 
 /// A claim of this loss, of no headline yet.
-fn claim(draft: &Draft, mu: f64) -> Result<Claim, GaussianError> {
+pub(super) fn claim(draft: &Draft, mu: f64) -> Result<Claim, GaussianError> {
     let delta = draft.privacy.delta;
     Ok(Claim {
         adversary: Adversary::Coalition,

@@ -15,6 +15,7 @@ use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::bound::Bound;
 use crate::bounds::exact_sum;
+use crate::calibration::by_circles;
 use crate::calibration::by_connectivity::{self, removed, stays_joined};
 use crate::calibration::by_draw;
 use crate::calibration::by_own_noise;
@@ -47,7 +48,10 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         return printed::calibrate(draft, outer);
     }
     if draft.mechanism.averages() {
-        return by_own_noise::calibrate(draft);
+        return match draft.mechanism.sums_neighbours() {
+            true => by_circles::calibrate(draft),
+            false => by_own_noise::calibrate(draft),
+        };
     }
     let mechanism = Mechanism::with_default_injection(&draft.mechanism).ok_or(CalibrateError::Kind)?;
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {

@@ -233,7 +233,7 @@ fn theorems(setting: &Setting, stated: Stated) -> Result<[Claim; 2], ClaimError>
 
 /// For each fault set the smallest ε among the claims that cover it and are exhaustive, exact or a
 /// theorem.
-fn mark_headline(claims: &mut [Claim]) {
+pub(super) fn mark_headline(claims: &mut [Claim]) {
     for faults in [Faults::Class, Faults::BeforePublishing] {
         let covering = claims.iter_mut().filter(|claim| covers(claim, faults));
         if let Some(best) = covering.min_by(|a, b| a.mu.total_cmp(&b.mu)) {

@@ -3,6 +3,7 @@
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
+use crate::calibration::by_circles;
 use crate::calibration::by_own_noise::{self, OpenGossip};
 use crate::calibration::claims::{claims, covers, is_sure, predicted};
 use crate::calibration::printed;
@@ -75,7 +76,8 @@ fn check_printed(plan: &Plan, told: &Claim) -> Result<(), VerifyError> {
     check_predicted(&plan.calibration().predicted, &printed::NO_NOISE)
 }
 
-/// Checks a plan of gossip with open messages, whose claims rest on each party's own noise alone.
+/// Checks a plan of gossip over edges: of open messages, whose claims rest on each party's own noise
+/// alone, or of secure sums.
 fn check_own_noise(plan: &Plan) -> Result<(), VerifyError> {
     let (draft, calibration) = (plan.draft(), plan.calibration());
     let std = calibration.independent_std;
@@ -88,7 +90,10 @@ fn check_own_noise(plan: &Plan) -> Result<(), VerifyError> {
         .claims
         .iter()
         .any(|claim| claim.adversary == Adversary::Apart);
-    let established = open.claims(draft, strangers)?;
+    let established = match draft.mechanism.sums_neighbours() {
+        true => by_circles::established(plan)?,
+        false => open.claims(draft, strangers)?,
+    };
     for (index, claim) in calibration.claims.iter().enumerate() {
         check_claim(plan, index, claim, &established)?;
     }

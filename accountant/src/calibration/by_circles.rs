@@ -1,0 +1,202 @@
+//! Gossip with secure sums over neighbourhoods: a coalition reads sums of what its members'
+//! neighbours send, and what counts is what the worst of all coalitions learns of them in the whole
+//! stream.
+//!
+//! By Theorem R for gossip a coalition of as many as collude, joined by all who depart, learns no
+//! more of anybody else in any run than in the one in which those stay: what is left out of a sum is
+//! known to them, times weights that are the same in both. So coalitions of c + D in one execution
+//! are the class; and, since a departed party's own later noise is missing, executions with a
+//! departure for that party, whose coalition is one smaller.
+
+use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Claim, Established, Faults};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::topology::party::Party;
+use undertone_protocol::topology::schedule::Schedule;
+
+use crate::calibration::by_own_noise::{OpenGossip, SEED, claim, predicted};
+use crate::calibration::claims::mark_headline;
+use crate::calibration::error::CalibrateError;
+use crate::calibration::limits::MARGIN;
+use crate::class::gossip::{GossipClass, WorstGossip, open_loss};
+use crate::losses::gaussian::{self, GaussianError, SLACK};
+
+/// What rounding may add to a loss, as a part of it, and what noise makes room for.
+const ROUNDING_SHARE: f64 = 1e-4;
+
+/// What the worst coalition learns of whom.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorstReaders {
+    /// Who reads, c + D of them at most.
+    pub readers: Vec<Party>,
+    /// Whose releases they learn of.
+    pub party: Party,
+    /// Their squared loss over that of open messages, above 0 and at most 1.
+    pub part_of_open: f64,
+    /// Whether every coalition was computed.
+    pub exhaustive: bool,
+}
+
+/// The worst of the class at unit noise and sensitivity, with executions in which the party itself
+/// departs.
+fn worst(draft: &Draft, schedule: &Schedule, rounds: usize) -> WorstGossip {
+    let (class, protect) = (
+        GossipClass::of_schedule(schedule).first(rounds),
+        draft.privacy.protect,
+    );
+    let against = draft.privacy.colluding + draft.privacy.dropouts;
+    let staying = class.secure(against, protect);
+    if draft.privacy.dropouts == 0 {
+        return staying;
+    }
+    match class.departing(against - 1, protect) {
+        Some(departing) => staying.max(departing),
+        // What a party that departs loses itself is then not known.
+        None => WorstGossip {
+            exhaustive: false,
+            ..staying
+        },
+    }
+}
+
+/// The readers who learn most in a plan; none if there is nobody to learn anything.
+pub fn worst_readers(plan: &Plan) -> Option<WorstReaders> {
+    let draft = plan.draft();
+    let worst = worst(draft, plan.exchanges(), plan.exchanges().rounds());
+    let open = open_loss(draft.privacy.protect, draft.releases());
+    let (readers, party) = worst.case?;
+    Some(WorstReaders {
+        readers,
+        party,
+        part_of_open: (worst.square / open).min(1.0),
+        exhaustive: worst.exhaustive,
+    })
+}
+
+/// μ of the first `releases` releases of a plan, within its class: never below the true one, where
+/// every coalition was computed; else, and where that is less, what holds against anybody.
+pub fn loss_of(plan: &Plan, releases: u64) -> f64 {
+    let draft = plan.draft();
+    let independent_std = plan.calibration().independent_std;
+    let releases = releases.min(draft.releases());
+    let open = open_loss(draft.privacy.protect, releases) * if releases == 0 { 0.0 } else { 1.0 };
+    let each = draft.largest_sensitivity() / independent_std;
+    let anybody = open.sqrt() * each * (1.0 + SLACK);
+    let mut claims = plan.calibration().claims.iter();
+    if !claims.any(|claim| claim.holds_as_headline && claim.faults == Faults::Class) {
+        return anybody;
+    }
+    let worst = worst(draft, plan.exchanges(), releases as usize);
+    let rounding = draft.rounding_loss(plan.lattice().step(), independent_std);
+    let within = (worst.square.sqrt() * each + rounding) * (1.0 + SLACK);
+    if worst.exhaustive {
+        within.min(anybody)
+    } else {
+        anybody
+    }
+}
+
+/// All claims: of the class, of a stream of which no sum is opened, and of anybody.
+///
+/// # Errors
+/// δ is out of range.
+pub(crate) fn claims(
+    draft: &Draft,
+    worst: &WorstGossip,
+    open: &OpenGossip<'_>,
+) -> Result<Vec<Claim>, GaussianError> {
+    let rounding = draft.rounding_loss(open.step, open.independent_std);
+    let each = draft.largest_sensitivity() / open.independent_std;
+    let mu = (worst.square.sqrt() * each + rounding) * (1.0 + SLACK);
+    let class = Claim {
+        faults: Faults::Class,
+        established: match worst.exhaustive {
+            true => Established::Exhaustive,
+            false => Established::Searched,
+        },
+        cases: worst.cases as u64,
+        sealed: true,
+        ..claim(draft, mu)?
+    };
+    // What is sealed and never opened tells nothing.
+    let closed = Claim {
+        faults: Faults::BeforePublishing,
+        sealed: true,
+        ..claim(draft, 0.0)?
+    };
+    let anybody = Claim {
+        holds_as_headline: false,
+        ..open.claim_of_all(draft)?
+    };
+    let mut claims = vec![class, closed, anybody];
+    if draft.data.adaptive {
+        // Rows that follow estimates are not those that were computed.
+        claims.remove(0);
+    }
+    mark_headline(&mut claims);
+    Ok(claims)
+}
+
+/// What can be established of a plan.
+///
+/// # Errors
+/// δ is out of range.
+pub(crate) fn established(plan: &Plan) -> Result<Vec<Claim>, GaussianError> {
+    let open = OpenGossip {
+        schedule: plan.exchanges(),
+        independent_std: plan.calibration().independent_std,
+        step: plan.lattice().step(),
+    };
+    let draft = plan.draft();
+    claims(draft, &worst(draft, open.schedule, open.schedule.rounds()), &open)
+}
+
+/// The least noise that keeps the worst of the class, or where that was not computed anybody, within
+/// the budget.
+///
+/// # Errors
+/// A target that no noise meets, or a graph without the edges.
+pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
+    let rounds = draft.releases() as u32;
+    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    let schedule = Calibration::draw_schedule(draft, rounds, SEED).ok_or(CalibrateError::Kind)?;
+    let worst = worst(draft, &schedule, rounds as usize);
+    let open = open_loss(draft.privacy.protect, draft.releases());
+    let with_rounding = worst.square / (1.0 - ROUNDING_SHARE).powi(2);
+    let square = match worst.exhaustive && !draft.data.adaptive {
+        true => open.min(with_rounding),
+        false => open,
+    };
+    let independent_std = draft.largest_sensitivity() * (square / MARGIN).sqrt() / budget;
+    if !independent_std.is_normal() {
+        return Err(CalibrateError::Budget {
+            epsilon: draft.privacy.epsilon,
+            delta: draft.privacy.delta,
+            party: draft.members[0].name.clone(),
+        });
+    }
+    let predicted = predicted(draft, &schedule, independent_std, budget);
+    let mut calibration = Calibration {
+        rounds,
+        claims: vec![],
+        predicted: predicted.times(draft.data.scales().root_mean_square()),
+        drawn: Some(SeededSchedule {
+            seed: SEED,
+            schedule: schedule.clone(),
+        }),
+        independent_std,
+        correlated_std: 0.0,
+    };
+    // Where it fits on no lattice the plan is refused, with the reason.
+    let gossip = OpenGossip {
+        schedule: &schedule,
+        independent_std,
+        step: calibration.step(draft).unwrap_or(0.0),
+    };
+    calibration.claims = claims(draft, &worst, &gossip)?;
+    Ok(calibration)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use undertone_protocol::plan::claim::Adversary;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::topology::graph::Graph;
+
+use super::*;
+use crate::execution::gossip::GossipView;
+
+fn drafted(parties: usize, against: (usize, usize), data: &str, graph: &str) -> Draft {
+    let (colluding, dropouts) = against;
+    let text = format!(
+        "name = \"t\"\n[data]\nshape = [3]\n{data}\n[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n\
+         [mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n\
+         [topology]\nprivate = {graph}\n"
+    );
+    let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
+    Draft::new(run, &Peers::simulated(parties, None).expect("peers"), 1).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// σ over the least that any mechanism needs, in floors of the last row.
+fn floors(draft: &Draft, calibration: &Calibration) -> f64 {
+    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta).expect("in range");
+    let open =
+        draft.largest_sensitivity() * open_loss(draft.privacy.protect, draft.releases()).sqrt() / budget;
+    calibration.independent_std / open * (draft.honest() as f64).sqrt()
+}
+
+fn headline(calibration: &Calibration, faults: Faults) -> &Claim {
+    let mut claims = calibration.claims.iter();
+    let found = claims.find(|claim| claim.holds_as_headline && claim.faults == faults);
+    found.unwrap_or_else(|| panic!("{faults:?}: {:?}", calibration.claims))
+}
+
+const STREAM: &str = "releases = 20";
+
+/// The design's table: errors over the floor of 20 releases, c = 1, D = 0.
+#[test]
+fn noise_is_that_of_the_worst_readers() {
+    for (graph, expected) in [("\"complete\"", 1.0), ("\"ring\"", 1.87)] {
+        let draft = drafted(8, (1, 0), STREAM, graph);
+        let calibration = calibrate(&draft).expect("calibrated");
+        let found = floors(&draft, &calibration);
+        assert!((found - expected).abs() < 0.005, "{graph}: {found}");
+        let class = headline(&calibration, Faults::Class);
+        assert!(class.epsilon <= 1.0 && class.epsilon > 0.998, "{class:?}");
+        assert_eq!((class.size, class.established), (1, Established::Exhaustive));
+        assert!(class.sealed && class.adversary == Adversary::Coalition && class.cases == 8);
+        assert_eq!(headline(&calibration, Faults::BeforePublishing).mu, 0.0);
+        let any = calibration.claims.last().expect("what holds against anybody");
+        assert!(any.faults == Faults::Any && any.size == 7 && !any.sealed && any.epsilon > class.epsilon);
+        // By the protocol's own averaging: nobody outside of the coalition loses more.
+        let drawn = &calibration.drawn.as_ref().expect("edges").schedule;
+        let class_of = GossipClass::of_schedule(drawn);
+        let each = draft.largest_sensitivity() / calibration.independent_std;
+        let losses = (1..8).filter_map(|party| class_of.by_the_machine(GossipView::Sum, &[0], party, None));
+        let largest = losses.map(|loss| loss.upper.sqrt() * each).fold(0.0, f64::max);
+        assert!(
+            largest <= class.mu && largest > 0.999 * class.mu,
+            "{largest} {class:?}"
+        );
+    }
+}
+
+/// Where one edge is missing, its two ends read sums that differ in each other's message alone: the
+/// noise is that of open messages, and the case names them.
+#[test]
+fn a_complete_graph_less_one_edge_gains_nothing() {
+    let edges = Graph::complete(8);
+    let edges = edges.edges().iter().filter(|&&edge| edge != (2, 5));
+    let edges: Vec<String> = edges
+        .map(|(a, b)| format!("[\"party-{a}\", \"party-{b}\"]"))
+        .collect();
+    let graph = format!("{{ kind = \"edges\", edges = [{}] }}", edges.join(", "));
+    let draft = drafted(8, (2, 0), STREAM, &graph);
+    let calibration = calibrate(&draft).expect("calibrated");
+    let schedule = &calibration.drawn.as_ref().expect("edges").schedule;
+    let found = worst(&draft, schedule, 20);
+    let (readers, party) = found.case.clone().expect("a case");
+    assert!(found.square / 20.0 > 0.999 && found.exhaustive, "{found:?}");
+    assert!(readers.contains(&2) != readers.contains(&5) && (party == 2 || party == 5));
+    let open = floors(&draft, &calibration) / (draft.honest() as f64).sqrt();
+    assert!((open - 1.0).abs() < 1e-5, "{open}");
+    let whole = worst(
+        &drafted(8, (2, 0), STREAM, "\"complete\""),
+        &{
+            let all = Graph::complete(8);
+            Schedule::both_ways(std::iter::repeat_n(&all, 20))
+        },
+        20,
+    );
+    assert!((whole.square / 20.0 - 1.0 / 6.0).abs() < 1e-3, "{whole:?}");
+}
+
+/// A departed party's own noise is missing from then on: executions with it are in the class.
+#[test]
+fn who_departs_is_in_the_class() {
+    let draft = drafted(6, (1, 1), "releases = 4", "\"complete\"");
+    let calibration = calibrate(&draft).expect("calibrated");
+    let class = headline(&calibration, Faults::Class);
+    // 15 pairs, and 6 readers, 6 who depart, 4 rounds.
+    assert_eq!(class.cases, 15 + 6 * 6 * 4);
+    let drawn = &calibration.drawn.as_ref().expect("edges").schedule;
+    let machine = GossipClass::of_schedule(drawn);
+    let each = draft.largest_sensitivity() / calibration.independent_std;
+    for rounds in 1..4 {
+        let loss = machine.by_the_machine(GossipView::Sum, &[0], 3, Some(rounds));
+        assert!(loss.expect("a loss").upper.sqrt() * each <= class.mu * (1.0 + 1e-9));
+    }
+}
+
+/// What was only looked for is no headline: noise is that of open messages then, as it is where
+/// rows may follow estimates.
+#[test]
+fn what_is_not_computed_is_no_headline() {
+    let searched = drafted(
+        20,
+        (1, 1),
+        "releases = 3",
+        "{ kind = \"random-regular\", degree = 6 }",
+    );
+    let adaptive = drafted(8, (1, 0), "releases = 20\nadaptive = true", "\"complete\"");
+    for draft in [&searched, &adaptive] {
+        let calibration = calibrate(draft).expect("calibrated");
+        let open = floors(draft, &calibration) / (draft.honest() as f64).sqrt();
+        assert!((open - 1.0).abs() < 1e-5, "{open}");
+        let any = headline(&calibration, Faults::Any);
+        assert!(any.epsilon <= 1.0 && any.epsilon > 0.999);
+        let class = calibration
+            .claims
+            .iter()
+            .find(|claim| claim.faults == Faults::Class);
+        match draft.data.adaptive {
+            true => assert_eq!(class, None),
+            false => {
+                let class = class.expect("what was found");
+                assert!(class.established == Established::Searched && !class.holds_as_headline);
+            }
+        }
+    }
+    let computed = drafted(
+        20,
+        (1, 0),
+        "releases = 3",
+        "{ kind = \"random-regular\", degree = 6 }",
+    );
+    let calibration = calibrate(&computed).expect("calibrated");
+    assert_eq!(
+        headline(&calibration, Faults::Class).established,
+        Established::Exhaustive
+    );
+    assert!(floors(&computed, &calibration) / 19f64.sqrt() < 0.9);
+}
