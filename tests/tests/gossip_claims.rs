@@ -163,6 +163,85 @@ fn quotes_say_what_neighbours_and_strangers_learn() {
     assert!(claims.len() == 1 && !text.contains("stranger"), "{text}");
 }
 
+/// The run file of a stream whose neighbours read sums, against so many who collude or depart.
+fn of_circles(graph: &str, colluding: usize, dropouts: usize) -> String {
+    let sums = "kind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"";
+    run_file("releases = 20", "GRAPH")
+        .replace("\"GRAPH\"", graph)
+        .replace("kind = \"gossip\"", sums)
+        .replace(
+            "[privacy]\n",
+            &format!("[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n"),
+        )
+}
+
+/// What counts of secure sums is what the worst readers learn of them together: quotes name them,
+/// and warn where sums hide next to nothing.
+#[test]
+fn quotes_of_sums_name_the_worst_readers() {
+    let parties = Parties::new(8);
+    let quote = |run: &str| {
+        parties.plan("plan", run);
+        let object = parties.run(["verify", "plan.json", "--json"]).json_of(0);
+        (object, parties.run(["verify", "plan.json"]).stdout)
+    };
+    let (ring, text) = quote(&of_circles("\"ring\"", 1, 0));
+    let floors = number(&ring["predicted"], "standard_error") / number(&ring["predicted"], "error_floor");
+    assert!(number(&ring["worst_readers"], "part_of_open") < 0.51, "{ring}");
+    assert!(
+        floors < 2.2 && !text.contains("NEXT TO NOTHING"),
+        "{floors} {text}"
+    );
+    assert!(text.contains("Nobody reads a message") && text.contains("open messages' squared loss"));
+    let class = &ring["claims"][0];
+    assert!(class["faults"] == "class" && class["established"] == "exhaustive" && class["sealed"] == true);
+    assert!(
+        class["holds_as_headline"] == true && number(class, "epsilon") <= 1.0,
+        "{class}"
+    );
+    let audit = |flags: &str| {
+        let line = format!("audit plan.json --json --pairs 100000 {flags}");
+        run_in(parties.folder(), line.split_whitespace()).json_of(0)
+    };
+    let (honest, short) = (audit(""), audit("--noise-scale 0.6"));
+    assert!(
+        number(&honest, "epsilon_lower") < number(&honest, "epsilon_claimed"),
+        "{honest}"
+    );
+    assert!(
+        number(&short, "epsilon_lower") > number(&short, "epsilon_claimed"),
+        "{short}"
+    );
+    // A complete graph less one edge: what its two ends read differs in one message.
+    let mut edges = vec![];
+    for one in 0..8 {
+        let others = (one + 1..8).filter(|&other| (one, other) != (2, 5));
+        let names = parties.names();
+        edges.extend(others.map(|other| format!("[\"{}\", \"{}\"]", names[one], names[other])));
+    }
+    let less = format!("{{ kind = \"edges\", edges = [{}] }}", edges.join(", "));
+    let (less, text) = quote(&of_circles(&less, 1, 1));
+    let worst = &less["worst_readers"];
+    assert!(number(worst, "part_of_open") > 0.99, "{worst}");
+    let ends = [&parties.names()[2], &parties.names()[5]];
+    let readers = worst["readers"].to_string();
+    assert!(
+        ends.iter().any(|end| readers.contains(&format!("\"{end}\""))),
+        "{worst}"
+    );
+    assert!(ends.iter().any(|end| worst["party"] == end.as_str()), "{worst}");
+    for words in [
+        "THESE SUMS HIDE NEXT TO NOTHING",
+        "The way out is circle = \"everybody\"",
+        worst["party"].as_str().expect("a name"),
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (whole, text) = quote(&of_circles("\"complete\"", 1, 1));
+    assert!(number(&whole["worst_readers"], "part_of_open") < 0.4, "{whole}");
+    assert!(!text.contains("NEXT TO NOTHING"), "{text}");
+}
+
 #[test]
 fn only_streams_of_gossip_follow_their_estimates() {
     let parties = Parties::new(4);

@@ -18,6 +18,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::audit::batch::BATCH;
 use crate::audit::solved::solved;
+use crate::calibration::by_circles::worst_readers;
 use crate::calibration::gossip::weights;
 use crate::class::gossip::{GossipClass, SeenRow};
 use crate::execution::gossip::GossipView;
@@ -38,7 +39,7 @@ pub(super) struct GossipSeen {
 fn most_heard(plan: &Plan) -> Party {
     let spoken = |party: &Party| {
         let rounds = 1..=plan.draft().releases() as u32;
-        let spoken = rounds.filter(|&round| !plan.exchanges().sends_to(round, *party).is_empty());
+        let spoken = rounds.filter(|&round| !plan.schedule().sends_to(round, *party).is_empty());
         (spoken.count(), std::cmp::Reverse(*party))
     };
     (0..plan.parties()).max_by_key(spoken).unwrap_or(0)
@@ -48,10 +49,14 @@ impl GossipSeen {
     /// What the coalition reads that learns most by a claim, and whose value it is after; none of a
     /// claim that is not of what is read, or where that is too nearly dependent.
     pub(super) fn of(plan: &Plan, claim: &Claim) -> Option<(Self, Party)> {
-        let class = GossipClass::of_schedule(plan.exchanges()).first(plan.draft().releases() as usize);
+        let class = GossipClass::of_schedule(plan.schedule()).first(plan.draft().releases() as usize);
         let protect = plan.draft().privacy.protect;
-        let (coalition, victim) = match (claim.adversary, claim.faults) {
+        let (coalition, victim): (Vec<Party>, Party) = match (claim.adversary, claim.faults) {
             (Adversary::Apart, _) => class.apart(claim.size, protect)?.case?,
+            (Adversary::Coalition, Faults::Class) => {
+                let worst = worst_readers(plan)?;
+                (worst.readers, worst.party)
+            }
             (Adversary::Coalition, Faults::Any) => {
                 let victim = most_heard(plan);
                 let others = (0..plan.parties()).filter(|&party| party != victim);
@@ -59,13 +64,24 @@ impl GossipSeen {
             }
             _ => return None,
         };
-        Some((GossipSeen::against(plan, &class, &coalition, victim)?, victim))
+        let view = match claim.faults {
+            Faults::Class => GossipView::Sum,
+            _ => GossipView::Messages,
+        };
+        Some((
+            GossipSeen::against(plan, &class, (view, &coalition), victim)?,
+            victim,
+        ))
     }
 
     /// What such a coalition reads, weighed for what changes most of the victim's releases; none if
     /// that is too nearly dependent.
-    fn against(plan: &Plan, class: &GossipClass, coalition: &[Party], victim: Party) -> Option<Self> {
-        let view = GossipView::Messages;
+    fn against(
+        plan: &Plan,
+        class: &GossipClass,
+        (view, coalition): (GossipView, &[Party]),
+        victim: Party,
+    ) -> Option<Self> {
         let rows = class.rows(view, coalition, None);
         let change = change(
             &rows,
@@ -122,7 +138,7 @@ impl GossipSeen {
                 state.add(&value);
             }
             self.read(GossipView::Messages, round, plan, &states, &mut ratios);
-            states = averaged(&weights(plan.exchanges(), round as u32 + 1), &states);
+            states = averaged(&weights(plan.schedule(), round as u32 + 1), &states);
             self.read(GossipView::Sum, round, plan, &states, &mut ratios);
         }
         ratios

@@ -15,7 +15,7 @@ use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::topology::party::Party;
 use undertone_protocol::topology::schedule::Schedule;
 
-use crate::calibration::by_own_noise::{OpenGossip, SEED, claim, predicted};
+use crate::calibration::by_own_noise::{self, OpenGossip, SEED, claim, predicted};
 use crate::calibration::claims::mark_headline;
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::MARGIN;
@@ -63,7 +63,7 @@ fn worst(draft: &Draft, schedule: &Schedule, rounds: usize) -> WorstGossip {
 /// The readers who learn most in a plan; none if there is nobody to learn anything.
 pub fn worst_readers(plan: &Plan) -> Option<WorstReaders> {
     let draft = plan.draft();
-    let worst = worst(draft, plan.exchanges(), plan.exchanges().rounds());
+    let worst = worst(draft, plan.schedule(), plan.schedule().rounds());
     let open = open_loss(draft.privacy.protect, draft.releases());
     let (readers, party) = worst.case?;
     Some(WorstReaders {
@@ -77,23 +77,24 @@ pub fn worst_readers(plan: &Plan) -> Option<WorstReaders> {
 /// μ of the first `releases` releases of a plan, within its class: never below the true one, where
 /// every coalition was computed; else, and where that is less, what holds against anybody.
 pub fn loss_of(plan: &Plan, releases: u64) -> f64 {
-    let draft = plan.draft();
-    let independent_std = plan.calibration().independent_std;
-    let releases = releases.min(draft.releases());
-    let open = open_loss(draft.privacy.protect, releases) * if releases == 0 { 0.0 } else { 1.0 };
-    let each = draft.largest_sensitivity() / independent_std;
-    let anybody = open.sqrt() * each * (1.0 + SLACK);
+    let (draft, std) = (plan.draft(), plan.calibration().independent_std);
+    let anybody = by_own_noise::loss_of(draft, std, releases.min(draft.releases()));
     let mut claims = plan.calibration().claims.iter();
-    if !claims.any(|claim| claim.holds_as_headline && claim.faults == Faults::Class) {
-        return anybody;
-    }
-    let worst = worst(draft, plan.exchanges(), releases as usize);
-    let rounding = draft.rounding_loss(plan.lattice().step(), independent_std);
-    let within = (worst.square.sqrt() * each + rounding) * (1.0 + SLACK);
-    if worst.exhaustive {
-        within.min(anybody)
-    } else {
-        anybody
+    let of_class = claims.find(|claim| claim.holds_as_headline && claim.faults == Faults::Class);
+    match of_class {
+        Some(claim) if releases >= draft.releases() => claim.mu,
+        Some(_) if releases > 0 => {
+            let worst = worst(draft, plan.schedule(), releases as usize);
+            let rounding = draft.rounding_loss(plan.lattice().step(), std);
+            let each = draft.largest_sensitivity() / std;
+            let within = (worst.square.sqrt() * each + rounding) * (1.0 + SLACK);
+            if worst.exhaustive {
+                within.min(anybody)
+            } else {
+                anybody
+            }
+        }
+        _ => anybody,
     }
 }
 
@@ -144,7 +145,7 @@ pub(crate) fn claims(
 /// δ is out of range.
 pub(crate) fn established(plan: &Plan) -> Result<Vec<Claim>, GaussianError> {
     let open = OpenGossip {
-        schedule: plan.exchanges(),
+        schedule: plan.schedule(),
         independent_std: plan.calibration().independent_std,
         step: plan.lattice().step(),
     };

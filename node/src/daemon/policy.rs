@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use libp2p::PeerId;
 use undertone_accountant::bounds::{before_publishing, uniform};
+use undertone_accountant::calibration::by_own_noise;
 use undertone_accountant::class::setting::Setting;
 use undertone_accountant::class::{coalitions, faults};
 use undertone_accountant::execution::checked::Execution;
@@ -184,12 +185,18 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
     plan.draft().sensitivity(me) / plan.calibration().independent_std * (1.0 + SLACK)
 }
 
-/// The loss of party `me` where it is one against any coalition: infinite where exact sums are told
-/// at every iterate, what is claimed of gossip against all others together.
-fn loss_to_anybody(plan: &Plan, me: Party) -> Option<f64> {
-    let gossips = plan.draft().mechanism.averages();
-    let revealed = plan.draft().outer.as_ref().map(|_| f64::INFINITY);
-    revealed.or(gossips.then(|| charged_mu(plan, me)))
+/// The loss of party `me` where it is one against so many together: infinite where exact sums are
+/// told at every iterate; of gossip what is claimed of as many, or of all others.
+fn loss_to_anybody(plan: &Plan, me: Party, together: usize) -> Option<f64> {
+    let draft = plan.draft();
+    let revealed = draft.outer.as_ref().map(|_| f64::INFINITY);
+    let gossips = draft.mechanism.averages().then(|| {
+        match plan.reads_circles() && together > draft.privacy.colluding {
+            true => by_own_noise::loss_of(draft, plan.calibration().independent_std, draft.releases()),
+            false => charged_mu(plan, me),
+        }
+    });
+    revealed.or(gossips)
 }
 
 /// The loss of party `me` against `coalition` together: the largest over the tolerated class (by
@@ -197,7 +204,7 @@ fn loss_to_anybody(plan: &Plan, me: Party) -> Option<f64> {
 /// feasible; else Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
-    if let Some(loss) = loss_to_anybody(plan, me) {
+    if let Some(loss) = loss_to_anybody(plan, me, coalition.len()) {
         return Ok(loss);
     }
     if plan.draws_at_start() {

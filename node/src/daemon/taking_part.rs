@@ -324,7 +324,10 @@ fn give_back(destination: &Destination<'_>, me: Party, account: &Account) {
     let digest = destination.run.status().digest;
     let mut ledger = destination.shared.ledger();
     if let (Some(spent), Some(mu)) = (account.iterations_spent(), account.mu()) {
-        let cost = Iterations::of(destination.plan, me).cost(spent).max(squared(mu));
+        let cost = match destination.plan.reads_circles() {
+            true => squared(mu),
+            false => Iterations::of(destination.plan, me).cost(spent).max(squared(mu)),
+        };
         if let Err(refusal) = ledger.settle(&digest, cost) {
             tracing::error!(
                 digest,

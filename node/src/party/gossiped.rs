@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 use serde_json::{Value, json};
+use undertone_accountant::calibration::by_circles;
 use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
-use undertone_accountant::losses::gaussian::{self, SLACK};
+use undertone_accountant::losses::gaussian;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::Protect;
 use undertone_protocol::run::outcome::{GossipOutcome, MissedMessages, Outcome};
 use undertone_protocol::topology::party::Party;
 
@@ -138,23 +138,12 @@ impl Gossiped {
     }
 }
 
-/// μ of so many releases that have left: of sums what the headline claims of as many.
+/// μ of so many releases that have left.
 fn mu_of(plan: &Plan, spent: u64) -> f64 {
-    let draft = plan.draft();
-    if !plan.reads_circles() {
-        return loss_of(draft, plan.calibration().independent_std, spent);
+    match plan.reads_circles() {
+        true => by_circles::loss_of(plan, spent),
+        false => loss_of(plan.draft(), plan.calibration().independent_std, spent),
     }
-    let headlines = plan.calibration().claims.iter();
-    let headline = headlines
-        .filter(|claim| claim.holds_as_headline)
-        .map(|claim| claim.mu);
-    let all = headline.fold(0.0, f64::max);
-    let part = match (draft.privacy.protect, spent) {
-        (_, 0) => 0.0,
-        (Protect::One, _) => 1.0,
-        (Protect::All, spent) => (spent as f64 / draft.releases() as f64).sqrt(),
-    };
-    all * part * (1.0 + SLACK)
 }
 
 fn reason(plan: &Plan, gossip: &GossipOutcome) -> Option<String> {

@@ -20,6 +20,9 @@ pub(super) fn is_gossip(plan: &Plan) -> bool {
 
 /// Against whom it protects.
 pub(super) fn threat(plan: &Plan) -> String {
+    if let Some(threat) = plan.reads_circles().then(|| circles::threat(plan)).flatten() {
+        return threat;
+    }
     format!(
         "Any {} parties together, whatever they do and whoever departs: a party's own noise hides its values \
          from its neighbours, as local privacy does",
@@ -131,11 +134,17 @@ fn rounding(plan: &Plan) -> String {
                 plan.calibration().independent_std,
                 plan.draft().releases(),
             );
-            format!(
-                "; steps of 2^{step}, whose rounding adds at most {:.1e} of the loss to what strangers learn, \
-                 and nothing to the headline",
-                rounding_loss(plan) / all
-            )
+            let part = rounding_loss(plan) / all;
+            match plan.reads_circles() {
+                true => format!(
+                    "; steps of 2^{step}, whose rounding adds at most {part:.1e} of open messages' loss, in \
+                     what is claimed of sums"
+                ),
+                false => format!(
+                    "; steps of 2^{step}, whose rounding adds at most {part:.1e} of the loss to what strangers \
+                     learn, and nothing to the headline"
+                ),
+            }
         }
     }
 }
@@ -232,6 +241,7 @@ pub(super) fn json(plan: &Plan, protected: &str) -> Option<Value> {
         "protected": protected,
         "better": better(plan),
         "remarks": remarks(plan),
+        "worst_readers": circles::json(plan),
         "step_log2": plan.lattice().step_log2,
         "rounding_mu": rounding_loss(plan),
         "claims": calibration.claims,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use undertone_accountant::calibration::by_circles;
 use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
 use undertone_accountant::losses::gaussian;
 use undertone_accountant::losses::releases::together;
@@ -27,7 +28,10 @@ fn loss(trial: &GossipTrial, outcome: &Outcome) -> f64 {
     let plan = &*trial.plan;
     if let Some(gossip) = &outcome.gossip {
         let std = plan.calibration().independent_std;
-        return loss_of(plan.draft(), std, gossip.spent.into());
+        return match plan.reads_circles() {
+            true => by_circles::loss_of(plan, gossip.spent.into()),
+            false => loss_of(plan.draft(), std, gossip.spent.into()),
+        };
     }
     let (Some(training), Some(logs)) = (&outcome.training, &outcome.logs) else {
         return 0.0;
