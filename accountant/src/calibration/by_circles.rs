@@ -3,10 +3,10 @@
 //! stream.
 //!
 //! By Theorem R for gossip a coalition of as many as collude, joined by all who depart, learns no
-//! more of anybody else in any run than in the one in which those stay: what is left out of a sum is
-//! known to them, times weights that are the same in both. So coalitions of c + D in one execution
-//! are the class; and, since a departed party's own later noise is missing, executions with a
-//! departure for that party, whose coalition is one smaller.
+//! more of anybody else in any run than in the one in which those stay: what is left out of a sum
+//! is known to them, times weights that are the same in both. So coalitions of c + D in one
+//! execution are the class; and, since a departed party's own later noise is missing, executions
+//! with a departure for that party, whose coalition is one smaller.
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::checked::Plan;
@@ -153,8 +153,8 @@ pub(crate) fn established(plan: &Plan) -> Result<Vec<Claim>, GaussianError> {
     claims(draft, &worst(draft, open.schedule, open.schedule.rounds()), &open)
 }
 
-/// The least noise that keeps the worst of the class, or where that was not computed anybody, within
-/// the budget.
+/// The least noise that keeps the worst of the class, or where that was not computed anybody,
+/// within the budget.
 ///
 /// # Errors
 /// A target that no noise meets, or a graph without the edges.

@@ -76,8 +76,8 @@ fn check_printed(plan: &Plan, told: &Claim) -> Result<(), VerifyError> {
     check_predicted(&plan.calibration().predicted, &printed::NO_NOISE)
 }
 
-/// Checks a plan of gossip over edges: of open messages, whose claims rest on each party's own noise
-/// alone, or of secure sums.
+/// Checks a plan of gossip over edges: of open messages, whose claims rest on each party's own
+/// noise alone, or of secure sums.
 fn check_own_noise(plan: &Plan) -> Result<(), VerifyError> {
     let (draft, calibration) = (plan.draft(), plan.calibration());
     let std = calibration.independent_std;

@@ -1,5 +1,5 @@
-//! The quote of secure sums over neighbourhoods: what nobody reads, what sums tell all the same, and
-//! what ends a stream.
+//! The quote of secure sums over neighbourhoods: what nobody reads, what sums tell all the same,
+//! and what ends a stream.
 
 use serde_json::{Value, json};
 use undertone_accountant::calibration::by_circles::{WorstReaders, worst_readers};
@@ -8,7 +8,8 @@ use undertone_protocol::plan::claim::Faults;
 
 use crate::telling::table::number;
 
-/// What of open messages' loss sums may keep before a quote warns. Our choice, as the design has it.
+/// What of open messages' loss sums may keep before a quote warns. Our choice, as the design has
+/// it.
 const LITTLE_GAINED: f64 = 0.8;
 
 /// Whether the headline is what was computed of every coalition.
