@@ -7,12 +7,21 @@ use crate::messages::notice::SetHash;
 use crate::time::Time;
 use crate::topology::party::Party;
 
+/// How often all neighbours are asked for a set: a liar may name one that nobody has. Our choice:
+/// a whole stage, where there are two neighbours, and longer where there are more. Whoever signs it
+/// later begins the search anew.
+const PASSES: u32 = 16;
+
 /// How far the search for a set has come.
 struct SetSearch {
     /// When the next neighbour is asked.
     next: Time,
     /// Who was asked already.
     asked: BTreeSet<Party>,
+    /// How often everybody was.
+    passes: u32,
+    /// How many had signed it when the search was begun.
+    signers: usize,
 }
 
 /// The sets that this node lacks.
@@ -59,8 +68,14 @@ impl WantedSets {
             let begun = SetSearch {
                 next: now.plus_millis(patience_ms),
                 asked: BTreeSet::new(),
+                passes: 0,
+                signers: signers.len(),
             };
             let search = self.searches.entry(*hash).or_insert(begun);
+            if search.signers < signers.len() {
+                (search.passes, search.signers) = (0, signers.len());
+                search.next = search.next.min(now.plus_millis(patience_ms));
+            }
             if now < search.next {
                 continue;
             }
@@ -69,6 +84,11 @@ impl WantedSets {
             let peers = || near.clone().chain(connected);
             if peers().all(|peer| search.asked.contains(peer)) {
                 search.asked.clear();
+                search.passes += 1;
+                if search.passes >= PASSES {
+                    search.next = Time::FAR;
+                    continue;
+                }
             }
             if let Some(&peer) = peers().find(|peer| !search.asked.contains(peer)) {
                 search.asked.insert(peer);
@@ -112,6 +132,27 @@ mod tests {
         assert_eq!(asked(400), [(3, [7; 32])], "all over again");
         assert!(wanted.asks(at(500), &[], &near).is_empty());
         assert!(wanted.is_empty() && wanted.wake() == Time::FAR);
+    }
+
+    #[test]
+    fn nobody_is_asked_for_ever_for_a_set_that_nobody_has() {
+        let mut wanted = WantedSets::new(1600);
+        let near = BTreeSet::from([1, 2, 3]);
+        let mut now = Time::ZERO;
+        let mut asked = |sets: &[UnknownSet]| {
+            let mut count = 0;
+            loop {
+                count += wanted.asks(now, sets, &near).len();
+                match wanted.wake() {
+                    Time::FAR => return count,
+                    wake => now = wake,
+                }
+            }
+        };
+        assert_eq!(asked(&[unknown(7, &[3])]), 3 * PASSES as usize);
+        assert_eq!(asked(&[unknown(7, &[3])]), 0);
+        let again = asked(&[unknown(7, &[3, 2])]);
+        assert!(again >= 3 * PASSES as usize, "a new signer may have it: {again}");
     }
 
     #[test]
