@@ -10,7 +10,7 @@ use undertone_accountant::losses::gaussian;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::run::outcome::{GossipOutcome, MissedMessages, Outcome};
+use undertone_protocol::run::outcome::{Ending, GossipOutcome, MissedMessages, Outcome};
 use undertone_protocol::topology::party::Party;
 
 use crate::party::circle_noise::with_noise_of_circles;
@@ -83,9 +83,13 @@ pub(super) struct Gossiped {
 }
 
 impl Gossiped {
-    /// The account of a node's part; none of any other mechanism.
+    /// The account of a node's part; none of any other mechanism. None of a plan that was spent
+    /// before either: what that has cost is an earlier start's to say.
     pub(super) fn of(plan: &Plan, outcome: &Outcome) -> Option<Self> {
         let gossip = outcome.gossip.as_deref()?;
+        if matches!(outcome.ending, Ending::Spent { .. }) {
+            return None;
+        }
         let mu = mu_of(plan, gossip.spent.into());
         let name = |party: &Party| plan.draft().members[*party].name.clone();
         let complete = gossip.missed.is_empty() && gossip.rounds == plan.rounds();

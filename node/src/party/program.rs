@@ -195,7 +195,8 @@ impl PartSource for Program {
     }
 
     fn conclude(&mut self, mean: Option<&[f64]>) {
-        if self.tell(0, mean.unwrap_or_default()).is_err() {
+        // With whom nobody can talk any more nobody talks.
+        if self.over.is_none() && self.tell(0, mean.unwrap_or_default()).is_err() {
             tracing::warn!("the program was not told the last mean");
         }
         // Its standard input ends.

@@ -44,7 +44,13 @@ impl PairMasks {
         })
     }
 
-    /// Masks a vector for the circle of one reader: with each of `others`, who are in it, too.
+    /// Whether there is a mask with each of these: a vector that lacks one is nobody's to send.
+    pub fn are_with_all(&self, mut others: impl Iterator<Item = Party>) -> bool {
+        others.all(|other| self.chains.contains_key(&other))
+    }
+
+    /// Masks a vector for the circle of one reader: with each of `others`, who are in it, too, and
+    /// with whom [there are masks](PairMasks::are_with_all).
     ///
     /// # Errors
     /// The vector is longer than a mask: no plan's is.

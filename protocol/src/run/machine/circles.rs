@@ -87,7 +87,7 @@ impl Run {
             let weighed = message.iter().zip(noise).map(|(z, r)| i128::from(weight) * z + r);
             let vector = ResidueVector::of(ring, weighed);
             let frame = self.seal_for(reader, &edges, vector, &secret);
-            frames.insert(reader, frame.map_err(|reason| reason.to_string())?);
+            frames.insert(reader, frame?);
         }
         if let Some(seals) = &mut self.seals {
             seals.own = Some(secret);
@@ -127,7 +127,7 @@ impl Run {
         edges: &Graph,
         mut vector: ResidueVector,
         secret: &Secret,
-    ) -> Result<Arc<[u8]>, MaskTooLong> {
+    ) -> Result<Arc<[u8]>, String> {
         let me = self.course.me;
         let place = MaskPlace {
             digest: &self.course.digest,
@@ -135,12 +135,19 @@ impl Run {
             round: self.plan.sealed_round(),
             circle: reader as u32,
         };
-        MaskKey::own(secret, &place).add_to(&mut vector)?;
+        let too_long = |reason: MaskTooLong| reason.to_string();
+        MaskKey::own(secret, &place)
+            .add_to(&mut vector)
+            .map_err(too_long)?;
         let others = edges.neighbours(reader).iter().copied();
         let others = others.filter(|other| *other != me && self.record.started.contains(other));
-        if let Some(masks) = self.seals.as_ref().and_then(|seals| seals.masks.as_ref()) {
-            masks.add_in_circle(reader as u32, others, &mut vector)?;
-        }
+        let masks = self.seals.as_ref().and_then(|seals| seals.masks.as_ref());
+        // Once the own masks are open, a vector without these could be read by itself.
+        let masks = masks.filter(|masks| masks.are_with_all(others.clone()));
+        let masks = masks.ok_or("a mask with a member of the circle is missing: nothing is sent")?;
+        masks
+            .add_in_circle(reader as u32, others, &mut vector)
+            .map_err(too_long)?;
         let id = ShareId {
             round: self.number,
             from: me,
@@ -306,7 +313,9 @@ impl Run {
         let lattice = self.plan.lattice();
         let most = lattice.circle_bound(self.number);
         let own = circle.own().steps.iter();
-        let steps: Zeroizing<Vec<i128>> = Zeroizing::new(sum.lifted().zip(own).map(|(a, b)| a + b).collect());
+        // Beyond the bound stays beyond it.
+        let steps = sum.lifted().zip(own).map(|(a, b)| a.saturating_add(*b));
+        let steps: Zeroizing<Vec<i128>> = Zeroizing::new(steps.collect());
         let most = most.unsigned_abs();
         if steps.iter().any(|steps| steps.unsigned_abs() > most) {
             return Ok(None);
