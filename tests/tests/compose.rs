@@ -5,11 +5,13 @@ use std::path::Path;
 
 use serde_json::Value;
 use undertone_tests::composition::{Composition, build_offline, kill_container, possible, top};
-use undertone_tests::{alone, left_out, read_json, receipt};
+use undertone_tests::{alone, left_out, read_json, receipt, write_npy};
 
 const NODES: [&str; 5] = ["node-1", "node-2", "node-3", "node-4", "node-5"];
 const PATIENTS: &str = "/var/lib/undertone/data/patients.csv";
 const COLUMNS: usize = 12;
+/// Rows of the stream.
+const STREAMED: usize = 10;
 
 /// What `docker-compose up` computes: hospitals.toml as a test reads it.
 struct Task {
@@ -158,6 +160,7 @@ fn five_containers_average_and_survive_a_kill() {
     it_is_back_for_the_third(&composition, &task);
     the_fourth_has_masks_of_pairs(&composition, &task);
     the_fifth_fits_a_model(&composition, &task);
+    the_sixth_is_a_stream_of_secure_sums(&composition);
 }
 
 /// The digest of a node's newest run.
@@ -230,6 +233,70 @@ fn the_fifth_fits_a_model(composition: &Composition, task: &Task) {
     assert!(
         models.iter().all(|model| *model == models[0]),
         "one model, to the bit"
+    );
+}
+
+/// Rows that no data set has: each node's owner brings its own, a row a round.
+fn the_sixth_is_a_stream_of_secure_sums(composition: &Composition) {
+    let run = format!(
+        "version = 1\nname = \"stream\"\n[data]\nshape = [2]\nreleases = {STREAMED}\nnoise_ok = true\n\
+         clip = {{ kind = \"l2\", radius = 1.0 }}\n[privacy]\nepsilon = 1.0\n[mechanism]\nkind = \"gossip\"\n\
+         sums = \"secure\"\ncircle = \"everybody\"\n[run]\njoin_ms = 60000\nsettle_ms = 15000\nround_ms = 60000\n"
+    );
+    for (node, place) in NODES.iter().zip(0..) {
+        let rows: Vec<f64> = (0..STREAMED)
+            .flat_map(|_| [0.1 * f64::from(place), -0.2])
+            .collect();
+        write_npy(&composition.results(node).join("rows.npy"), &[STREAMED, 2], &rows);
+    }
+    // The peer list is of patients; a row of a stream is a node's own.
+    let peers = composition.file("node-1", "/var/lib/undertone/peers.toml");
+    let peers = String::from_utf8(peers).expect("text");
+    let parties: Vec<&str> = peers
+        .lines()
+        .filter(|line| !line.starts_with("records"))
+        .collect();
+    let written = |node: &str, name: &str, text: &[u8]| {
+        std::fs::write(composition.results(node).join(name), text).expect("writable by root");
+    };
+    written("node-1", "peers.toml", parties.join("\n").as_bytes());
+    written("node-1", "stream.toml", run.as_bytes());
+    let line = "plan /results/stream.toml --peers /results/peers.toml --out /results/stream.json --json";
+    let line: Vec<&str> = line.split(' ').collect();
+    let line: [&str; 7] = line.try_into().expect("seven words");
+    let planned = composition.exec("node-1", line).json_of(0);
+    let digest = planned["digest"].as_str().expect("a digest");
+    let plan = std::fs::read(composition.results("node-1").join("stream.json")).expect("a plan");
+    for node in NODES {
+        written(node, "stream.json", &plan);
+        let line = [
+            "submit",
+            "/results/stream.json",
+            "--input",
+            "/results/rows.npy",
+            "--data-set",
+            "telemetry",
+            "--json",
+        ];
+        composition.exec(node, line).json_of(0);
+    }
+    let means = NODES.map(|node| {
+        assert_eq!(
+            watch(composition, node, digest),
+            0,
+            "{node}: {}",
+            composition.logs()
+        );
+        let line = ["result", digest, "--output", "/results/stream.npy", "--json"];
+        composition.exec(node, line).json_of(0);
+        let receipt = read_json(&composition.results(node).join(digest).join("receipt.json"));
+        assert_eq!(receipt["claims"][0]["sealed"], true, "{receipt}");
+        assert!(receipt["epsilon"].as_f64() <= Some(1.0), "{receipt}");
+        std::fs::read(composition.results(node).join("stream.npy")).expect("estimates")
+    });
+    assert!(
+        means.iter().all(|mean| *mean == means[0]),
+        "one mean a round, to the bit"
     );
 }
 

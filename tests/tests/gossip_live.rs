@@ -2,13 +2,15 @@
 //! is stopped in mid-stream.
 
 use std::fs;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 use serde_json::{Value, json};
 use undertone_tests::daemon::Daemon;
+use undertone_tests::http::Http;
 use undertone_tests::{
-    Parties, Running, alone, assert_close, npy_shape, read_json, read_npy, receipt, run_in, undertone,
-    write_npy,
+    Parties, Running, alone, assert_close, free_ports, left_out, npy_shape, read_json, read_npy, receipt,
+    run_in, undertone, write_npy,
 };
 
 const PARTIES: usize = 5;
@@ -141,6 +143,78 @@ fn a_daemon_that_is_stopped_in_mid_stream_keeps_what_has_not_left() {
     }
 }
 
+/// An address of this machine that is not the loopback's; `None` if it has none. Nothing is sent.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // An address that is nobody's (RFC 5737).
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+/// Sums of neighbours through daemons: what a node makes of them is told to whoever asks on its own
+/// machine, and to nobody else; the mean of everybody's sums is anybody's.
+#[test]
+fn daemons_tell_sums_of_neighbours_on_their_own_machine_only() {
+    let Some(elsewhere) = own_address() else {
+        return left_out(
+            "asking from elsewhere",
+            "this machine has the loopback's addresses only",
+        );
+    };
+    let _alone = alone();
+    let parties = Parties::new(PARTIES);
+    let ports = free_ports(PARTIES);
+    let everywhere = |port: u16| SocketAddr::from(([0, 0, 0, 0], port));
+    let daemons: Vec<Daemon> = (0..PARTIES)
+        .map(|party| Daemon::start_with(&parties, party, everywhere(ports[party]), "allow_remote = true\n"))
+        .collect();
+    for (circle, is_owners) in [("neighbours", true), ("everybody", false)] {
+        let mechanism = format!("sums = \"secure\"\ncircle = \"{circle}\"");
+        let run = run_file("", &mechanism, "settle_ms = 15000\nround_ms = 60000");
+        let digest = parties.plan(circle, &run.replace("\"ring\"", "\"complete\""));
+        let plan = fs::read(parties.path(&format!("{circle}.json"))).expect("a plan");
+        let rows = parties.path("rows.npy");
+        write_npy(&rows, &[RELEASES, 3], &[0.1; 3 * RELEASES]);
+        let rows = fs::read(&rows).expect("rows");
+        for daemon in &daemons {
+            let parts: [(&str, Option<&str>, &[u8]); 2] = [
+                ("plan", Some("plan.json"), &plan),
+                ("vector", Some("rows.npy"), &rows),
+            ];
+            daemon.post("/v1/runs", &parts).json_of(201);
+        }
+        let path = format!("/v1/runs/{digest}");
+        for daemon in &daemons {
+            daemon.http.events(&format!("{path}/events"), &[], |_| false);
+            let status = daemon.http.get(&path).json_of(200);
+            assert_eq!(
+                (&status["outcome"], &status["owners_alone"]),
+                (&json!("done"), &json!(is_owners))
+            );
+            let port = daemon.http.address.rsplit(':').next().expect("a port");
+            let from_elsewhere = Http {
+                address: format!("{elsewhere}:{port}"),
+                token: daemon.http.token.clone(),
+            };
+            for path in [format!("{path}/result"), format!("{path}/rounds/1")] {
+                let here = daemon.http.get(&path);
+                let there = from_elsewhere.get(&path);
+                match is_owners {
+                    true => {
+                        let problem = there.json_of(403);
+                        assert_eq!(problem["type"], "urn:undertone:problem:owners-alone");
+                    }
+                    false => assert_eq!(there.status, here.status),
+                }
+                assert_ne!(here.status, 403);
+            }
+            assert_eq!(daemon.http.get(&format!("{path}/result")).status, 200);
+        }
+    }
+    daemons.into_iter().for_each(|daemon| drop(daemon.end()));
+}
+
 #[test]
 fn the_benchmark_measures_streams() {
     let _alone = alone();
@@ -148,8 +222,9 @@ fn the_benchmark_measures_streams() {
     let line = "benchmark --nodes 3 --dimension 10 --runs 1 --releases 4 --json";
     let object = run_in(folder.path(), line.split(' ')).json_of(0);
     let ways = object["streams"].as_array().expect("a list");
-    let sums: Vec<&Value> = ways.iter().map(|way| &way["sums"]).collect();
-    assert_eq!(sums, ["open", "open", "secure"]);
+    let reads: Vec<&Value> = ways.iter().map(|way| &way["reads"]).collect();
+    let (all, own) = ("everybody's sum", "its neighbours' sum");
+    assert_eq!(reads, ["messages", "messages", all, own, own]);
     for way in ways {
         assert!(
             way["finished"] == 3 && way["release_ms"].as_f64() > Some(0.0),

@@ -155,6 +155,8 @@ fn configuration(met: &[String], output: &Path) -> String {
          [policy]\nmax_epsilon = 1.0\nvouched = [{}]\n\
          [[data_set]]\nname = \"patients\"\nunit = \"record\"\nfile = \"patients.csv\"\nepsilon = 3.0\n\
          delta = 1e-5\n\
+         # Rows that nobody stores, brought with each plan.\n\
+         [[data_set]]\nname = \"telemetry\"\nunit = \"party\"\nepsilon = 3.0\ndelta = 1e-5\n\
          [[auto_accept]]\nproposer = {:?}\ndata_set = \"patients\"\n",
         output,
         ids.join(", "),

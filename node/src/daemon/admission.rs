@@ -70,6 +70,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         round: None,
         iteration: None,
         iterations: draft.releases(),
+        owners_alone: plan.reads_circles(),
         waiting_for: vec![],
         gone: vec![],
         rounds: plan.mixing_rounds(),

@@ -56,6 +56,10 @@ pub struct RunStatus {
     /// How many sums are released, each of which costs: 1, but in a training.
     #[serde(default = "once")]
     pub iterations: u64,
+    /// Whether its result is its owner's alone: sums over neighbourhoods, which tell more together
+    /// than each does. The API gives them to nobody on another machine.
+    #[serde(default)]
+    pub owners_alone: bool,
     /// Before the start: names of those who are waited for.
     #[serde(default)]
     pub waiting_for: Vec<String>,

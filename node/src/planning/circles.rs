@@ -114,5 +114,8 @@ pub(super) fn json(plan: &Plan) -> Value {
 /// What ends a stream, and for whom estimates are.
 pub(super) const REMARKS: &str = "Each round is opened for one agreed set or for none: whoever vanishes is left out from then on, and more \
      than privacy.dropouts end the stream for everybody. One colluder can end it in any round, which nobody \
-     can prove, and may have its sums of that round; nobody learns more by it. A node's estimates are for its \
-     owner alone: shown to others they make it one reader more.";
+     can prove, and may have its sums of that round. In the round in which it ends it, a liar's message beyond \
+     all range also shows whether the sums of its neighbours stay within theirs with it; of more neighbours \
+     than privacy.dropouts only the claim against any coalition covers that. A node's estimates are for its \
+     owner alone, and its daemon tells them on its own machine only: shown to others they make it one reader \
+     more.";

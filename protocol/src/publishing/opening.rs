@@ -325,7 +325,7 @@ impl SetOpening {
         }
         let lacking: Vec<Unopened> = self.lacking().collect();
         if lacking.is_empty() {
-            self.ended = true;
+            self.end();
             return Some(OpeningStep::Open);
         }
         let call = self.next_call(now, sights).map(OpeningStep::Say);
@@ -333,10 +333,16 @@ impl SetOpening {
             return Some(step);
         }
         if now >= self.clock.end {
-            self.ended = true;
+            self.end();
             return Some(OpeningStep::Over(lacking));
         }
         None
+    }
+
+    /// Nothing more is told: letters that were not needed are wiped, unread.
+    fn end(&mut self) {
+        self.ended = true;
+        self.shares.clear();
     }
 
     /// When to step again although nothing happened.

@@ -544,6 +544,7 @@ impl Run {
         if std::mem::replace(&mut self.record.finished, true) {
             return;
         }
+        self.wipe_unless_it_goes_on();
         let tally = self.exchange().map(|exchange| exchange.tally());
         let record = &self.record;
         let outcome = Outcome {

@@ -1,7 +1,7 @@
 //! Rounds: means read, and this party's parts handed over.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{Extension, FromRequestParts, Path, Request, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts as RequestParts;
 use axum::response::{IntoResponse, Response};
@@ -12,6 +12,7 @@ use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::body::Incoming;
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::problem::Problem;
+use crate::daemon::api::visitors::Visiting;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::vector_file::formats;
 
@@ -47,9 +48,13 @@ const TENSORS: &str = "application/x-safetensors";
 /// plan's tensors for whoever asks for these.
 pub(super) async fn mean(
     State(api): State<Api>,
+    Extension(visit): Extension<Visiting>,
     OfRound { digest, round }: OfRound,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if api.service.run(&digest)?.owners_alone {
+        visit.is_owners()?;
+    }
     let _place = api.bounds.watcher()?;
     let desk = api.service.desk(&digest)?;
     let accepted = headers.get_all(header::ACCEPT).iter();

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
@@ -19,6 +19,7 @@ use crate::daemon::api::negotiation;
 use crate::daemon::api::parts::{self, Parts};
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::status::json;
+use crate::daemon::api::visitors::Visiting;
 use crate::daemon::event_log::{EventStream, RunEvent};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::RunStatus;
@@ -157,9 +158,13 @@ const PIECE: usize = 64 << 10;
 /// The mean as `.npy` or JSON, or in the input's own format, by `Accept`.
 pub(super) async fn result(
     State(api): State<Api>,
+    Extension(visit): Extension<Visiting>,
     Digest(digest): Digest,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if api.service.run(&digest)?.owners_alone {
+        visit.is_owners()?;
+    }
     let place = api.bounds.heavy().await?;
     let mean = api.service.result(&digest).await?;
     let format = negotiation::choose(&headers, &mean.layout)?;

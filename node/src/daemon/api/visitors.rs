@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hyper::StatusCode;
 use tokio::sync::Notify;
 
 use crate::daemon::api::problem::Problem;
@@ -83,16 +84,23 @@ impl Visitors {
         Visiting(Arc::new(VisitorsPlace {
             visitors: self.clone(),
             number,
+            here: is_here(origin),
             sent_away,
             known: Mutex::new(false),
         }))
     }
 }
 
+/// Whether it is this machine.
+fn is_here(origin: Origin) -> bool {
+    origin.is_none_or(|address| address.to_canonical().is_loopback())
+}
+
 #[derive(Debug)]
 struct VisitorsPlace {
     visitors: Visitors,
     number: u64,
+    here: bool,
     sent_away: Arc<Notify>,
     known: Mutex<bool>,
 }
@@ -114,6 +122,20 @@ impl Visiting {
     /// Comes when the place is somebody else's.
     pub(super) async fn sent_away(&self) {
         self.0.sent_away.notified().await;
+    }
+
+    /// Refuses what is this node's owner's alone to whoever asks from another machine.
+    pub(super) fn is_owners(&self) -> Result<(), Problem> {
+        if self.0.here {
+            return Ok(());
+        }
+        let what = "estimates from sums over neighbourhoods are for this node's owner alone: together with \
+                    those of others they tell more than the plan says";
+        let refused = Problem::new(StatusCode::FORBIDDEN, "owners-alone", what).field("digest");
+        Err(refused.hint(
+            "ask on the daemon's own machine, at 127.0.0.1 or its socket; of a plan with \
+             mechanism.circle = \"everybody\" all have the same, and anybody may read it",
+        ))
     }
 
     /// Whether it has asked something that is being answered.
@@ -169,6 +191,21 @@ mod tests {
         drop(crowd);
         let again: Vec<Visiting> = (3..STRANGERS).map(|_| visitors.enter(None)).collect();
         assert!(!again.iter().chain([&lonely]).any(is_sent_away));
+    }
+
+    #[test]
+    fn what_is_the_owners_is_told_on_this_machine_only() {
+        let visitors = Visitors::default();
+        let told = |origin: &str| {
+            let origin = (!origin.is_empty()).then(|| origin.parse().unwrap());
+            visitors.enter(origin).is_owners().is_ok()
+        };
+        for here in ["", "127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"] {
+            assert!(told(here), "{here}");
+        }
+        for elsewhere in ["10.0.0.1", "172.17.0.1", "::ffff:10.0.0.1", "fe80::1", "0.0.0.0"] {
+            assert!(!told(elsewhere), "{elsewhere}");
+        }
     }
 
     #[test]

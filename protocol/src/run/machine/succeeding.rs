@@ -26,7 +26,7 @@ use crate::run::commons::Commons;
 use crate::run::interface::Output;
 use crate::run::item_rules::ItemRules;
 use crate::run::machine::{Machine, Run};
-use crate::run::outcome::Ending;
+use crate::run::outcome::{Ending, SealedFinal};
 use crate::run::record::Record;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -186,8 +186,28 @@ impl Run {
         self.record.handed_over
     }
 
-    /// Whether the plan may have another release after this one.
+    /// Whether the plan has another release after this run.
     pub(super) fn may_go_on(&self) -> bool {
-        self.plan.draft().releases() > 1
+        let mixings = u64::from(self.plan.mixes_ahead());
+        u64::from(self.number) < self.plan.draft().releases() + mixings
+    }
+
+    /// Whether this node could still make a key of a mask, or read a letter: for checks.
+    pub(crate) fn keeps_secrets(&self) -> bool {
+        self.seals.is_some() || self.ahead.is_some()
+    }
+
+    /// Wipes the keys of masks and letters and noise of releases to come, unless a next release is
+    /// to have them: whoever breaks into a node later finds nothing that opens what was not opened.
+    pub(super) fn wipe_unless_it_goes_on(&mut self) {
+        let through = match self.machine {
+            Machine::Mixed { .. } => true,
+            Machine::Opening { .. } => self.record.sealed == Some(SealedFinal::Opened),
+            _ => false,
+        };
+        if !(through && self.may_go_on()) {
+            (self.seals, self.ahead) = (None, None);
+            self.seal_seed = Zeroizing::new([0; 32]);
+        }
     }
 }

@@ -42,6 +42,12 @@ impl Simulation<'_> {
                 format!("party {party} never finished"),
             ));
         }
+        let over = self.nodes.iter().enumerate();
+        let over = over.filter(|(_, node)| node.outcome.is_some() && node.task.release().keeps_secrets());
+        violations.extend(over.map(|(party, _)| {
+            let text = format!("party {party} has ended and has keys of masks");
+            Violation::new("wiped", text)
+        }));
         violations.extend(self.check_finals());
         let outcomes = self.nodes.iter().filter_map(|node| node.outcome.as_ref());
         // Of a training only the last iteration's outcomes are known.
