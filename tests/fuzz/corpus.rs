@@ -4,6 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::runtime::Runtime;
+use undertone::daemon::api::feed::Feed;
+use undertone::daemon::config::{Config, NodeArgs};
+use undertone::daemon::service::Service;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
 use undertone_protocol::messages::signature::Signature;
@@ -219,12 +223,63 @@ pub(crate) fn daemon() -> Listening {
     }
 }
 
-pub(crate) fn requests() -> Vec<Vec<u8>> {
+/// An API in this process, and what it stands on.
+pub(crate) struct Served {
+    pub(crate) runtime: Runtime,
+    pub(crate) feed: Feed,
+    parties: Parties,
+}
+
+impl Served {
+    pub(crate) fn start() -> Self {
+        let parties = Parties::new(3);
+        let file = parties.path(&Daemon::configure(&parties, 0, ""));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let config = Config::load(&NodeArgs {
+            config: Some(file),
+            ..NodeArgs::default()
+        })
+        .expect("a configuration");
+        let feed = runtime.block_on(async { Feed::of(Service::start(config).await?) });
+        Served {
+            runtime,
+            feed: feed.expect("an API"),
+            parties,
+        }
+    }
+
+    /// The token that lets requests in.
+    pub(crate) fn token(&self) -> String {
+        let token = std::fs::read_to_string(self.parties.path("alice.state/api.token"));
+        token.expect("the API made its token").trim_end().to_owned()
+    }
+}
+
+/// Requests of all kinds, with a token.
+pub(crate) fn requests(token: &str) -> Vec<Vec<u8>> {
+    let digest = "0".repeat(64);
+    let head = format!("Host: x\r\nAuthorization: Bearer {token}\r\n");
+    let form = "Content-Type: multipart/form-data; boundary=b\r\n";
+    let upload = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"plan\"; filename=\"plan.json\"\r\n\r\n{}\r\n--b\r\n\
+         Content-Disposition: form-data; name=\"vector\"; filename=\"x.csv\"\r\n\r\n1,2\r\n--b--\r\n",
+        "{\"version\": 1, \"members\": []}"
+    );
+    let round = "\u{93}NUMPY\u{1}";
     let requests = [
-        "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n",
-        "GET /v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n",
-        "POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 50\r\n\r\n--b\r\nContent-Disposition: form-data; name=\"plan\"\r\n\r\n",
-        "DELETE /v1/offers/00 HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+        format!("GET /v1/status HTTP/1.1\r\n{head}\r\nGET /v1/runs?limit=3 HTTP/1.1\r\n{head}\r\n"),
+        format!("GET /metrics HTTP/1.1\r\n{head}Accept: application/openmetrics-text\r\n\r\n"),
+        format!("POST /v1/runs HTTP/1.1\r\n{head}{form}Content-Length: {}\r\n\r\n{upload}", upload.len()),
+        format!("POST /v1/offers HTTP/1.1\r\n{head}{form}Transfer-Encoding: chunked\r\n\r\n5\r\n--b\r\n\r\n0\r\n\r\n"),
+        format!("GET /v1/runs/{digest}/result HTTP/1.1\r\n{head}Accept: text/csv;q=0.5, */*;q=0.1\r\n\r\n"),
+        format!("POST /v1/runs/{digest}/rounds/1 HTTP/1.1\r\n{head}Content-Length: {}\r\n\r\n{round}", round.len()),
+        format!("GET /v1/runs/{digest}/events HTTP/1.1\r\n{head}Last-Event-ID: 7\r\n\r\n"),
+        format!("POST /v1/offers/{digest}/accept HTTP/1.1\r\n{head}{form}Content-Length: 7\r\n\r\n--b--\r\n"),
+        format!("DELETE /v1/offers/00 HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
     ];
-    requests.map(|request| request.as_bytes().to_vec()).to_vec()
+    requests.map(String::into_bytes).to_vec()
 }

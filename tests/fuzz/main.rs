@@ -142,10 +142,19 @@ fn models() {
     });
 }
 
+/// With the token, too: what is behind it is most of what reads.
+#[test]
+fn connections() {
+    let served = corpus::Served::start();
+    fuzz("connections", 1, corpus::requests(&served.token()), |input| {
+        targets::connection(&served.runtime, &served.feed, input);
+    });
+}
+
 #[test]
 fn requests() {
     let daemon = corpus::daemon();
-    fuzz("requests", 10, corpus::requests(), |input| {
+    fuzz("requests", 10, corpus::requests("0123456789abcdef"), |input| {
         targets::request(&daemon.socket, input)
     });
     daemon.is_well();

@@ -5,6 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Runtime;
+use undertone::daemon::api::feed::Feed;
 use undertone::daemon::ledger::Ledger;
 use undertone::party::model_file::{self, ModelFile};
 use undertone::planning::files;
@@ -97,6 +100,18 @@ pub(crate) fn model(path: &Path, rows: &Path, input: &[u8]) {
 }
 
 /// A connection to a daemon's API on which this is said; the answer, or its end.
+/// What somebody sends to the API on one connection, without a socket.
+pub(crate) fn connection(runtime: &Runtime, feed: &Feed, input: &[u8]) {
+    let (mut theirs, ours) = tokio::io::duplex(1 << 16);
+    let asks = async {
+        let _ = theirs.write_all(input).await;
+        let _ = theirs.shutdown().await;
+        let _ = theirs.read_to_end(&mut vec![]).await;
+    };
+    runtime.block_on(async { tokio::join!(feed.answer(ours), asks) });
+}
+
+/// What somebody sends to a daemon's socket.
 pub(crate) fn request(socket: &Path, input: &[u8]) {
     let mut connection = UnixStream::connect(socket).expect("the daemon listens");
     connection

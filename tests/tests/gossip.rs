@@ -359,6 +359,7 @@ fn neighbours_read_one_sum_of_each_round() {
             }
             assert!(of("epsilon") <= 8.0 && of("epsilon") > 7.9, "{receipt}");
             assert_eq!(receipt["iterations"]["spent"], RELEASES);
+            assert_eq!(receipt["opened_for"], json!([]));
             assert_eq!(
                 (&receipt["faults"], &receipt["agreed"]),
                 (&json!([]), &Value::Null)

@@ -18,6 +18,7 @@ mod at_hand;
 mod body;
 mod bounds;
 mod digest;
+pub mod feed;
 mod guard;
 mod limit;
 mod listen;

@@ -15,6 +15,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::circle_noise::with_noise_of_circles;
 use crate::party::contributor::Contributor;
+use crate::party::sealing::opened_for;
 use crate::party::{clipping, randomness};
 use crate::telling::failure::Failure;
 
@@ -77,6 +78,8 @@ pub(super) struct Gossiped {
     faults: Vec<String>,
     /// Names of those that were missing at the end.
     pub(super) departed: Vec<String>,
+    /// Names of those whose secrets others made known, in order; of sums of neighbours only.
+    pub(super) opened_for: Option<Vec<String>>,
     /// How far it came.
     pub(super) rounds: Value,
     settings: Value,
@@ -115,6 +118,7 @@ impl Gossiped {
             reason: reason(plan, gossip),
             faults: gossip.missed.iter().map(sentence).collect(),
             departed: departed.map(|(party, _)| name(party)).collect(),
+            opened_for: plan.reads_circles().then(|| opened_for(plan, outcome)),
             rounds: json!({
                 "planned": plan.rounds(),
                 "run": gossip.rounds,
@@ -139,6 +143,9 @@ impl Gossiped {
     pub(super) fn add_faults_to(&self, receipt: &mut Value) {
         receipt["gossip"] = self.settings.clone();
         receipt["faults"] = json!(self.faults);
+        if let Some(opened_for) = &self.opened_for {
+            receipt["opened_for"] = json!(opened_for);
+        }
     }
 }
 

@@ -52,7 +52,7 @@ fn better(plan: &Plan) -> String {
     let better = match plan.draft().releases() {
         1 => "kind = \"pairwise\" or \"inca\" gives the same mean at about the floor, on any connected graph",
         _ => {
-            "task = \"rounds\" with kind = \"pairwise\" gives each mean at about the floor, with an agreement \
+            "sums = \"secure\" with circle = \"everybody\" gives each mean at about the floor, with an agreement \
              in every round"
         }
     };

@@ -7,6 +7,7 @@ use undertone_accountant::class::coalitions::MOST_PARTIES;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Claim, ConnectivityBasis, Established, Faults};
 use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::gossip::{Circle, GossipSettings, SumsChoice};
 use undertone_protocol::plan::run_file::settings::{
     Coalitions, CorrelatedNoise, Dissemination, IndependentNoise, InjectionChoice, MechanismKind, Rounds,
 };
@@ -42,8 +43,11 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     if drafted.outer.is_some() {
         return vec![];
     }
-    if drafted.task.is_training() || part_of_stream(plan) {
+    if drafted.task.is_training() {
         return vec![local(plan), server(plan)];
+    }
+    if drafted.releases() > 1 {
+        return streams(plan);
     }
     for kind in [MechanismKind::Inca, MechanismKind::Ppsc, MechanismKind::Pairwise] {
         if !(uniform && drafted.mechanism.kind == kind) {
@@ -58,9 +62,56 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     ways
 }
 
-/// Whether it is a stream, which nothing else carries with one START.
-fn part_of_stream(plan: &Plan) -> bool {
-    plan.draft().releases() > 1
+/// Other ways to carry a stream with one START: what is read of a row differs.
+fn streams(plan: &Plan) -> Vec<Instead> {
+    let draft = plan.draft();
+    let Some(gossip) = draft.mechanism.gossip else {
+        return vec![local(plan), server(plan)];
+    };
+    let circles = [Some(Circle::Everybody), Some(Circle::Neighbours), None];
+    let others = circles.into_iter().filter(|circle| *circle != gossip.circle);
+    // Of more parties coalitions take minutes.
+    let few = plan.parties() <= MOST_PARTIES;
+    let computed = others.filter(|circle| few || *circle != Some(Circle::Neighbours));
+    let mut ways: Vec<Instead> = computed.filter_map(|circle| stream(draft, gossip, circle)).collect();
+    ways.push(server(plan));
+    ways
+}
+
+/// A stream of which a node reads the sum of this circle; of none, messages.
+fn stream(draft: &Draft, gossip: GossipSettings, circle: Option<Circle>) -> Option<Instead> {
+    let mut other = draft.clone();
+    let mechanism = &mut other.mechanism;
+    let masked = circle == Some(Circle::Everybody);
+    (mechanism.correlated, mechanism.injection, mechanism.rounds) = match masked {
+        true => (CorrelatedNoise::Uniform, InjectionChoice::Late, Rounds::Auto),
+        false => (CorrelatedNoise::Gaussian, InjectionChoice::Incremental, Rounds::Auto),
+    };
+    let sums = match circle {
+        None => SumsChoice::Open,
+        Some(_) => SumsChoice::Secure,
+    };
+    mechanism.gossip = Some(GossipSettings { sums, circle, ..gossip });
+    other.run.sealed = circle.is_some();
+    let plan = planned(other)?;
+    let (name, rests_on) = match circle {
+        None => ("open gossip", "a party's own noise alone, whoever colludes".into()),
+        Some(Circle::Neighbours) => {
+            let claims = plan.calibration().claims.iter();
+            let mut headlines = claims.filter(|claim| claim.holds_as_headline);
+            let rests_on = match headlines.any(|claim| claim.faults == Faults::Class) {
+                true => "every coalition, computed; a cipher, sealing",
+                false => "a party's own noise alone: not all coalitions were computed",
+            };
+            ("secure sums of neighbours", rests_on.into())
+        }
+        Some(Circle::Everybody) => {
+            let kappa = basis(&plan).map_or(0, |basis| basis.kappa);
+            let rests_on = format!("κ = {kappa} of the masks; a cipher, sealing");
+            ("secure sums of everybody", rests_on)
+        }
+    };
+    Some(way(name.into(), &plan, rests_on))
 }
 
 /// The comparison as a person reads it.
@@ -279,6 +330,30 @@ mod tests {
                 ("a trusted server", 0.935),
             ],
         );
+    }
+
+    /// What SEALING section 1 has of streams of 20 releases.
+    #[test]
+    fn a_stream_is_compared_with_what_else_could_be_read_of_it() {
+        let stream = |graph: &str, mechanism: &str| {
+            let lines = format!(
+                "releases = 20\n[privacy]\ndropouts = 0\n[mechanism]\nkind = \"gossip\"\n{mechanism}\n\
+                 [topology]\nprivate = {graph}\n[run]\nsettle_ms = 15000\nround_ms = 60000\n"
+            );
+            plan(8, &lines)
+        };
+        let (all, own) = ("secure sums of everybody", "secure sums of neighbours");
+        let server = ("a trusted server", 0.935);
+        let ring = "\"ring\"";
+        assert_lines(&stream(ring, ""), &[(all, 1.0), (own, 1.87), server]);
+        let secure = |circle: &str| format!("sums = \"secure\"\ncircle = \"{circle}\"");
+        let open = ("open gossip", 2.65);
+        assert_lines(&stream(ring, &secure("everybody")), &[(own, 1.87), open, server]);
+        let neighbours = stream(ring, &secure("neighbours"));
+        assert_lines(&neighbours, &[(all, 1.0), open, server]);
+        let written = of(&stream("\"complete\"", &secure("everybody")));
+        let planned = stream("\"complete\"", &secure("neighbours"));
+        assert_eq!(written[0].standard_error, planned.calibration().predicted.standard_error);
     }
 
     #[test]

@@ -68,6 +68,8 @@ struct TrainingRecord {
     corrected: Vec<u64>,
     rejected: Vec<u64>,
     departed: BTreeMap<Party, u64>,
+    /// Whose contributions others opened, in any iteration.
+    opened_for: BTreeSet<Party>,
     /// Iterations of which this node's own contribution may be read in a sum.
     spent: u64,
     /// Who began, and when this node held every START.
@@ -354,6 +356,7 @@ impl Training {
         if outcome.sealed.is_some_and(|sealed| sealed != SealedFinal::Closed) {
             self.record.spent += 1;
         }
+        self.record.opened_for.extend(&outcome.opened_for);
         let usable = outcome.sum.is_some() || (outcome.out_of_range && !self.plan.reads_circles());
         let opened = me_included && usable;
         if !opened {
@@ -462,6 +465,7 @@ impl Training {
             corrected,
             rejected,
             departed,
+            opened_for,
             spent,
             began,
             last,
@@ -484,6 +488,7 @@ impl Training {
         // With a model it ends as its last opened iteration did, which others may have gone beyond.
         let mut ended = *last.unwrap_or(outcome);
         (ended.started, ended.started_at) = began;
+        ended.opened_for = opened_for.into_iter().collect();
         if iterations > 0 {
             let everybody = ended.included.len() == self.plan.parties();
             let whole = everybody && stopped.is_none() && rejected.is_empty();

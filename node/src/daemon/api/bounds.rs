@@ -48,12 +48,14 @@ const BURST: u32 = 100;
 #[derive(Debug)]
 struct Pace {
     next: Mutex<Instant>,
+    interval: Duration,
 }
 
 impl Pace {
     fn new(now: Instant) -> Self {
         Pace {
             next: Mutex::new(earliest(now)),
+            interval: INTERVAL,
         }
     }
 
@@ -64,7 +66,7 @@ impl Pace {
         if turn > now {
             tokio::time::sleep_until(turn).await;
         }
-        *next = turn + INTERVAL;
+        *next = turn + self.interval;
     }
 }
 
@@ -79,6 +81,19 @@ fn earliest(now: Instant) -> Instant {
 }
 
 impl Bounds {
+    /// Bounds of places alone: no request waits for its turn.
+    pub(super) fn without_pace() -> Self {
+        let at_once = || Pace {
+            interval: Duration::ZERO,
+            ..Pace::new(Instant::now())
+        };
+        Bounds {
+            pace: at_once(),
+            strangers: at_once(),
+            ..Bounds::default()
+        }
+    }
+
     /// A place for an upload or a result: waited for, with no byte of the body read yet.
     pub(super) async fn heavy(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = tokio::time::timeout(PATIENCE, self.heavy.clone().acquire_owned()).await;

@@ -11,11 +11,12 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::daemon::api::at_hand::{Api, ended};
-use crate::daemon::api::listen::{Listener, Stream};
+use crate::daemon::api::listen::Listener;
 use crate::daemon::api::routes::router;
 use crate::daemon::api::token::Token;
 use crate::daemon::api::visitors::{Visiting, Visitors};
@@ -101,7 +102,13 @@ impl Server {
     }
 }
 
-async fn carry(stream: Stream, router: Router, visit: &Visiting, mut closing: watch::Receiver<bool>) {
+/// Answers what comes on a connection, until it ends.
+pub(super) async fn carry(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    visit: &Visiting,
+    mut closing: watch::Receiver<bool>,
+) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD)

@@ -1,0 +1,50 @@
+//! The API without a listener.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::bounds::Bounds;
+use crate::daemon::api::routes::router;
+use crate::daemon::api::server::carry;
+use crate::daemon::api::token::Token;
+use crate::daemon::api::visitors::Visitors;
+use crate::daemon::service::Service;
+use crate::telling::failure::Failure;
+
+/// The API of a service, on connections that somebody else makes. Nobody waits for a turn, so that
+/// many millions of inputs can be tried.
+#[derive(Debug)]
+pub struct Feed {
+    router: axum::Router,
+    closing: watch::Sender<bool>,
+    visitors: Visitors,
+}
+
+impl Feed {
+    /// The API of this service. Fails (exit 2) if its token can neither be made nor read.
+    pub fn of(service: Service) -> Result<Self, Failure> {
+        let token = Token::open(&service.config().api.token)?;
+        let (closing, is_closing) = watch::channel(false);
+        let api = Api {
+            service,
+            token,
+            requests: Arc::default(),
+            bounds: Arc::new(Bounds::without_pace()),
+            closing: is_closing,
+        };
+        Ok(Feed {
+            router: router(api),
+            closing,
+            visitors: Visitors::default(),
+        })
+    }
+
+    /// Answers what comes on one connection from this machine, until it ends.
+    pub async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let visit = self.visitors.enter(None);
+        carry(stream, self.router.clone(), &visit, self.closing.subscribe()).await;
+    }
+}
