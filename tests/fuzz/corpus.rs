@@ -273,13 +273,23 @@ pub(crate) fn requests(token: &str) -> Vec<Vec<u8>> {
         "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
         format!("GET /v1/status HTTP/1.1\r\n{head}\r\nGET /v1/runs?limit=3 HTTP/1.1\r\n{head}\r\n"),
         format!("GET /metrics HTTP/1.1\r\n{head}Accept: application/openmetrics-text\r\n\r\n"),
-        format!("POST /v1/runs HTTP/1.1\r\n{head}{form}Content-Length: {}\r\n\r\n{upload}", upload.len()),
-        format!("POST /v1/offers HTTP/1.1\r\n{head}{form}Transfer-Encoding: chunked\r\n\r\n5\r\n--b\r\n\r\n0\r\n\r\n"),
+        format!(
+            "POST /v1/runs HTTP/1.1\r\n{head}{form}Content-Length: {}\r\n\r\n{upload}",
+            upload.len()
+        ),
+        format!(
+            "POST /v1/offers HTTP/1.1\r\n{head}{form}Transfer-Encoding: chunked\r\n\r\n5\r\n--b\r\n\r\n0\r\n\r\n"
+        ),
         format!("GET /v1/runs/{digest}/result HTTP/1.1\r\n{head}Accept: text/csv;q=0.5, */*;q=0.1\r\n\r\n"),
-        format!("POST /v1/runs/{digest}/rounds/1 HTTP/1.1\r\n{head}Content-Length: {}\r\n\r\n{round}", round.len()),
+        format!(
+            "POST /v1/runs/{digest}/rounds/1 HTTP/1.1\r\n{head}Content-Length: {}\r\n\r\n{round}",
+            round.len()
+        ),
         format!("GET /v1/runs/{digest}/events HTTP/1.1\r\n{head}Last-Event-ID: 7\r\n\r\n"),
         format!("POST /v1/offers/{digest}/accept HTTP/1.1\r\n{head}{form}Content-Length: 7\r\n\r\n--b--\r\n"),
-        format!("DELETE /v1/offers/00 HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
+        format!(
+            "DELETE /v1/offers/00 HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+        ),
     ];
     requests.map(String::into_bytes).to_vec()
 }

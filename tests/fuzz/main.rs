@@ -11,6 +11,8 @@ mod corpus;
 mod edits;
 mod targets;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -146,9 +148,20 @@ fn models() {
 #[test]
 fn connections() {
     let served = corpus::Served::start();
-    fuzz("connections", 1, corpus::requests(&served.token()), |input| {
-        targets::connection(&served.runtime, &served.feed, input);
+    let requests = corpus::requests(&served.token());
+    let answer = |input: &[u8]| targets::connection(&served.runtime, &served.feed, input);
+    let status = |answer: &[u8]| String::from_utf8_lossy(answer.get(9..12).unwrap_or_default()).into_owned();
+    let first: Vec<String> = requests.iter().map(|request| status(&answer(request))).collect();
+    let taken = first.iter().filter(|status| *status == "200");
+    assert!(
+        taken.count() >= 2 && !first.contains(&"401".to_owned()),
+        "{first:?}"
+    );
+    let counts = RefCell::new(BTreeMap::<String, u64>::new());
+    fuzz("connections", 1, requests, |input| {
+        *counts.borrow_mut().entry(status(&answer(input))).or_default() += 1;
     });
+    println!("answers by status: {:?}", counts.into_inner());
 }
 
 #[test]

@@ -100,15 +100,19 @@ pub(crate) fn model(path: &Path, rows: &Path, input: &[u8]) {
 }
 
 /// A connection to a daemon's API on which this is said; the answer, or its end.
-/// What somebody sends to the API on one connection, without a socket.
-pub(crate) fn connection(runtime: &Runtime, feed: &Feed, input: &[u8]) {
+/// What somebody sends to the API on one connection, without a socket; what is answered.
+pub(crate) fn connection(runtime: &Runtime, feed: &Feed, input: &[u8]) -> Vec<u8> {
     let (mut theirs, ours) = tokio::io::duplex(1 << 16);
     let asks = async {
         let _ = theirs.write_all(input).await;
         let _ = theirs.shutdown().await;
-        let _ = theirs.read_to_end(&mut vec![]).await;
+        let mut answer = vec![];
+        let _ = theirs.read_to_end(&mut answer).await;
+        answer
     };
-    runtime.block_on(async { tokio::join!(feed.answer(ours), asks) });
+    runtime
+        .block_on(async { tokio::join!(feed.answer(ours), asks) })
+        .1
 }
 
 /// What somebody sends to a daemon's socket.

@@ -193,7 +193,10 @@ impl Account {
 
     /// Names of those of them whose own word did not come, and whom others opened, in order.
     pub fn opened_for(&self) -> &[String] {
-        let of_circles = self.gossiped.as_ref().and_then(|gossiped| gossiped.opened_for.as_ref());
+        let of_circles = self
+            .gossiped
+            .as_ref()
+            .and_then(|gossiped| gossiped.opened_for.as_ref());
         let sealed = self.sealed.as_ref().map(|sealed| &sealed.opened_for);
         sealed.or(of_circles).map_or(&[], |names| names)
     }

@@ -461,6 +461,7 @@ impl Training {
         if std::mem::replace(&mut self.record.finished, true) {
             return;
         }
+        self.run.wipe();
         let TrainingRecord {
             corrected,
             rejected,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::bounds::Bounds;
 use crate::daemon::api::routes::router;
-use crate::daemon::api::server::carry;
+use crate::daemon::api::server::{carry, protocol};
 use crate::daemon::api::token::Token;
 use crate::daemon::api::visitors::Visitors;
 use crate::daemon::service::Service;
@@ -42,9 +42,19 @@ impl Feed {
         })
     }
 
-    /// Answers what comes on one connection from this machine, until it ends.
+    /// Answers what comes on one connection from this machine, until it ends. Who sends no more is
+    /// still answered.
     pub async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let visit = self.visitors.enter(None);
-        carry(stream, self.router.clone(), &visit, self.closing.subscribe()).await;
+        let mut http = protocol();
+        http.half_close(true);
+        carry(
+            http,
+            stream,
+            self.router.clone(),
+            &visit,
+            self.closing.subscribe(),
+        )
+        .await;
     }
 }

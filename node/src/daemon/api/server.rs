@@ -83,7 +83,7 @@ impl Server {
                         connections.spawn(async move {
                             tokio::select! {
                                 () = visit.sent_away() => {}
-                                () = carry(stream, router, &visit, closing) => {}
+                                () = carry(protocol(), stream, router, &visit, closing) => {}
                             }
                         });
                     }
@@ -102,17 +102,23 @@ impl Server {
     }
 }
 
+/// HTTP/1.1 with its deadlines and buffers.
+pub(super) fn protocol() -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(BUFFER);
+    http
+}
+
 /// Answers what comes on a connection, until it ends.
 pub(super) async fn carry(
+    http: http1::Builder,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
     visit: &Visiting,
     mut closing: watch::Receiver<bool>,
 ) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(BUFFER);
     let (routes, visit) = (TowerToHyperService::new(router), visit.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(visit.clone());

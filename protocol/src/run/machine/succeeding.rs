@@ -206,8 +206,13 @@ impl Run {
             _ => false,
         };
         if !(through && self.may_go_on()) {
-            (self.seals, self.ahead) = (None, None);
-            self.seal_seed = Zeroizing::new([0; 32]);
+            self.wipe();
         }
+    }
+
+    /// Wipes them: no release follows.
+    pub(crate) fn wipe(&mut self) {
+        (self.seals, self.ahead) = (None, None);
+        self.seal_seed = Zeroizing::new([0; 32]);
     }
 }
