@@ -193,12 +193,9 @@ impl Account {
 
     /// Names of those of them whose own word did not come, and whom others opened, in order.
     pub fn opened_for(&self) -> &[String] {
-        let of_circles = self
-            .gossiped
-            .as_ref()
-            .and_then(|gossiped| gossiped.opened_for.as_ref());
-        let sealed = self.sealed.as_ref().map(|sealed| &sealed.opened_for);
-        sealed.or(of_circles).map_or(&[], |names| names)
+        let of_circles = self.gossiped.iter().find_map(|it| it.opened_for.as_deref());
+        let sealed = self.sealed.as_ref().map(|it| &it.opened_for[..]);
+        sealed.or(of_circles).unwrap_or_default()
     }
 
     /// Whether this node knows that nobody opens its sealed final: the run has cost it nothing.

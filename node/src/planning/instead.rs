@@ -345,8 +345,8 @@ mod tests {
         );
     }
 
-    /// Of 20 releases on a ring: noise of 1.87 and 2.65 floors (SEALING section 1), more of which is
-    /// left at the node furthest from the mean, since the last rounds are hardly mixed.
+    /// SEALING section 1 has 1.87 and 2.65 floors for noise on a ring of eight; a single node's row
+    /// has somewhat more of it, since the last rounds are hardly mixed.
     #[test]
     fn a_stream_is_compared_with_what_else_could_be_read_of_it() {
         let stream = |graph: &str, mechanism: &str| {
