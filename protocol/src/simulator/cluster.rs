@@ -26,7 +26,6 @@ use crate::run::machine::Identity;
 use crate::run::outcome::{Event, GateVerdict, Outcome};
 use crate::sealing::run_key::{PairKey, RunKey};
 use crate::simulator::checks::Checks;
-use crate::simulator::equivocator;
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::invariants::{agreed, mass, weight};
@@ -127,6 +126,9 @@ pub struct Simulation<'a> {
     /// What each node was told and what it said, if somebody wants to know.
     #[cfg(test)]
     journals: Vec<journal::Journal>,
+    /// What a test makes of each frame that is to travel, and learns of it.
+    #[cfg(test)]
+    wire: Option<lying::Wire<'a>>,
 }
 
 /// A party's own noise on its value, and the source of its correlated noise.
@@ -237,6 +239,8 @@ impl<'a> Simulation<'a> {
             settled: false,
             #[cfg(test)]
             journals: Vec::new(),
+            #[cfg(test)]
+            wire: None,
         };
         simulation.prepare();
         simulation
@@ -382,6 +386,10 @@ impl<'a> Simulation<'a> {
         let Some(epoch) = self.links.epoch(network, from, to) else {
             return 0;
         };
+        #[cfg(test)]
+        let Some(frame) = self.on_the_wire((network, epoch), (from, to), frame) else {
+            return 0;
+        };
         let travels = frame.len() as u64;
         let bytes = &mut self.nodes[from].bytes;
         match network {
@@ -523,38 +531,6 @@ impl<'a> Simulation<'a> {
         self.schedule(at, Occurrence::Input { party, input });
     }
 
-    /// What a party sends when its machine wants this sent: the same, unless it lies.
-    fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
-        if self.conditions.false_reveal == Some(party) {
-            return Some(equivocator::with_false_reveal(party, self.plan.digest(), frame));
-        }
-        let frame = match self.conditions.telling {
-            Some((liar, telling)) if liar == party => telling.frame(party, self.plan.digest(), frame)?,
-            _ => frame,
-        };
-        let frame = self.other_word(party, to, frame);
-        let equivocation = self
-            .conditions
-            .equivocation
-            .as_ref()
-            .filter(|equivocation| equivocation.party == party);
-        match equivocation.and_then(|it| Some((it, self.nodes[party].task.release().item(it.stage, party)?)))
-        {
-            Some((equivocation, item)) => {
-                let schedule = self.nodes[party].task.plan().exchanges();
-                Some(equivocation.frame((self.plan.digest(), schedule), &item, to, frame))
-            }
-            None => Some(frame),
-        }
-    }
-
-    fn other_word(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
-        match &self.conditions.other_word {
-            Some((liar, word)) if *liar == party => word.frame(party, self.plan.digest(), to, frame),
-            _ => frame,
-        }
-    }
-
     fn send_private(&mut self, from: Party, to: Party, frame: Arc<[u8]>, share: Option<ShareId>) {
         let Some(epoch) = self.links.epoch(Network::Private, from, to) else {
             return;
@@ -590,6 +566,7 @@ impl<'a> Simulation<'a> {
 mod checking;
 mod faults;
 mod gossiping;
+mod lying;
 mod training;
 
 #[cfg(test)]

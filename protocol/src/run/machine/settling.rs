@@ -41,13 +41,22 @@ impl Run {
         self.settle_ms.saturating_mul(stages)
     }
 
+    /// The deadlines of settling, which begins when mixing ends at the latest. Where vectors of
+    /// circles are waited for that takes the first half: lists are due half-way through the second,
+    /// so that they have the logs of those who waited for a vector that does not come.
+    fn settling_clock(&self, begin: Time) -> Clock {
+        match self.circle.is_some() && !self.succeeds {
+            true => Clock::new(begin.plus_millis(self.settle_ms), self.settle_ms),
+            false => Clock::new(begin, self.settling_ms()),
+        }
+    }
+
     pub(super) fn begin_settling(&mut self) {
         let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else {
             return;
         };
         self.commons.event(Event::Phase(Phase::Settling));
-        let begin = exchange.deadline(self.course.rounds);
-        let clock = Clock::new(begin, self.settling_ms());
+        let clock = self.settling_clock(exchange.deadline(self.course.rounds));
         let called = self.log_calls(&exchange, &clock);
         let mut log = exchange.close(called.iter().copied().collect());
         if !self.log_circle(&mut log) {

@@ -11,6 +11,18 @@ use crate::run::outcome::GossipOutcome;
 /// A weight of gossip of the whole, in units of which rows are made.
 const UNIT: i128 = 1 << 16;
 
+/// What the rounds of circles came to, computed once more.
+pub(super) struct OpenedCircles {
+    /// For whom each round was opened.
+    pub(super) sets: Vec<BTreeSet<Party>>,
+    /// Every party's state before the first round, and after each that was opened, in steps.
+    pub(super) states: Vec<Vec<Vec<i128>>>,
+    /// What each party's owner is told.
+    rows: BTreeMap<Party, Vec<f64>>,
+    /// Two nodes opened the next round for two sets.
+    twice: bool,
+}
+
 impl Simulation<'_> {
     /// Every node's estimates are what follows from x̃ of all and from the messages that each
     /// lacked, to the bit; a party that ended early keeps those of the rounds that it had.
@@ -57,37 +69,17 @@ impl Simulation<'_> {
     /// whom it says that each round was opened for, to the bit; and two nodes that went on from a
     /// round did so with one set.
     fn check_circles(&self) -> Vec<Violation> {
-        let ended = self.nodes.iter().enumerate();
-        let ended = ended.filter_map(|(party, node)| Some((party, &node.outcome.as_ref()?.1)));
-        let ended: Vec<(Party, &GossipOutcome)> = ended
-            .filter_map(|(party, outcome)| Some((party, outcome.gossip.as_deref()?)))
-            .collect();
+        let opened = self.opened_circles();
         let mut violations = vec![];
-        let parties = self.plan.parties();
-        let mut states: Vec<Vec<i128>> = vec![vec![0; self.plan.draft().dimension()]; parties];
-        let mut rows: BTreeMap<Party, Vec<f64>> = BTreeMap::new();
-        for round in 1..=self.plan.rounds() {
-            let opened = ended.iter().filter(|(_, of)| of.rounds >= round);
-            let sets: BTreeSet<BTreeSet<Party>> = opened
-                .map(|(_, of)| {
-                    let there = |party: &Party| of.missed.get(party).is_none_or(|it| round < it.first);
-                    (0..parties).filter(there).collect()
-                })
-                .collect();
-            let set = match Vec::from_iter(sets).as_slice() {
-                [] => break,
-                [set] => set.clone(),
-                _ => {
-                    let text = format!("round {round} was opened for two sets");
-                    violations.push(Violation::new("circles", text));
-                    break;
-                }
-            };
-            self.open_circles(round, &set, &mut states, &mut rows);
+        if opened.twice {
+            let round = opened.sets.len() + 1;
+            let text = format!("round {round} was opened for two sets");
+            violations.push(Violation::new("circles", text));
         }
-        for (party, of) in ended {
+        for (party, of) in self.ended_circles() {
             let length = of.rounds as usize * self.plan.draft().dimension();
-            let expected = rows
+            let expected = opened
+                .rows
                 .get(&party)
                 .map_or(&[][..], |rows| &rows[..length.min(rows.len())]);
             if of.estimates != expected {
@@ -98,59 +90,107 @@ impl Simulation<'_> {
         violations
     }
 
-    /// One round, opened for a set: every member's state, and the row that its owner is told.
-    fn open_circles(
+    fn ended_circles(&self) -> Vec<(Party, &GossipOutcome)> {
+        let ended = self.nodes.iter().enumerate();
+        let ended = ended.filter_map(|(party, node)| Some((party, &node.outcome.as_ref()?.1)));
+        ended
+            .filter_map(|(party, outcome)| Some((party, outcome.gossip.as_deref()?)))
+            .collect()
+    }
+
+    /// What the rounds of circles came to, by the sets that nodes say they opened.
+    pub(super) fn opened_circles(&self) -> OpenedCircles {
+        let parties = self.plan.parties();
+        let mut opened = OpenedCircles {
+            sets: vec![],
+            states: vec![vec![vec![0; self.plan.draft().dimension()]; parties]],
+            rows: BTreeMap::new(),
+            twice: false,
+        };
+        let ended = self.ended_circles();
+        for round in 1..=self.plan.rounds() {
+            let went_on = ended.iter().filter(|(_, of)| of.rounds >= round);
+            let sets: BTreeSet<BTreeSet<Party>> = went_on
+                .map(|(_, of)| {
+                    let there = |party: &Party| of.missed.get(party).is_none_or(|it| round < it.first);
+                    (0..parties).filter(there).collect()
+                })
+                .collect();
+            match Vec::from_iter(sets).as_slice() {
+                [] => break,
+                [set] => self.open_circles(round, set, &mut opened),
+                _ => {
+                    opened.twice = true;
+                    break;
+                }
+            }
+        }
+        opened
+    }
+
+    /// What a party brought to a round; none if it did not come to that.
+    fn contributed(&self, round: u32, party: Party) -> Option<Vec<i128>> {
+        let value = match round {
+            1 => self.noised.get(party),
+            _ => self.trainees.contributed.get(&(round, party)),
+        };
+        value.map(|value| value.steps().collect())
+    }
+
+    /// N·z + r, coordinate by coordinate: what `author` seals in a round for the circle of
+    /// `reader`, where `before` is its state. None if it did not come to that.
+    pub(super) fn vector_of(
         &self,
         round: u32,
-        set: &BTreeSet<Party>,
-        states: &mut [Vec<i128>],
-        rows: &mut BTreeMap<Party, Vec<f64>>,
-    ) {
-        let (edges, step) = (self.plan.active_edges(round), self.plan.lattice().step());
-        let weights = RoundWeights::of(&edges);
+        (author, reader): (Party, Party),
+        before: &[i128],
+    ) -> Option<Vec<i128>> {
+        let edges = self.plan.active_edges(round);
+        let weight = i128::from(RoundWeights::of(&edges).entry(reader, author));
+        let brought = self.contributed(round, author)?;
         let dimension = self.plan.draft().dimension();
-        let contributed = |party: Party| -> Option<Vec<i128>> {
-            let value = match round {
-                1 => self.noised.get(party),
-                _ => self.trainees.contributed.get(&(round, party)),
-            };
-            value.map(|value| value.steps().collect())
+        let noise = match author == reader {
+            true => vec![0; dimension],
+            false => {
+                let place = edges.neighbours(author).iter().position(|of| *of == reader)?;
+                brought.get(dimension * (1 + place)..)?.to_vec()
+            }
         };
-        let before = states.to_vec();
-        let message = |party: Party, at: usize| Some(before[party][at] + contributed(party)?[at]);
-        // The noise of the vector that `author` seals for `reader`.
-        let own_noise = |author: Party, reader: Party, at: usize| -> Option<i128> {
-            let place = edges.neighbours(author).iter().position(|of| *of == reader)?;
-            contributed(author)?.get(dimension * (1 + place) + at).copied()
-        };
+        let message = before.iter().zip(&brought).map(|(state, own)| state + own);
+        let terms = message.zip(noise).map(|(z, r)| weight * z + r);
+        Some(terms.collect())
+    }
+
+    /// One round, opened for a set: every member's state, and the row that its owner is told.
+    fn open_circles(&self, round: u32, set: &BTreeSet<Party>, opened: &mut OpenedCircles) {
+        let step = self.plan.lattice().step();
+        let weights = RoundWeights::of(&self.plan.active_edges(round));
+        let dimension = self.plan.draft().dimension();
+        let before = opened.states[opened.sets.len()].clone();
+        let mut after = before.clone();
         for &reader in set {
             let row = weights.row(reader).iter().filter(|(of, _)| set.contains(of));
             let row: Vec<(Party, u32)> = row.copied().collect();
             let part: u32 = row.iter().map(|(_, weight)| weight).sum();
             let part = f64::from(part) / UNIT as f64;
-            let told = rows.entry(reader).or_default();
+            let terms = row
+                .iter()
+                .map(|&(author, _)| self.vector_of(round, (author, reader), &before[author]));
+            // Whatever is opened was contributed.
+            let terms: Option<Vec<Vec<i128>>> = terms.collect();
+            let told = opened.rows.entry(reader).or_default();
             for at in 0..dimension {
-                let term = |&(author, weight): &(Party, u32)| {
-                    let noise = if author == reader {
-                        Some(0)
-                    } else {
-                        own_noise(author, reader, at)
-                    };
-                    Some(i128::from(weight) * message(author, at)? + noise?)
-                };
-                // Whatever is opened was contributed.
-                let sum: i128 = row
-                    .iter()
-                    .map(term)
-                    .sum::<Option<i128>>()
-                    .unwrap_or(i128::MAX / 4);
+                let sum = terms.as_ref().map(|terms| terms.iter().map(|term| term[at]).sum());
+                let sum: i128 = sum.unwrap_or(i128::MAX / 4);
                 let state = (sum + UNIT / 2).div_euclid(UNIT);
                 let mean = step * (state as f64 / part - before[reader][at] as f64);
                 let last = told.len().checked_sub(dimension).map_or(0.0, |place| told[place]);
                 told.push(mean + last);
-                states[reader][at] = state;
+                after[reader][at] = state;
             }
         }
+        opened.states.push(after);
+        opened.sets.push(set.clone());
     }
 
     /// Every party's state after each round that it ended, in steps.
