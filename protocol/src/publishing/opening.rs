@@ -385,6 +385,12 @@ impl SetOpening {
         self.lacking().map(|lacking| lacking.party).collect()
     }
 
+    /// How many letters and shares of others are kept.
+    #[cfg(test)]
+    pub(crate) fn held_shares(&self) -> usize {
+        self.shares.len()
+    }
+
     fn lacking(&self) -> impl Iterator<Item = Unopened> {
         let unknown = self.set.iter().filter(|(_, opened)| opened.secret.is_none());
         unknown.map(|(&party, opened)| Unopened {

@@ -121,6 +121,8 @@
 mod circles;
 mod correcting;
 mod gathering;
+#[cfg(test)]
+pub(crate) mod held;
 mod leaving;
 mod mixing;
 mod observed;

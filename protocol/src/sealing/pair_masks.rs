@@ -77,6 +77,12 @@ impl PairMasks {
         self.chains.retain(|other, _| parties.contains(other));
     }
 
+    /// The keys of the chains, which make all masks to come.
+    #[cfg(test)]
+    pub(crate) fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
+        self.chains.values().map(|chain| *chain.key())
+    }
+
     /// The keys of the masks with these neighbours, in their order: what this party tells of those
     /// of them that are left out. None if one of them is no neighbour. A key tells one mask; no
     /// later one follows from it.

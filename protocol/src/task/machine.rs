@@ -9,6 +9,8 @@ use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::plan::run_file::settings::TaskKind;
 use crate::run::interface::{Input, InputError, Output};
+#[cfg(test)]
+use crate::run::machine::held::HeldSecrets;
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::Progress;
 use crate::task::gossip::GossipTask;
@@ -146,6 +148,15 @@ impl Task {
         match self {
             Task::Training(training) => training.kept_early(),
             _ => 0,
+        }
+    }
+
+    /// The secrets that it keeps in memory.
+    #[cfg(test)]
+    pub(crate) fn held_secrets(&self, held: &mut HeldSecrets) {
+        match self {
+            Task::Training(training) => training.held_secrets(held),
+            _ => self.release().held_secrets(held),
         }
     }
 

@@ -25,6 +25,8 @@ use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::run::interface::{Input, InputError, Output};
+#[cfg(test)]
+use crate::run::machine::held::HeldSecrets;
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::{
     Ending, Event, GossipOutcome, MissedMessages, Outcome, SealedFinal, TrainingOutcome,
@@ -537,6 +539,12 @@ impl Training {
     #[cfg(test)]
     pub(super) fn kept_early(&self) -> usize {
         self.early_sealed.len() + self.run.kept_early()
+    }
+
+    #[cfg(test)]
+    pub(super) fn held_secrets(&self, held: &mut HeldSecrets) {
+        let runs = self.before.iter().chain([&self.run]);
+        runs.for_each(|run| run.held_secrets(held));
     }
 
     /// The number of the present run, from 1; a mixing of noise ahead counts.

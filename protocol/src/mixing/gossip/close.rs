@@ -33,6 +33,17 @@ impl Closing<'_> {
     /// the round before; without those, all at once, who deny a vector of a member that they have
     /// answered for; then, while two neighbours lack a vector either way, without whoever is in
     /// most of these pairs, of several the last in the plan. None if too few are left.
+    ///
+    /// The third rule does not know who is at fault, and may take out somebody honest. Who vanishes
+    /// costs nobody else its place as long as vectors come in time: before its deadline a party
+    /// signs its item only once every vector is here and every reader has answered, but for those
+    /// that it finds gone. So whoever signs and vanishes then owes nothing, and whose item does not
+    /// come is in no set. Two are out for one only where a party still owes a vector at its
+    /// deadline (a link is broken, or slower than the plan's), signs, is paired with one that is
+    /// later in the plan, and vanishes after that. No other words in an item would help: that one
+    /// lacks a vector which the other says it sent reads alike whether the sender, the reader or
+    /// the link is at fault, and where the reader has signed an answer the second rule decides. It
+    /// costs a departure, or the stream, and tells nothing: the set is one for all, whoever is in.
     pub fn close(&self, items: &BTreeMap<Party, HeldVectors>) -> Option<BTreeSet<Party>> {
         let in_plan = |party: &Party| *party < self.edges.parties();
         let mut set: BTreeSet<Party> = items.keys().copied().filter(in_plan).collect();

@@ -180,7 +180,9 @@ impl Simulation<'_> {
             let terms: Option<Vec<Vec<i128>>> = terms.collect();
             let told = opened.rows.entry(reader).or_default();
             for at in 0..dimension {
-                let sum = terms.as_ref().map(|terms| terms.iter().map(|term| term[at]).sum());
+                let sum = terms
+                    .as_ref()
+                    .map(|terms| terms.iter().map(|term| term[at]).sum());
                 let sum: i128 = sum.unwrap_or(i128::MAX / 4);
                 let state = (sum + UNIT / 2).div_euclid(UNIT);
                 let mean = step * (state as f64 / part - before[reader][at] as f64);

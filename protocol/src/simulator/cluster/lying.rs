@@ -6,7 +6,6 @@ use crate::simulator::equivocator;
 /// A frame that is to travel.
 #[cfg(test)]
 pub(super) struct Sending<'f> {
-    pub(super) at: Time,
     pub(super) network: Network,
     pub(super) from: Party,
     pub(super) to: Party,
@@ -74,7 +73,6 @@ impl Simulation<'_> {
             return Some(frame);
         };
         let sending = Sending {
-            at: self.now,
             network,
             from,
             to,

@@ -2,6 +2,8 @@
 //! for one set, or stop; every sum is that of the set, to the bit.
 
 mod knowledge;
+mod memory;
+mod planted;
 mod reading;
 
 use super::*;

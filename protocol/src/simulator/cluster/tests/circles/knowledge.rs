@@ -19,9 +19,9 @@ use crate::topology::schedule::Schedule;
 #[derive(Default)]
 pub(super) struct Record {
     /// By round, author and reader, with what they are signed for.
-    pub(super) vectors: BTreeMap<(u32, Party, Party), (Digest, Vec<u8>)>,
+    vectors: BTreeMap<(u32, Party, Party), (Digest, Vec<u8>)>,
     /// By round and author.
-    pub(super) logs: BTreeMap<(u32, Party), Log>,
+    logs: BTreeMap<(u32, Party), Log>,
     keys: BTreeMap<(u32, Party), Vec<[u8; 32]>>,
     /// By round and of whose secret, then by holder.
     shares: BTreeMap<(u32, Party), BTreeMap<Party, [u8; 32]>>,
@@ -88,8 +88,8 @@ pub(super) struct Truth<'a> {
     seed: u64,
     record: &'a Record,
     /// The set that began, and for each round that was closed its set.
-    pub(super) sets: Vec<BTreeSet<Party>>,
-    /// Of each pair, the lower first, the once-key of each round.
+    sets: Vec<BTreeSet<Party>>,
+    /// The once-keys of each pair, the lower party first, one a round.
     once: BTreeMap<(Party, Party), Vec<[u8; 32]>>,
 }
 
@@ -132,7 +132,8 @@ impl<'a> Truth<'a> {
         }
     }
 
-    fn once_key(&self, round: u32, a: Party, b: Party) -> &[u8; 32] {
+    /// The once-key of a pair in a round.
+    pub(super) fn once_key(&self, round: u32, a: Party, b: Party) -> &[u8; 32] {
         &self.once[&(a.min(b), a.max(b))][round as usize - 1]
     }
 
@@ -212,7 +213,7 @@ impl<'a> Coalition<'a> {
 
     /// The secret of a party in a round, told or recovered from shares that were told and from the
     /// letters to members.
-    fn secret(&self, round: u32, author: Party) -> Option<Secret> {
+    pub(super) fn secret(&self, round: u32, author: Party) -> Option<Secret> {
         let Truth {
             plan, seed, record, ..
         } = self.truth;
@@ -285,11 +286,7 @@ impl<'a> Coalition<'a> {
     /// Tries all sums of vectors of a circle's members outside of the coalition: what `of` gives
     /// for an author, a reader and a round is what was sealed. It may find one, that of those who
     /// are in the agreed set; and of who is in none no secret.
-    pub(super) fn look(
-        &self,
-        rounds: u32,
-        of: &dyn Fn(u32, Party, Party) -> Option<Vec<i128>>,
-    ) -> Findings {
+    pub(super) fn look(&self, rounds: u32, of: &dyn Fn(u32, Party, Party) -> Option<Vec<i128>>) -> Findings {
         let mut findings = Findings::default();
         for round in 1..=rounds {
             let none = BTreeSet::new();
@@ -342,7 +339,9 @@ impl<'a> Coalition<'a> {
                 .filter(|(place, _)| chosen >> place & 1 == 1);
             let some: Vec<_> = some.map(|(_, it)| it).collect();
             let found = (0..self.truth.plan.draft().dimension()).all(|at| {
-                let sum = some.iter().fold(0, |sum, (_, residues, _)| ring.add(sum, residues[at]));
+                let sum = some
+                    .iter()
+                    .fold(0, |sum, (_, residues, _)| ring.add(sum, residues[at]));
                 sum == ring.reduce(some.iter().map(|(.., sealed)| sealed[at]).sum())
             });
             if !found {

@@ -44,7 +44,7 @@ fn as_it_is(_: ShareId, _: &[u8]) -> Option<Vec<u8>> {
 /// as little as anybody else's.
 #[test]
 fn any_two_read_the_sums_of_agreed_sets_and_nothing_else() {
-    let (mut sums, mut closed) = (0, 0);
+    let mut sums = 0;
     for seed in 0..9 {
         let plan = circles(GRAPHS[seed as usize % GRAPHS.len()], "");
         let (started, finished) = span(&plan, seed);
@@ -61,9 +61,9 @@ fn any_two_read_the_sums_of_agreed_sets_and_nothing_else() {
         assert_eq!(findings.wrong, Vec::<String>::new(), "seed {seed}");
         // A member of each pair reads at least the sums of its own circle.
         assert!(findings.sums > 100, "seed {seed}: {}", findings.sums);
-        (sums, closed) = (sums + findings.sums, closed + findings.closed);
+        sums += findings.sums;
     }
-    println!("{sums} sums read, {closed} secrets of others not found");
+    println!("{sums} sums read");
 }
 
 /// Own masks are open once a set is: vectors without masks of pairs are read one by one.
@@ -91,7 +91,11 @@ fn vectors_without_masks_of_pairs_are_found() {
     let (findings, report) = looked_at(&plan, Conditions::new(seed), unmasked);
     // Nobody else notices: all sums are right.
     assert_eq!(report.violations, []);
-    assert!(ended(&report).iter().all(|(_, outcome, _)| outcome.ending == Ending::Done));
+    assert!(
+        ended(&report)
+            .iter()
+            .all(|(_, outcome, _)| outcome.ending == Ending::Done)
+    );
     let of_one = |wrong: &&String| wrong.contains("read {0}") || wrong.contains("read {7}");
     assert!(findings.wrong.iter().filter(of_one).count() > 100);
 }
