@@ -36,6 +36,8 @@ pub(super) fn with_noise_of_circles(
 }
 
 #[cfg(test)]
+mod attack;
+#[cfg(test)]
 mod tests {
     use rand::SeedableRng;
     use undertone_protocol::plan::peers::Peers;
