@@ -10,10 +10,12 @@ use undertone_protocol::model::local_step::Inconsistent;
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::exchange_noise::PairwiseStd;
 use undertone_protocol::plan::run_file::outer::OuterSettings;
 use undertone_protocol::plan::run_file::settings::TaskKind;
 use undertone_protocol::plan::run_file::training::LossChoice;
 
+use crate::bounds::printed_noise::{Equations, OuterCourse, least_singular_value};
 use crate::calibration::error::CalibrateError;
 
 /// The seed of the first outer iteration's schedule; each later one has the next.
@@ -42,6 +44,24 @@ pub fn told(draft: &Draft, outer: &OuterSettings) -> String {
     )
 }
 
+/// What the noise of an exchange says nothing of, where it is a theorem's.
+pub fn of_theorem(draft: &Draft, outer: &OuterSettings) -> Option<String> {
+    let (theorem, more) = match (outer.pairwise_std, draft.task) {
+        (PairwiseStd::Given(_), _) => return None,
+        (PairwiseStd::Theorem, TaskKind::Optimise) => (
+            4,
+            ", and its constant is repaired: how far a gradient changes, not how long it is",
+        ),
+        (PairwiseStd::Theorem, _) => (3, ""),
+    };
+    Some(format!(
+        "the noise of an exchange is what the paper's Theorem {theorem} asks for at epsilon {} and delta {}, \
+         and this number carries no ε: the theorem leaves out that exact sums are seen whatever the noise, \
+         so that it holds for no change of one party's rows{more}",
+        draft.privacy.epsilon, draft.privacy.delta,
+    ))
+}
+
 /// The one claim: that nothing bounds what is learned.
 pub(crate) fn claim(draft: &Draft, outer: &OuterSettings) -> Claim {
     Claim {
@@ -61,7 +81,10 @@ pub(crate) fn claim(draft: &Draft, outer: &OuterSettings) -> Claim {
         draw: None,
         sealed: false,
         unbounded: true,
-        sentence: Some(told(draft, outer)),
+        sentence: Some(match of_theorem(draft, outer) {
+            Some(theorem) => format!("{}; {theorem}", told(draft, outer)),
+            None => told(draft, outer),
+        }),
         holds_as_headline: false,
     }
 }
@@ -79,14 +102,55 @@ pub(crate) const NO_NOISE: Predicted = Predicted {
 };
 
 pub(super) fn calibrate(draft: &Draft, outer: &OuterSettings) -> Result<Calibration, CalibrateError> {
+    let correlated_std = noise_of_exchange(draft, outer)?;
     // However many rounds: the number of iterations is what is drawn.
     let schedule = Calibration::draw_schedule(draft, 1, SEED).ok_or(CalibrateError::Kind)?;
     Ok(Calibration {
         rounds: schedule.rounds() as u32,
         drawn: Some(SeededSchedule { seed: SEED, schedule }),
         independent_std: 0.0,
-        correlated_std: outer.pairwise_std,
+        correlated_std,
         claims: vec![claim(draft, outer)],
         predicted: NO_NOISE,
     })
+}
+
+/// σ_γ: the number that the run file has, or the theorem's.
+pub(crate) fn noise_of_exchange(draft: &Draft, outer: &OuterSettings) -> Result<f64, CalibrateError> {
+    if let PairwiseStd::Given(std) = outer.pairwise_std {
+        return Ok(std);
+    }
+    let pieces = draft.private_graph.components();
+    let course = OuterCourse {
+        parties: draft.parties(),
+        iterations: outer.iterations,
+        epsilon: draft.privacy.epsilon,
+        delta: draft.privacy.delta,
+        least_singular_value: least_singular_value(pieces.iter().map(Vec::len).max().unwrap_or(0)),
+    };
+    let std = match (outer.solution_norm, outer.gradient_change) {
+        (Some(solution_norm), None) => {
+            let start_norm = length(&outer.start());
+            let most = || course.most_contraction(outer.accuracy, solution_norm, start_norm);
+            let contraction = outer.contraction.or_else(most).ok_or(CalibrateError::Reached)?;
+            course.of_equations(&Equations {
+                accuracy: outer.accuracy,
+                solution_norm,
+                start_norm,
+                contraction,
+            })
+        }
+        (None, Some(gradient_change)) => course.of_gradients(gradient_change),
+        (_, _) => return Err(CalibrateError::Kind),
+    };
+    if std.is_finite() && std > 0.0 {
+        return Ok(std);
+    }
+    Err(CalibrateError::Printed {
+        epsilon: draft.privacy.epsilon,
+    })
+}
+
+fn length(vector: &[f64]) -> f64 {
+    vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }

@@ -2,6 +2,7 @@
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::run_file::outer::OuterSettings;
 
 use crate::calibration::by_circles;
 use crate::calibration::by_own_noise::{self, OpenGossip};
@@ -28,6 +29,7 @@ const PREDICTION: f64 = 1e-6;
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
     if let Some(outer) = &plan.draft().outer {
+        check_theorem(plan, outer)?;
         return check_printed(plan, &printed::claim(plan.draft(), outer));
     }
     if plan.draft().mechanism.averages() {
@@ -63,6 +65,16 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let budget = releases::budget(plan.draft())?;
     let expected = predicted_when_sealed(plan.draft(), predicted(&setting, noise, budget)?);
     check_predicted(&calibration.predicted, &of_result(plan.draft(), expected))
+}
+
+/// Checks that the noise of an exchange is that of the theorem which the plan says it is of.
+fn check_theorem(plan: &Plan, outer: &OuterSettings) -> Result<(), VerifyError> {
+    let claimed = plan.calibration().correlated_std;
+    let found = match printed::noise_of_exchange(plan.draft(), outer) {
+        Ok(found) if (claimed - found).abs() <= PREDICTION * found => return Ok(()),
+        found => found.ok(),
+    };
+    Err(VerifyError::PairwiseStd { claimed, found })
 }
 
 /// Checks that a plan of PPSC's outer recursions says that nothing bounds what is learned, and

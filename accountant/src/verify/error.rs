@@ -109,6 +109,14 @@ pub enum VerifyError {
         /// What follows from the plan's own schedule and noise.
         found: Option<f64>,
     },
+    /// Noise that is not that of the theorem which the plan names.
+    #[error("mechanism.pairwise_std: the plan says {claimed}, the theorem that it names gives {found:?}")]
+    PairwiseStd {
+        /// What the plan says.
+        claimed: f64,
+        /// What the theorem gives, if it gives anything.
+        found: Option<f64>,
+    },
     /// The injection is refused.
     #[error(transparent)]
     Injection(#[from] InjectionError),

@@ -123,6 +123,8 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         }
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
+        CalibrateError::Reached => Failure::usage(error.to_string()).field("outer.accuracy"),
+        CalibrateError::Printed { .. } => Failure::usage(error.to_string()).field("outer.pairwise_std"),
         CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }

@@ -1,7 +1,7 @@
 //! The quote of PPSC's outer recursions: what everybody learns, and how it goes.
 
 use serde_json::{Value, json};
-use undertone_accountant::calibration::printed::told;
+use undertone_accountant::calibration::printed::{of_theorem, told};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::outer::PublicAveraging;
 use undertone_protocol::plan::run_file::settings::TaskKind;
@@ -51,7 +51,7 @@ pub(super) fn text(plan: &Plan) -> Option<String> {
         "{}: {} over {} parties, {} coordinates\n{}.\n\n\
          {} outer iterations, each of {} iterations of multi-gossip (σ_γ = {} an exchange, which cancels), \
          {averaging}, and a step of each party's own. Whoever departs ends it: each party keeps its last \
-         iterate.\n",
+         iterate.\n{}",
         draft.name,
         what(plan)?,
         plan.parties(),
@@ -59,7 +59,8 @@ pub(super) fn text(plan: &Plan) -> Option<String> {
         revealed(plan)?,
         outer.iterations,
         outer.gossip_iterations,
-        number(outer.pairwise_std),
+        number(plan.calibration().correlated_std),
+        of_theorem(draft, outer).map_or_else(String::new, |theorem| format!("\nσ_γ: {theorem}.\n")),
     ))
 }
 
@@ -76,7 +77,8 @@ pub(super) fn json(plan: &Plan) -> Option<Value> {
         "epsilon_searched": null,
         "unbounded": true,
         "delta": plan.draft().privacy.delta,
-        "pairwise_std": outer.pairwise_std,
+        "pairwise_std": plan.calibration().correlated_std,
+        "pairwise_std_says": of_theorem(plan.draft(), outer),
         "revealed": revealed(plan),
         "threat": THREAT,
         "protected": PROTECTED,

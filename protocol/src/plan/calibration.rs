@@ -211,7 +211,10 @@ impl Calibration {
             };
         }
         if let Some(outer) = &draft.outer
-            && outer.pairwise_std != self.correlated_std
+            && outer
+                .pairwise_std
+                .given()
+                .is_some_and(|given| given != self.correlated_std)
         {
             return Err(PlanError::Derived {
                 field: format!("mechanism.{key}"),

@@ -3,6 +3,7 @@
 pub mod check;
 mod complete;
 pub mod error;
+pub mod exchange_noise;
 pub mod fraction;
 pub mod gossip;
 mod gossip_case;

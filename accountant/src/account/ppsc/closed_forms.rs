@@ -6,16 +6,7 @@
 //! than privacy: that every state has changed does not give D, what the noises do to the states,
 //! its full rank.
 
-use std::f64::consts::SQRT_2;
-
 use faer::{Mat, Side};
-
-/// Noise over sensitivity that suffices: κ(ε, δ) = (Q⁻¹(δ) + √(Q⁻¹(δ)² + 2ε)) / 2ε (section 3.1),
-/// Q the chance that a standard normal exceeds a number. ε > 0, 0 < δ < 1/2.
-pub fn kappa(epsilon: f64, delta: f64) -> f64 {
-    let quantile = upper_quantile(delta);
-    (quantile + (quantile * quantile + 2.0 * epsilon).sqrt()) / (2.0 * epsilon)
-}
 
 /// Iterations after which every state has changed with probability at least `rho`: S*_ρ (section
 /// 3.1), in a private graph of `q` components of at most `n_max` parties, `r_dagger` the least
@@ -62,22 +53,4 @@ pub fn algebraic_connectivity(parties: usize, edges: &[(usize, usize)], weight: 
     laplacian
         .self_adjoint_eigenvalues(Side::Lower)
         .map_or(f64::NAN, |values| values[1])
-}
-
-/// The number that a standard normal exceeds with chance `tail`: Q⁻¹. 0 < `tail` < 1.
-fn upper_quantile(tail: f64) -> f64 {
-    let excess = |w: f64| 0.5 * libm::erfc(w / SQRT_2);
-    let (mut low, mut high) = (-40.0f64, 40.0f64);
-    while high - low > f64::EPSILON * high.abs().max(low.abs()) {
-        let middle = low + (high - low) / 2.0;
-        if middle == low || middle == high {
-            break;
-        }
-        if excess(middle) > tail {
-            low = middle
-        } else {
-            high = middle
-        }
-    }
-    low + (high - low) / 2.0
 }

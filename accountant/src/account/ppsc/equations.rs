@@ -9,11 +9,11 @@ use faer::{Mat, Side};
 use ndarray::Array2;
 use ndarray::linalg::kron;
 
-use crate::account::ppsc::closed_forms::kappa;
 use crate::account::ppsc::paper::{
     Compared, PATHS, chances, connectivity_of_the_cycle, every_edge, every_state, round_on_the_cycle,
 };
 use crate::account::ppsc::second_moments::SecondMoments;
+use crate::bounds::printed_noise::{Equations, OuterCourse};
 
 const PARTIES: usize = 10;
 const DIMENSION: usize = 6;
@@ -84,19 +84,24 @@ impl TableFour {
         ((accuracy.ln() - start.ln()) / left).ceil()
     }
 
-    /// φ*, the bound on the states; `spread` is √n as printed.
-    fn bound(&self, accuracy: f64, spread: f64) -> f64 {
-        let rest = (2.0 - self.left) / (1.0 - self.left) * accuracy.sqrt();
-        spread * (2.0 * self.solution + START_LENGTH) + rest
-    }
-
     /// σ_γ* and T* of Theorem 3.
     fn theorem_3(&self, epsilon: f64, accuracy: f64, outer: usize, spread: f64) -> (f64, f64) {
         let (n, l) = (PARTIES as f64, outer as f64);
-        let bound = self.bound(accuracy, spread);
-        // (δ + e^ε)^{1/L} − e^{ε/L} without cancellation.
-        let delta = (epsilon / l).exp() * ((DELTA * (-epsilon).exp()).ln_1p() / l).exp_m1();
-        let pairwise = kappa(epsilon / l, delta) * (accuracy.sqrt() + bound + n.sqrt()) / printed_lambda();
+        let equations = Equations {
+            accuracy,
+            solution_norm: self.solution,
+            start_norm: START_LENGTH,
+            contraction: self.left,
+        };
+        let bound = equations.bound(spread);
+        let course = OuterCourse {
+            parties: PARTIES,
+            iterations: outer as u64,
+            epsilon,
+            delta: DELTA,
+            least_singular_value: printed_lambda(),
+        };
+        let pairwise = course.of_change(accuracy.sqrt() + bound + n.sqrt());
         let noise = ((PATHS.len() * GOSSIP_ITERATIONS) as f64 * pairwise).powi(2);
         let missed = -(RHO.ln() / (2.0 * l)).exp_m1();
         let shrinks = 1.0 - self.left * self.left;

@@ -12,9 +12,10 @@
 use ndarray::Array2;
 
 use crate::account::ppsc::closed_forms::{
-    PrivatePhase, algebraic_connectivity, consensus_rounds, iterations_to_change_every_state, kappa,
+    PrivatePhase, algebraic_connectivity, consensus_rounds, iterations_to_change_every_state,
 };
 use crate::account::ppsc::second_moments::{SecondMoments, edges};
+use crate::bounds::printed_noise::{kappa, least_singular_value};
 
 /// Each party's value: Table 1.
 const VALUES: [f64; 10] = [10.0, 100.0, 20.0, -30.0, -20.0, 60.0, 70.0, 0.0, 80.0, -20.0];
@@ -193,7 +194,7 @@ pub fn table_3() -> Vec<Rounds> {
 /// The least singular value, λ_ppsc, of paths of four, three and three: the least over all edge
 /// sequences.
 pub fn lambda_of_the_graph() -> f64 {
-    2.0 * (std::f64::consts::PI / 8.0).sin()
+    least_singular_value(4)
 }
 
 /// The algebraic connectivity λ_G of a cycle whose edges weigh `weight` each.

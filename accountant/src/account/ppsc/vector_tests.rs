@@ -3,6 +3,7 @@
 
 use crate::account::ppsc::on_numbers::finals;
 use crate::account::ppsc::{account, closed_forms};
+use crate::bounds::printed_noise::kappa;
 use crate::execution::checked::Execution;
 use crate::execution::exchanges::{Exchange, components, exchanges};
 use crate::execution::ppsc_file::parse;
@@ -155,7 +156,7 @@ fn accounts() {
 fn closed_forms_of_the_paper() {
     let vectors = vectors();
     for row in list(&vectors["kappa"]).iter().map(numbers) {
-        assert_close("kappa", closed_forms::kappa(row[0], row[1]), row[2]);
+        assert_close("kappa", kappa(row[0], row[1]), row[2]);
     }
     for row in list(&vectors["S_star"]).iter().map(numbers) {
         let found =
@@ -173,7 +174,7 @@ fn closed_forms_of_the_paper() {
     }
     // Table 1's ‖d‖² = 27,100, q = 3, S = 25, δ = 1e-6.
     for row in list(&vectors["T_theorem2"]).iter().map(numbers) {
-        assert_close("sigma", closed_forms::kappa(row[0], 1e-6) / row[2], row[3]);
+        assert_close("sigma", kappa(row[0], 1e-6) / row[2], row[3]);
         let connectivity = closed_forms::algebraic_connectivity(10, &cycle, 0.1);
         let phase = closed_forms::PrivatePhase {
             parties: 10,

@@ -7,6 +7,7 @@ use crate::model::descent::StepLength;
 use crate::model::local_step::{Inconsistent, LocalStep, PrivateRows};
 use crate::model::loss::Loss;
 use crate::model::projection::ModelSet;
+use crate::plan::run_file::exchange_noise::{AskedNoise, PairwiseStd};
 use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERATIONS};
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
 use crate::plan::run_file::settings::{Bound, Clip, Data, TaskKind};
@@ -67,7 +68,18 @@ pub struct OuterSettings {
     /// S: iterations of multi-gossip in each outer iteration.
     pub gossip_iterations: u32,
     /// σ_γ: the noise of an exchange.
-    pub pairwise_std: f64,
+    pub pairwise_std: PairwiseStd,
+    /// Theorem 3: a public bound on ‖y*‖, the length of the solution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solution_norm: Option<f64>,
+    /// Theorem 3: a public bound on λ_H, how much of an error an outer iteration leaves; none: the
+    /// largest with which the theorem takes the iterations for enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contraction: Option<f64>,
+    /// Theorem 4: a public bound on how far a party's gradient changes when its parameters change
+    /// by 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gradient_change: Option<f64>,
     /// `task = "linear-equations"`: equations without a common solution, and what is meant then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inconsistent: Option<Inconsistent>,
@@ -144,7 +156,7 @@ impl OuterSettings {
             MOST_GOSSIP,
         )?;
         within("outer.accuracy", self.accuracy, 1e-12, 1e12)?;
-        within("outer.pairwise_std", self.pairwise_std, 1e-12, 1e18)?;
+        self.asked_noise().check(task, self.inconsistent)?;
         let fine = self.ridge.is_finite() && (0.0..=1e100).contains(&self.ridge);
         require(fine, "model.ridge", || Problem::Range {
             found: self.ridge,
@@ -189,6 +201,15 @@ impl OuterSettings {
         let set = self.set.projection(self.dimension());
         set.map(drop)
             .map_err(|reason| ("model.set".to_owned(), Problem::Set(reason)))
+    }
+
+    fn asked_noise(&self) -> AskedNoise {
+        AskedNoise {
+            pairwise_std: self.pairwise_std,
+            solution_norm: self.solution_norm,
+            contraction: self.contraction,
+            gradient_change: self.gradient_change,
+        }
     }
 
     fn check_averaging(&self) -> Checked {
@@ -254,7 +275,10 @@ pub struct RawOuter {
     pub start: Option<Vec<f64>>,
     pub averaging: Option<PublicAveraging>,
     pub gossip_iterations: Option<u32>,
-    pub pairwise_std: Option<f64>,
+    pub pairwise_std: Option<PairwiseStd>,
+    pub solution_norm: Option<f64>,
+    pub contraction: Option<f64>,
+    pub gradient_change: Option<f64>,
     pub inconsistent: Option<Inconsistent>,
 }
 
@@ -289,6 +313,9 @@ impl RawOuter {
                 "gossip_iterations = 26",
             )?,
             pairwise_std: given(self.pairwise_std, "pairwise_std", "pairwise_std = 1.0")?,
+            solution_norm: self.solution_norm,
+            contraction: self.contraction,
+            gradient_change: self.gradient_change,
             inconsistent: self.inconsistent,
         })
     }

@@ -168,6 +168,9 @@ impl RawRunFile {
             averaging,
             gossip_iterations,
             pairwise_std,
+            solution_norm,
+            contraction,
+            gradient_change,
             inconsistent
         );
         fill!(
