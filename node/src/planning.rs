@@ -11,5 +11,6 @@ pub mod plot;
 pub mod policy;
 mod printed;
 pub mod quote;
+pub mod template;
 mod trained;
 pub mod worth;

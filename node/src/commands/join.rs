@@ -24,7 +24,7 @@ use crate::party::room::{self, Room};
 use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{input, part, reaching, shelf, signals};
 use crate::planning::policy::{self, Policy};
-use crate::planning::{files, worth};
+use crate::planning::{files, template, worth};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::output;
 use crate::telling::report::Report;
@@ -66,9 +66,14 @@ pub struct JoinArgs {
     program: Option<PathBuf>,
     /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last
     /// mean, a .npy of f64, or a .safetensors of f32 where the plan names tensors, with the types
-    /// and whole numbers of a .safetensors in --input)
+    /// and whole numbers of the plan's template, or else of a .safetensors in --input)
     #[arg(long, value_name = "MEAN")]
     output: PathBuf,
+    /// The file that the plan names as its template (its run file's [model] template): a
+    /// .safetensors with whose types and whole numbers the last mean is written, so that it is the
+    /// same bytes for all
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
     /// Where to write the receipt; its signature goes to FILE.sig
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
@@ -322,10 +327,13 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     model_file::check_output(&plan, &arguments.output)?;
     let me = part::member(&plan, peer_id)?;
     let brought = OwnInput::of(arguments, &plan, me)?;
+    let template = (arguments.template.as_deref(), "--template");
+    let template = template::of_plan(&plan, template, &arguments.output)?;
     let layout = match &brought {
         OwnInput::File(vector, _) => input::layout_of_mean(&plan, &vector.layout),
         OwnInput::Program(_) => {
-            input::layout_of_rounds(&plan, &arguments.output, arguments.input.as_deref())?
+            let written_as = (template, arguments.input.as_deref());
+            input::layout_of_rounds(&plan, &arguments.output, written_as)?
         }
     };
     let files = [

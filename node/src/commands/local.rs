@@ -19,10 +19,11 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::{RawRunFile, RawRunSettings};
 use undertone_protocol::plan::run_file::settings::{MechanismKind, TaskKind, Unit};
 
+use crate::commands::local::cluster::Handed;
 use crate::commands::local::folders::Folders;
 use crate::commands::local::parties::LocalParty;
 use crate::party::events::Events;
-use crate::planning::{files, make, worth};
+use crate::planning::{files, make, template, worth};
 use crate::telling::failure::Failure;
 use crate::telling::logging::GlobalFlags;
 use crate::telling::progress::Progress;
@@ -89,12 +90,16 @@ fn whole(text: &str) -> Result<usize, String> {
 /// Starts a node for each party, waits for all of them, and sums up.
 pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure> {
     let begun = Instant::now();
-    let raw = raw_run(&arguments)?;
+    let (raw, template) = raw_run(&arguments)?;
     let folders = Folders::new(arguments.output.as_deref())?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
     let seed = arguments.seed.unwrap_or_else(rand::random);
     let (run, parties) = gather_parties(&arguments, raw, &folders, seed)?;
-    let cluster = cluster::prepare(&parties, &folders, arguments.program.as_deref())?;
+    let handed = Handed {
+        program: arguments.program.clone(),
+        template,
+    };
+    let cluster = cluster::prepare(&parties, &folders, handed)?;
     let mut progress = Progress::start();
     progress.milestone(&format!("Calibrating noise for {} parties …", parties.len()));
     let in_file = |failure: Failure| match &arguments.run {
@@ -132,12 +137,15 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     })
 }
 
-fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
-    let mut raw = match &arguments.run {
-        None => RawRunFile::default(),
+/// The run file with what the flags say, and its template.
+fn raw_run(arguments: &LocalArgs) -> Result<(RawRunFile, Option<PathBuf>), Failure> {
+    let (mut raw, template) = match &arguments.run {
+        None => (RawRunFile::default(), None),
         Some(path) => {
             let text = files::read_text(path, "--run")?;
-            RawRunFile::parse(&text).map_err(|e| make::run_failure(path, &e))?
+            let mut raw = RawRunFile::parse(&text).map_err(|e| make::run_failure(path, &e))?;
+            let template = template::settle(&mut raw, path)?;
+            (raw, template)
         }
     };
     fn beat<T: Copy>(field: &mut Option<T>, flag: Option<T>) {
@@ -156,7 +164,7 @@ fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
     if arguments.round_ms.is_none() && raw.run.round_ms.is_none() {
         raw.run.round_ms = arguments.pace_ms.map(|pace| pace.saturating_add(1000));
     }
-    Ok(raw)
+    Ok((raw, template))
 }
 
 /// Whether a run file is of a stream, of which a program may hand over the rows.

@@ -45,7 +45,7 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let text = files::read_text(&arguments.run, "RUN.toml").map_err(|failure| {
         failure.hint("`undertone example DIR` writes a run file to start from, DIR/run.toml")
     })?;
-    let run = make::run_file(&text, &peers, &arguments.run)?;
+    let run = make::run_file_beside(&text, &peers, &arguments.run)?;
     let plan = make::make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
     files::write_plan(&arguments.out, &plan)?;
     if let Some(path) = &arguments.plot {

@@ -12,8 +12,8 @@ use crate::daemon::shared::Shared;
 use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus};
 use crate::daemon::taking_part::Job;
 use crate::party::part;
-use crate::planning::files;
 use crate::planning::worth::{self, Worth};
+use crate::planning::{files, template};
 
 /// A plan that was checked, and what this party brings to it.
 pub(super) struct Admitted {
@@ -45,6 +45,7 @@ pub(super) fn admit(
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory
     // for that.
     part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
+    template::in_folder(&plan, &config.data)?;
     let status = run_status(&plan, brought.data_set.clone(), proposer);
     let job = Job {
         plan: Arc::new(plan),

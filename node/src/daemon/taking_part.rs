@@ -22,6 +22,7 @@ use crate::party::driver::{self, Finish, Part};
 use crate::party::part::Private;
 use crate::party::receipt::Account;
 use crate::party::{input, part, shelf};
+use crate::planning::template;
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
@@ -125,7 +126,8 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     // What the party contributes. An uploaded vector is gone from the disk before anything is sent.
     let file = part::vector(&plan, me, &vector)?;
     drop(upload);
-    let layout = input::layout_of_mean(&plan, &file.layout);
+    let layout = template::in_folder(&plan, &shared.config().data)?
+        .unwrap_or_else(|| input::layout_of_mean(&plan, &file.layout));
     let private = privatise(run, (&plan, me), file, &vector)?;
     // Room for what the run leaves; then the part, which is charged through the ledger before
     // anything private leaves.

@@ -9,6 +9,7 @@ use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::topology::party::Party;
 
+use crate::planning::template::is_model;
 use crate::telling::failure::Failure;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
@@ -101,10 +102,7 @@ fn rows_handed_over(plan: &Plan, me: Party) -> Option<usize> {
 /// Where a model's tensors are not the plan's, which may have an axis of rows before their own: the
 /// first that differs. Other files, and plans without tensors, say nothing.
 fn odd_tensor(plan: &Plan, rows: Option<usize>, layout: &Layout) -> Option<String> {
-    let (Some(planned), Format::Safetensors { tensors, .. }) = (&plan.draft().data.tensors, &layout.format)
-    else {
-        return None;
-    };
+    let planned = plan.draft().data.tensors.as_ref()?;
     let of_plan = |(name, shape): (&String, &Vec<usize>)| {
         (
             name.clone(),
@@ -113,21 +111,7 @@ fn odd_tensor(plan: &Plan, rows: Option<usize>, layout: &Layout) -> Option<Strin
                 .collect::<Vec<usize>>(),
         )
     };
-    let planned: Vec<(String, Vec<usize>)> = planned.iter().map(of_plan).collect();
-    let found = tensors
-        .iter()
-        .map(|tensor| (tensor.name.clone(), tensor.shape.clone()));
-    let found: Vec<(String, Vec<usize>)> = found.collect();
-    let say = |(name, shape): &(String, Vec<usize>)| format!("tensor {name:?} of shape {shape:?}");
-    match found
-        .iter()
-        .zip(&planned)
-        .find(|(found, planned)| found != planned)
-    {
-        Some((found, planned)) => Some(format!("{}, where the plan has {}", say(found), say(planned))),
-        None if found.len() == planned.len() => None,
-        None => Some(format!("{} tensors, the plan has {}", found.len(), planned.len())),
-    }
+    layout.odd_tensor(&planned.iter().map(of_plan).collect::<Vec<_>>())
 }
 
 /// Whether each row of what a party brings is clipped here: not where a program clips them.
@@ -276,24 +260,28 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
 }
 
 /// What the last mean of many looks like in a file of this name: numbers, or a model of the plan's
-/// tensors. Where what a program reads is such a model, `own`, it is written as that is, with its
-/// tensors of whole numbers.
+/// tensors. It is written as the plan's template is, `template`, where the plan names one; else,
+/// where what a program reads is such a model, `own`, as that is, with its tensors of whole
+/// numbers.
 ///
 /// # Errors
 /// The program's own model is none of the plan's (exit 7).
-pub fn layout_of_rounds(plan: &Plan, output: &Path, own: Option<&Path>) -> Result<Layout, Failure> {
+pub fn layout_of_rounds(
+    plan: &Plan,
+    output: &Path,
+    (template, own): (Option<Layout>, Option<&Path>),
+) -> Result<Layout, Failure> {
     if streams(plan) {
         let mut shape = plan.draft().data.shape.clone();
         shape.insert(0, plan.draft().releases() as usize);
         return Ok(Layout::npy(shape, Dtype::F64));
     }
-    let is_model = |path: &Path| {
-        path.extension()
-            .is_some_and(|extension| extension == "safetensors")
-    };
     let Some(model) = layout_of_tensors(plan, Dtype::F32).filter(|_| is_model(output)) else {
         return Ok(Layout::npy(plan.draft().data.shape.clone(), Dtype::F64));
     };
+    if let Some(template) = template {
+        return Ok(template);
+    }
     let Some(own) = own.filter(|own| is_model(own)) else {
         return Ok(model);
     };

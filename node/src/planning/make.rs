@@ -7,19 +7,34 @@ use undertone_accountant::calibration::error::CalibrateError;
 use undertone_protocol::lattice::grid::LatticeError;
 use undertone_protocol::plan::calibration::Calibration;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::error::PlanError;
 use undertone_protocol::plan::peers::{Peers, PeersError};
 use undertone_protocol::plan::run_file::error::RunFileError;
 use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::raw::RawRunFile;
 
-use crate::planning::quote;
+use crate::planning::{quote, template};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 
-/// Reads a run file for these peers; `path` is what messages call it.
+/// Reads a run file for these peers; `path` is what messages call it. It names no file.
 pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
-    let run = RunFile::parse(text, peers.as_slice().len()).map_err(|e| run_failure(path, &e))?;
+    let raw = RawRunFile::parse(text).map_err(|e| run_failure(path, &e))?;
+    resolved(raw, peers, path)
+}
+
+/// Reads a run file for these peers, and the files that it names, from its folder on.
+pub fn run_file_beside(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
+    let mut raw = RawRunFile::parse(text).map_err(|e| run_failure(path, &e))?;
+    template::settle(&mut raw, path)?;
+    resolved(raw, peers, path)
+}
+
+fn resolved(raw: RawRunFile, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
+    let run = raw.resolve(peers.as_slice().len(), Defaults::File);
+    let run = run.map_err(|e| run_failure(path, &e))?;
     run.supported().map_err(|e| run_failure(path, &e))?;
     among_machines(&run)?;
     Ok(run)

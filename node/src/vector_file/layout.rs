@@ -215,6 +215,28 @@ impl Layout {
         }
     }
 
+    /// Where a model's tensors are not these, in name and extents: the first that differs. Other
+    /// files say nothing.
+    pub fn odd_tensor(&self, planned: &[(String, Vec<usize>)]) -> Option<String> {
+        let Format::Safetensors { tensors, .. } = &self.format else {
+            return None;
+        };
+        let found = tensors
+            .iter()
+            .map(|tensor| (tensor.name.clone(), tensor.shape.clone()));
+        let found: Vec<(String, Vec<usize>)> = found.collect();
+        let say = |(name, shape): &(String, Vec<usize>)| format!("tensor {name:?} of shape {shape:?}");
+        match found
+            .iter()
+            .zip(planned)
+            .find(|(found, planned)| found != planned)
+        {
+            Some((found, planned)) => Some(format!("{}, where the plan has {}", say(found), say(planned))),
+            None if found.len() == planned.len() => None,
+            None => Some(format!("{} tensors, the plan has {}", found.len(), planned.len())),
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match &self.format {
             Format::Npy(dtype) => dtype.name(),

@@ -1,6 +1,6 @@
 //! `.safetensors`: all tensors of a model as one vector, ordered by name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 
@@ -162,10 +162,30 @@ pub(super) fn write(
             view(&tensor.name, shaped, &tensor.bytes)
         }))
         .collect::<std::io::Result<_>>()?;
-    let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
-    let bytes =
-        serialize(views, (!metadata.is_empty()).then_some(metadata)).map_err(std::io::Error::other)?;
+    let bytes = serialize(views, None).map_err(std::io::Error::other)?;
+    let bytes = match metadata.is_empty() {
+        true => bytes,
+        false => with_metadata(&bytes, metadata)?,
+    };
     out.write_all(&bytes)
+}
+
+/// Bytes of a file with this free text in its header, ordered by key: the library has it in an
+/// order that differs from one process to the next.
+fn with_metadata(bytes: &[u8], metadata: &BTreeMap<String, String>) -> std::io::Result<Vec<u8>> {
+    const LENGTH: usize = size_of::<u64>();
+    let (length, rest) = bytes.split_first_chunk::<LENGTH>().expect("a header's length");
+    let (header, data) = rest.split_at(u64::from_le_bytes(*length) as usize);
+    let mut text = serde_json::to_vec(metadata).map_err(std::io::Error::other)?;
+    text.splice(0..0, br#"{"__metadata__":"#.iter().copied());
+    // There is at least one tensor.
+    text.push(b',');
+    text.extend(header[1..].trim_ascii_end());
+    text.resize(text.len().next_multiple_of(LENGTH), b' ');
+    let mut file = (text.len() as u64).to_le_bytes().to_vec();
+    file.append(&mut text);
+    file.extend(data);
+    Ok(file)
 }
 
 fn view<'a>(

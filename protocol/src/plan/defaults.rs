@@ -111,6 +111,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("model", "ridge", "0.0", r#"0 or above, "auto""#, "what the gradient grows by for each length of the model; auto, for statistics only: 0.15 times the expected spectral norm of the noise"),
     setting("model", "set", r#"{ kind = "none" }"#, "none, ball, box, simplex, affine", "where the model is kept"),
     setting("model", "average", "0.5", "from 0 to 1", "the share of the iterates, from the end, whose mean is the model; 0: the last one"),
+    setting("model", "template", "", "FILE, or { sha256 }", "task = \"rounds\" with data.tensors: a .safetensors, from this file's folder on, with whose types and tensors of whole numbers the last mean is written, so that it is the same bytes for all; the plan has its SHA-256").without_default(),
     setting("outer", "iterations", "", "iterations", "linear-equations, optimise: how many outer iterations, each of multi-gossip, averaging and a local step").without_default(),
     setting("outer", "accuracy", "1e-2", "squared error", "what is meant to be reached; states are multiples of a thousandth of it, or of less"),
     setting("outer", "step", r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#, "how far a local step goes that is no projection; auto: 1/(l + 1)"),

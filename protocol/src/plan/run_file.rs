@@ -15,5 +15,6 @@ pub mod parsed;
 pub mod problem;
 pub mod raw;
 pub mod settings;
+pub mod template;
 pub mod tensors;
 pub mod training;

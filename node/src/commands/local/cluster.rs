@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::TcpListener;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
@@ -34,11 +34,19 @@ pub(super) struct Cluster {
     peers: Peers,
 }
 
+/// What every node of a cluster is given.
+#[derive(Clone, Debug)]
+pub(super) struct Handed {
+    /// What hands over its part of every round.
+    pub(super) program: Option<PathBuf>,
+    /// What its result is written as.
+    pub(super) template: Option<PathBuf>,
+}
+
 struct NodeFiles {
     identity: PathBuf,
     input: PathBuf,
-    /// What hands over its part of every round.
-    program: Option<PathBuf>,
+    handed: Handed,
     state: PathBuf,
     output: PathBuf,
 }
@@ -53,11 +61,7 @@ pub(super) struct NodeEnd {
 }
 
 /// Makes keys, picks ports and a folder for each party.
-pub(super) fn prepare(
-    parties: &[LocalParty],
-    folders: &Folders,
-    program: Option<&Path>,
-) -> Result<Cluster, Failure> {
+pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed) -> Result<Cluster, Failure> {
     let unwritable =
         |e: std::io::Error| Failure::usage(format!("{}: {e}", folders.output.display())).field("--output");
     let mut ports = free_ports(2 * parties.len())?.into_iter();
@@ -82,7 +86,7 @@ pub(super) fn prepare(
         nodes.push(NodeFiles {
             identity,
             input: party.input.clone(),
-            program: program.map(Path::to_path_buf),
+            handed: handed.clone(),
             state,
             output,
         });
@@ -249,14 +253,17 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         .arg(&files.input)
         .arg("--state")
         .arg(&files.state);
-    if let Some(program) = &files.program {
+    if let Some(program) = &files.handed.program {
         command.arg("--program").arg(program);
     }
-    command.arg("--output").arg(
-        files
-            .output
-            .join(result_name(plan, &files.input, files.program.is_some())),
-    );
+    if let Some(template) = &files.handed.template {
+        command.arg("--template").arg(template);
+    }
+    command.arg("--output").arg(files.output.join(result_name(
+        plan,
+        &files.input,
+        files.handed.program.is_some(),
+    )));
     command.arg("--receipt").arg(files.output.join("receipt.json"));
     // The plan is the parent's own, on this machine: no policy beyond its claims, which were
     // computed a moment ago.

@@ -45,6 +45,7 @@ pub(super) fn result_name(plan: &Plan, input: &Path, by_program: bool) -> String
     match plan.draft().task {
         TaskKind::Mean if by_program => "mean.npy".into(),
         TaskKind::Regression => "model.npy".into(),
+        TaskKind::Rounds if plan.draft().data.template.is_some() => "mean.safetensors".into(),
         TaskKind::Rounds if extension != Some("safetensors") || plan.draft().data.tensors.is_none() => {
             "mean.npy".into()
         }

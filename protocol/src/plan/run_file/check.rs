@@ -141,6 +141,7 @@ impl Asked<'_> {
     /// A training's sums are of clipped gradients, sealed each by itself, by masks of pairs.
     fn check_training(&self) -> Checked {
         self.check_handed_over()?;
+        self.data.check_template(self.task)?;
         if !self.task.is_training() {
             let once = self.data.releases == 1 || self.mechanism.kind == MechanismKind::Gossip;
             require(once, "data.releases", || Problem::OnlyFor { only: RELEASED })?;

@@ -19,6 +19,7 @@ use crate::plan::run_file::settings::{
     CorrelatedNoise, Data, Dissemination, GraphChoice, IndependentNoise, InjectionChoice, MechanismKind,
     MechanismSettings, Privacy, RunSettings, TaskKind, Topology, Unit,
 };
+use crate::plan::run_file::template::TemplateChoice;
 use crate::plan::run_file::tensors::coordinates_of_all;
 use crate::plan::run_file::training::{RawModel, RowsOf};
 use crate::topology::active_edges::ActiveEdges;
@@ -54,6 +55,7 @@ impl RawRunFile {
         }
         let regression = self.task == Some(TaskKind::Regression);
         let training = self.task.is_some_and(TaskKind::is_training);
+        let template = self.model.template.take();
         self.check_task_keys(&table)?;
         self.model.settle_method(&table.model)?;
         let clipped = self.model.clip.is_some();
@@ -79,6 +81,7 @@ impl RawRunFile {
         let sums = self.mechanism.sums == Some(SumsChoice::Secure) || correlated == CorrelatedNoise::Uniform;
         let sealed = self.run.sealed.unwrap_or(sums);
         let mut data = self.data.complete()?;
+        data.template = template.map(TemplateChoice::settled).transpose()?;
         let mut model = None;
         let mut outer = None;
         let takes_rows = self.task.is_some_and(TaskKind::takes_rows);
@@ -251,6 +254,7 @@ impl RawData {
             weights: self.weights.map(on_weight_grid),
             columns: self.columns,
             tensors: self.tensors,
+            template: None,
             releases: self.releases.unwrap_or(1),
             result: given(self.result, "data.result", "result = \"mean\"")?,
             clipped: given(self.clipped, "data.clipped", "clipped = \"by-node\"")?,

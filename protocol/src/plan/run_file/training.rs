@@ -13,6 +13,7 @@ use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERA
 use crate::plan::run_file::method::{MethodChoice, RidgeChoice};
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
 use crate::plan::run_file::settings::{Clip, Data};
+use crate::plan::run_file::template::TemplateChoice;
 
 /// How a model is held against a row's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -456,6 +457,7 @@ pub struct RawModel {
     pub ridge: Option<RidgeChoice>,
     pub set: Option<ModelSet>,
     pub average: Option<f64>,
+    pub template: Option<TemplateChoice>,
 }
 
 /// The rows of a training: what a run file's `[data]` says of them.

@@ -12,6 +12,7 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         weights: None,
         columns: None,
         tensors: None,
+        template: None,
         releases: 1,
         result: ReleaseKind::Mean,
         clipped: ClippedBy::ByNode,
