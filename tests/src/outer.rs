@@ -54,6 +54,25 @@ pub const TABLE_4: [[f64; 7]; 10] = [
 /// Its solution.
 pub const SOLUTION: [f64; 6] = [5.0, -10.0, 10.0, -5.0, 1.0, 5.0];
 
+/// The run file of Table 4 on Figure 4's graphs, with these lines under `[outer]`.
+pub fn table_4(outer: &str) -> String {
+    format!(
+        "task = \"linear-equations\"\nname = \"table-4\"\n[data]\nshape = [7]\n[outer]\n{outer}\n{ASKED}{FIGURE_4}"
+    )
+}
+
+/// Each party's row of Table 4.
+pub fn data_of_table_4() -> Vec<Vec<Vec<f64>>> {
+    TABLE_4.iter().map(|row| vec![row.to_vec()]).collect()
+}
+
+/// A party's entry of Σ hhᵀ/|h|², and in the last column of Σ zh/|h|².
+pub fn of_equation(party: usize, i: usize, j: usize) -> f64 {
+    let row = &TABLE_4[party];
+    let square: f64 = row[..6].iter().map(|h| h * h).sum();
+    row[i] * row[j] / square
+}
+
 /// Rows of features, the target last.
 pub fn rows(rows: &[Vec<f64>]) -> PrivateRows {
     let split = rows.iter().map(|row| row.split_last().expect("a target"));
