@@ -1,5 +1,5 @@
-//! The file of a model that a result of rounds is written as, with its tensors of whole numbers: the
-//! plan has its SHA-256, so that the result is the same bytes at all nodes.
+//! The file of a model that a result of rounds is written as, with its tensors of whole numbers:
+//! the plan has its SHA-256, so that the result is the same bytes at all nodes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -164,8 +164,8 @@ pub struct Data {
     /// The tensors that a vector consists of by name, with their extents; in the order of names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensors: Option<BTreeMap<String, Vec<usize>>>,
-    /// SHA-256 of the model that the last result of rounds is written as, in hex: its types, and its
-    /// tensors of whole numbers. Nothing else depends on it.
+    /// SHA-256 of the model that the last result of rounds is written as, in hex: its types, and
+    /// its tensors of whole numbers. Nothing else depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// How many sums are released, each of which costs: 1, but in a training; of gossip how many
