@@ -80,8 +80,7 @@ impl RawRunFile {
         let correlated = self.correlated(gossip);
         let sums = self.mechanism.sums == Some(SumsChoice::Secure) || correlated == CorrelatedNoise::Uniform;
         let sealed = self.run.sealed.unwrap_or(sums);
-        let mut data = self.data.complete()?;
-        data.template = template.map(TemplateChoice::settled).transpose()?;
+        let mut data = self.data.complete(template)?;
         let mut model = None;
         let mut outer = None;
         let takes_rows = self.task.is_some_and(TaskKind::takes_rows);
@@ -237,7 +236,7 @@ impl RawRunFile {
 }
 
 impl RawData {
-    fn complete(self) -> Checked<Data> {
+    fn complete(self, template: Option<TemplateChoice>) -> Checked<Data> {
         let of_tensors = self
             .tensors
             .as_ref()
@@ -254,7 +253,7 @@ impl RawData {
             weights: self.weights.map(on_weight_grid),
             columns: self.columns,
             tensors: self.tensors,
-            template: None,
+            template: template.map(TemplateChoice::settled).transpose()?,
             releases: self.releases.unwrap_or(1),
             result: given(self.result, "data.result", "result = \"mean\"")?,
             clipped: given(self.clipped, "data.clipped", "clipped = \"by-node\"")?,

@@ -88,22 +88,7 @@ impl AskedNoise {
             let instead = "a number, such as 1.0";
             refuse("outer.pairwise_std", Problem::NotYet { found, instead })?;
         }
-        let needed = |needed: bool, field: &str, found: Option<f64>, example: &'static str| match found {
-            None if needed => refuse(field, Problem::Missing { example }),
-            _ => Ok(()),
-        };
-        needed(
-            theorem && equations,
-            "outer.solution_norm",
-            self.solution_norm,
-            "solution_norm = 20.0 under [outer], a public bound on the length of the solution",
-        )?;
-        needed(
-            theorem && !equations,
-            "outer.gradient_change",
-            self.gradient_change,
-            "gradient_change = 2.0 under [outer], a public bound on how far a party's gradient may change",
-        )?;
+        self.check_given(theorem, equations)?;
         let of_equations = "pairwise_std = \"theorem\" with task = \"linear-equations\"";
         let of_gradients = "pairwise_std = \"theorem\" with task = \"optimise\"";
         let (above, below_1) = (
@@ -141,6 +126,26 @@ impl AskedNoise {
             within(field, found, range, expected)?;
         }
         Ok(())
+    }
+
+    /// A theorem's numbers are there.
+    fn check_given(&self, theorem: bool, equations: bool) -> Checked {
+        let (field, found, example) = match equations {
+            true => (
+                "outer.solution_norm",
+                self.solution_norm,
+                "solution_norm = 20.0 under [outer], a public bound on the length of the solution",
+            ),
+            false => (
+                "outer.gradient_change",
+                self.gradient_change,
+                "gradient_change = 2.0 under [outer], a public bound on how far a party's gradient may change",
+            ),
+        };
+        match found {
+            None if theorem => refuse(field, Problem::Missing { example }),
+            _ => Ok(()),
+        }
     }
 }
 
