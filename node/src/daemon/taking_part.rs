@@ -116,6 +116,12 @@ fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
     tracing::info!(digest, state = ?status.state, outcome = status.outcome, reason = status.reason, "run over");
 }
 
+/// What the result looks like: the plan's template, or what this party brought.
+fn layout_of_result(shared: &Shared, plan: &Plan, brought: &Layout) -> Result<Layout, Failure> {
+    let template = template::in_folder(plan, &shared.config().data)?;
+    Ok(template.unwrap_or_else(|| input::layout_of_mean(plan, brought)))
+}
+
 async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Left, Failure> {
     let Job {
         plan,
@@ -126,8 +132,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     // What the party contributes. An uploaded vector is gone from the disk before anything is sent.
     let file = part::vector(&plan, me, &vector)?;
     drop(upload);
-    let layout = template::in_folder(&plan, &shared.config().data)?
-        .unwrap_or_else(|| input::layout_of_mean(&plan, &file.layout));
+    let layout = layout_of_result(shared, &plan, &file.layout)?;
     let private = privatise(run, (&plan, me), file, &vector)?;
     // Room for what the run leaves; then the part, which is charged through the ledger before
     // anything private leaves.
