@@ -443,6 +443,32 @@ fn what_makes_no_sense_is_refused_before_anything_moves() {
         ("iterations = 9\ngossip_iterations = 0", "outer.gossip_iterations"),
         ("iterations = 9\npairwise_std = 0.0", "outer.pairwise_std"),
         (
+            "iterations = 9\naveraging = { kind = \"paper\", rounds = 0 }",
+            "outer.averaging",
+        ),
+        (
+            "iterations = 9\naveraging = { kind = \"paper\", rounds = 9, weight = 2.0 }",
+            "outer.averaging",
+        ),
+        ("iterations = 9\n[model]\nloss = \"squared\"", "model.loss"),
+        ("iterations = 9\n[model]\nclip = 7.0", "model"),
+        ("iterations = 9\n[privacy]\ndropouts = 1", "privacy.dropouts"),
+        (
+            "iterations = 9\n[run]\ndissemination = \"consensus\"",
+            "run.dissemination",
+        ),
+    ] {
+        refused(2, field, &table_4(line));
+    }
+}
+
+#[test]
+fn a_theorem_s_noise_without_its_public_numbers_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write_table_4(folder, "");
+    for (line, field) in [
+        (
             "iterations = 9\npairwise_std = \"theorem\"",
             "outer.solution_norm",
         ),
@@ -469,23 +495,8 @@ fn what_makes_no_sense_is_refused_before_anything_moves() {
             "iterations = 9\npairwise_std = \"theorem\"\nsolution_norm = 0.5\naccuracy = 9.0",
             "outer.accuracy",
         ),
-        (
-            "iterations = 9\naveraging = { kind = \"paper\", rounds = 0 }",
-            "outer.averaging",
-        ),
-        (
-            "iterations = 9\naveraging = { kind = \"paper\", rounds = 9, weight = 2.0 }",
-            "outer.averaging",
-        ),
-        ("iterations = 9\n[model]\nloss = \"squared\"", "model.loss"),
-        ("iterations = 9\n[model]\nclip = 7.0", "model"),
-        ("iterations = 9\n[privacy]\ndropouts = 1", "privacy.dropouts"),
-        (
-            "iterations = 9\n[run]\ndissemination = \"consensus\"",
-            "run.dissemination",
-        ),
     ] {
-        refused(2, field, &table_4(line));
+        refused(folder, 2, field, &table_4(line));
     }
 }
 
