@@ -120,14 +120,18 @@ fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
     let members = &plan.draft().members;
     let departed = training.departed.iter();
     let departed = departed.map(|(&party, since)| (members[party].name.clone(), json!(since)));
-    json!({
+    let mut iterations = json!({
         "planned": planned(plan),
         "run": training.iterations,
         "spent": training.spent,
         "corrected": training.corrected,
         "rejected": training.rejected,
         "departed": departed.collect::<serde_json::Map<_, _>>(),
-    })
+    });
+    if plan.mixes_ahead() {
+        iterations["mixings"] = json!(training.mixings);
+    }
+    iterations
 }
 
 fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {

@@ -180,6 +180,7 @@ pub fn json(plan: &Plan) -> Value {
         "parties": plan.parties(),
         "rounds": plan.mixing_rounds(),
         "iterations": plan.iterations(),
+        "training": trained::json(plan),
         "epsilon_claimed": plan.epsilon_claimed(),
         "epsilon_searched": plan.epsilon_searched(),
         "delta": plan.draft().privacy.delta,

@@ -1,5 +1,6 @@
 //! What a training's noise is beside its gradients.
 
+use serde_json::{Value, json};
 use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::model::loss::Loss;
 use undertone_protocol::model::statistics;
@@ -21,6 +22,19 @@ fn averaged(plan: &Plan) -> f64 {
 /// the iterations whose mean is the model.
 pub(super) fn noise(plan: &Plan) -> f64 {
     plan.calibration().predicted.standard_error / averaged(plan).sqrt()
+}
+
+/// What a plan says of a training: how many sums it releases, of what size, and how often noise is
+/// mixed for them, which is 0 where it is not mixed ahead; none of any other task.
+pub(super) fn json(plan: &Plan) -> Option<Value> {
+    let draft = plan.draft();
+    draft.task.is_training().then(|| {
+        json!({
+            "iterations": draft.releases(),
+            "coordinates": draft.dimension(),
+            "attempts": plan.most_mixings(),
+        })
+    })
 }
 
 /// What an iteration costs, beside the whole.

@@ -1,5 +1,8 @@
 //! Parts of states on their way between parties, and where their noise comes from.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::lattice::packed::PackedVector;
 use crate::lattice::payload::Payload;
 use crate::lattice::vector::LatticeVector;
 
@@ -20,6 +23,24 @@ impl<P: Payload, N: NoiseSource<P> + ?Sized> NoiseSource<P> for Box<N> {
 
 /// Where a node's correlated noise comes from.
 pub type Noise = Box<dyn NoiseSource<LatticeVector> + Send>;
+
+/// A source of noise that one mixing after the other draws from: what it gives is fresh each time.
+#[derive(Clone)]
+pub struct SharedNoise(Arc<Mutex<Noise>>);
+
+impl SharedNoise {
+    /// Shares this source.
+    pub fn of(noise: Noise) -> Self {
+        SharedNoise(Arc::new(Mutex::new(noise)))
+    }
+}
+
+impl NoiseSource<LatticeVector> for SharedNoise {
+    fn draw(&mut self, k: usize, round: u32) -> PackedVector {
+        let mut source = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        source.draw(k, round)
+    }
+}
 
 /// A part of a state on its way between parties, with the weight that it carries.
 #[derive(Clone)]

@@ -228,6 +228,16 @@ impl Plan {
         self.draft.mechanism.rules().mixes()
     }
 
+    /// How often noise is mixed ahead at most, each time afresh, before a training gives up: 0
+    /// where it is not mixed ahead.
+    pub fn most_mixings(&self) -> u32 {
+        let attempts = self.draft.run.mixing_attempts.unwrap_or(1);
+        match self.mixes_ahead() {
+            true => attempts.try_into().unwrap_or(u32::MAX),
+            false => 0,
+        }
+    }
+
     /// Whether what parties mix is noise for all releases of a training, before any value is
     /// touched.
     pub fn mixes_ahead(&self) -> bool {

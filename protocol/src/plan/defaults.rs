@@ -155,6 +155,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\", and gossip of one value: largest difference between nodes"),
     setting("run", "pace_ms", "0", "ms", "a round lasts at least this long (demonstrations, tests); at most round_ms"),
     setting("run", "ahead_bytes", "268435456", "bytes", "regression, rounds: the most that noise which is mixed ahead may hold on a node; what needs more takes masks of pairs, unless mechanism.kind is written"),
+    setting("run", "mixing_attempts", "3", "1 to 16", "regression, rounds with kind = \"inca\": how often noise is mixed, each time afresh, before a training gives up; an attempt costs time, and no privacy"),
     setting("run", "iteration_ms", "8000", "ms", "regression, rounds: contribution, flood and vote of one iteration").or_local("4000"),
 ];
 

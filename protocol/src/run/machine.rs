@@ -125,6 +125,7 @@ mod gathering;
 pub(crate) mod held;
 mod leaving;
 mod mixing;
+mod mixing_again;
 mod observed;
 mod opening;
 mod publishing;
@@ -238,7 +239,8 @@ enum Machine {
         opening: SetOpening,
         unsealing: Unsealing,
     },
-    /// Noise of releases to come is mixed, among these.
+    /// Noise of releases to come is mixed, among these; or it is not, though their logs are agreed
+    /// on: then it may be mixed again.
     Mixed {
         members: BTreeSet<Party>,
     },

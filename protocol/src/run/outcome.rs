@@ -146,6 +146,8 @@ pub struct MissedMessages {
 pub struct TrainingOutcome {
     /// Sums that were opened, those that were rejected included.
     pub iterations: u64,
+    /// How often noise was mixed ahead: 0 where it is not.
+    pub mixings: u32,
     /// Iterations that have cost this node's data: its sealed contribution may have been opened.
     pub spent: u64,
     /// Iterations that somebody departed in, whose masks were taken out.

@@ -487,7 +487,7 @@ impl<'a> Simulation<'a> {
                 Output::Private { to, frame, share } => {
                     let frame = self.other_word(party, to, frame);
                     let plan = self.nodes[party].task.plan().clone();
-                    let violations = self.checks_of(1).private(plan.schedule(), &frame);
+                    let violations = self.checks_of_mixing(party).private(plan.schedule(), &frame);
                     self.violations.extend(violations);
                     self.send_private(party, to, frame, share);
                 }

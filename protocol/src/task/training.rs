@@ -5,12 +5,14 @@
 //! [successor](Run::successor) of the one before, of those whose contributions are in that one's
 //! sum. Where noise is mixed ahead, one run before them all mixes that of all iterations; it has
 //! START then, and no value is touched before it is over: whatever goes wrong in it has told
-//! nothing. Everybody who opens a sum comes to the same model or mean, to the bit. What is said in
+//! nothing, and where it was in vain another one may follow. Everybody who opens a sum comes to the same model or mean, to the bit. What is said in
 //! a later run is signed for a digest that has it in it: who came to another one is not understood.
 //!
 //! Nothing of iteration k + 1 leaves a node before k is open there. There is no second attempt at
 //! an iteration, and none is passed over: where one is not opened the training ends, with what
 //! there is so far.
+
+mod mixing_again;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,10 +21,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
+use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
-use crate::mixing::portion::Noise;
+use crate::mixing::portion::{Noise, SharedNoise};
 use crate::plan::checked::Plan;
 use crate::run::interface::{Input, InputError, Output};
 #[cfg(test)]
@@ -54,6 +57,14 @@ pub struct Training {
     shelf: Option<Shelf>,
     /// The run that is opened, while its pace lets the next one wait, and until when.
     paced: Option<(Time, Box<Outcome>)>,
+    /// How many runs have mixed noise ahead, the present one included: none where it is not.
+    mixings: u32,
+    /// What a further mixing would draw from, as long as there may be one.
+    noise: Option<SharedNoise>,
+    /// What mixings that were in vain were signed for.
+    vain: Vec<Digest>,
+    /// Shares of the next mixing, from neighbours who have begun it.
+    early_shares: BTreeMap<ShareId, Bytes>,
     /// What neighbours said in the next run already.
     early: BTreeMap<Party, Vec<Bytes>>,
     /// What neighbours have sealed for this node in the next round already.
@@ -127,7 +138,16 @@ impl Training {
         } else {
             (value, None)
         };
+        let again = (plan.most_mixings() > 1).then(|| SharedNoise::of(noise));
+        let noise = match &again {
+            Some(again) => Box::new(again.clone()),
+            None => noise,
+        };
         let mut training = Training {
+            mixings: u32::from(plan.mixes_ahead()),
+            noise: again,
+            vain: vec![],
+            early_shares: BTreeMap::new(),
             run: Run::new(plan.clone(), identity, mixed, noise, now),
             released: Released::before(&plan),
             plan,
@@ -175,6 +195,7 @@ impl Training {
                 self.run.handle(now, Input::Contribution { iteration, value })?;
             }
             Input::Leave if self.paced.is_some() => self.leave_between(),
+            input @ (Input::Left { .. } | Input::Recalled(_)) => self.hear_of_shares(now, input)?,
             input => self.run.handle(now, input)?,
         }
         self.drain(now);
@@ -215,17 +236,14 @@ impl Training {
         Ok(())
     }
 
-    /// Shares are exchanged while noise is mixed, and at no other time: later ones are late.
     fn receive_private(&mut self, now: Time, from: Party, frame: Bytes) -> Result<(), InputError> {
         if self.plan.reads_circles() {
             return self.receive_of_circle(now, from, frame);
         }
-        let input = Input::Private { from, frame };
-        if self.plan.mixes_ahead() && !self.run.mixes_ahead() {
-            self.feed_before(now, input);
-            return Ok(());
+        if self.plan.mixes_ahead() {
+            return self.receive_of_mixing(now, from, frame);
         }
-        self.run.handle(now, input)
+        self.run.handle(now, Input::Private { from, frame })
     }
 
     /// What is sealed for this node in the next round waits for it, one vector of each neighbour;
@@ -295,7 +313,7 @@ impl Training {
 
     /// An output of a run, as the training's.
     fn pass_on(&mut self, output: Output, number: u32) {
-        let output = match output {
+        let output = match self.with_attempt(output, number) {
             Output::Public { to, frame } if number > 1 => Output::Public {
                 to,
                 frame: wire::iteration_frame(number, &frame),
@@ -318,19 +336,24 @@ impl Training {
         match phase {
             Phase::Done => false,
             // Nothing is published by a run that mixes ahead.
-            Phase::Publishing => number == 1 + self.mixings(),
+            Phase::Publishing => number == 1 + self.mixings,
             _ => number == 1,
         }
     }
 
-    /// How many runs come before the first iteration.
-    fn mixings(&self) -> u32 {
-        u32::from(self.plan.mixes_ahead())
-    }
-
     /// The noise of all iterations is mixed, or the training ends before any value was touched.
     fn mixed(&mut self, now: Time, mut outcome: Box<Outcome>) {
-        self.record.began = (outcome.started.clone(), outcome.started_at);
+        if self.record.began.1.is_none() {
+            self.record.began = (outcome.started.clone(), outcome.started_at);
+        }
+        if let Ending::Withheld { reason } = &outcome.ending
+            && self.mixes_again(now, &outcome, &reason.clone())
+        {
+            return;
+        }
+        // Nobody is to draw again what hides contributions.
+        self.noise = None;
+        self.early_shares.clear();
         if let Ending::Withheld { reason } = outcome.ending {
             let reason = format!("{reason}; no value was touched, and another plan costs nothing");
             outcome.ending = Ending::Aborted { reason };
@@ -432,14 +455,18 @@ impl Training {
         self.before = Some(std::mem::replace(&mut self.run, run));
         self.number = next;
         self.ask(now);
+        self.feed_early(now);
+        for (from, frame) in std::mem::take(&mut self.early_sealed) {
+            let _ = self.run.handle(now, Input::Private { from, frame });
+        }
+    }
+
+    fn feed_early(&mut self, now: Time) {
         for (from, frames) in std::mem::take(&mut self.early) {
             for frame in frames {
                 // A peer's frame is never an error.
                 let _ = self.run.handle(now, Input::Public { from, frame });
             }
-        }
-        for (from, frame) in std::mem::take(&mut self.early_sealed) {
-            let _ = self.run.handle(now, Input::Private { from, frame });
         }
     }
 
@@ -499,6 +526,7 @@ impl Training {
         }
         let training = TrainingOutcome {
             iterations,
+            mixings: self.mixings,
             spent,
             corrected,
             rejected,
@@ -533,7 +561,7 @@ impl Training {
 
     /// The number of the present iteration, from 1; 0 while noise is mixed ahead.
     pub fn iteration(&self) -> u32 {
-        self.number - self.mixings()
+        self.number - self.mixings
     }
 
     #[cfg(test)]

@@ -216,13 +216,16 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// Before any node has ended, all of them may be at work on long vectors, and say nothing.
 const AT_WORK: Duration = Duration::from_secs(1800);
 
-/// All of a plan's deadlines together: of READY and of START, of all rounds, of settling, and of
-/// publishing, which may take two stages more.
+/// All of a plan's deadlines together: of READY and of START, of all rounds, as often as noise is
+/// mixed, of settling, and of publishing, which may take two stages more.
 fn deadlines(plan: &Plan) -> Duration {
     let run = &plan.draft().run;
     let rounds_ms = u64::from(plan.mixing_rounds()).saturating_mul(run.round_ms);
+    let again = u64::from(plan.most_mixings().saturating_sub(1));
+    let again_ms = rounds_ms.saturating_add(run.settle_ms.saturating_mul(2));
     let all_ms = (run.join_ms.saturating_mul(2))
         .saturating_add(rounds_ms)
+        .saturating_add(again_ms.saturating_mul(again))
         .saturating_add(run.settle_ms.saturating_mul(4));
     // A plan's time-outs are far below; what is added must not overflow the clock.
     Duration::from_millis(all_ms.min(1 << 40))

@@ -145,6 +145,7 @@ impl Asked<'_> {
         if !self.task.is_training() {
             let once = self.data.releases == 1 || self.mechanism.kind == MechanismKind::Gossip;
             require(once, "data.releases", || Problem::OnlyFor { only: RELEASED })?;
+            self.check_attempts()?;
             let none = self.run.iteration_ms.is_none();
             return require(none, "run.iteration_ms", || Problem::OnlyFor { only: TRAININGS });
         }
@@ -174,6 +175,7 @@ impl Asked<'_> {
         require(any, "privacy.coalitions", || {
             not_yet("\"static\" in a training", "coalitions = \"any\"")
         })?;
+        self.check_attempts()?;
         let iteration_ms = self.run.iteration_ms.unwrap_or(0);
         count("run.iteration_ms", iteration_ms, 8, LONGEST_MS)?;
         let halved = self.run.settle_ms == iteration_ms / 2;
@@ -182,6 +184,19 @@ impl Asked<'_> {
             least: iteration_ms / 2,
             most: iteration_ms / 2,
         })
+    }
+
+    /// Noise is mixed several times where it is mixed ahead. Plans of earlier versions do not say
+    /// how often: once.
+    fn check_attempts(&self) -> Checked {
+        let Some(attempts) = self.run.mixing_attempts else {
+            return Ok(());
+        };
+        let ahead = self.task.is_training() && self.mechanism.kind == MechanismKind::Inca;
+        require(ahead, "run.mixing_attempts", || Problem::OnlyFor {
+            only: "task = \"regression\" or \"rounds\" with kind = \"inca\", whose noise is mixed ahead",
+        })?;
+        count("run.mixing_attempts", attempts, 1, MOST_ATTEMPTS)
     }
 
     /// SumsChoice, and rows that a program clips, are of what programs hand over.

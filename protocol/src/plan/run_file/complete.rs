@@ -71,6 +71,7 @@ impl RawRunFile {
             self.data.unit = self.data.unit.or(Some(Unit::Record));
         }
         self.time_secure_rounds(&table);
+        let attempts = table.run.mixing_attempts.unwrap_or(1);
         self.fill(table);
         let version = given(self.version, "version", "version = 1")?;
         require(version == 1, "version", || Problem::Version { found: version })?;
@@ -103,6 +104,11 @@ impl RawRunFile {
         }
         if training && !chosen && fits_ahead(&data, &topology, parties, self.run.ahead_bytes) {
             self.mechanism.kind = Some(MechanismKind::Inca);
+        }
+        // The default may stand in any file.
+        let mixes_ahead = training && self.mechanism.kind == Some(MechanismKind::Inca);
+        if !mixes_ahead && self.run.mixing_attempts == Some(attempts) {
+            self.run.mixing_attempts = None;
         }
         Ok(RunFile {
             task: given(self.task, "task", "task = \"mean\"")?,
@@ -156,6 +162,7 @@ impl RawRunFile {
             for (field, unsaid) in [
                 ("run.iteration_ms", unsaid(|run| run.iteration_ms)),
                 ("run.ahead_bytes", unsaid(|run| run.ahead_bytes)),
+                ("run.mixing_attempts", unsaid(|run| run.mixing_attempts)),
             ] {
                 require(unsaid, field, || Problem::OnlyFor { only: TRAININGS })?;
             }
@@ -380,6 +387,7 @@ impl RawRunSettings {
             pace_ms: given(self.pace_ms, "run.pace_ms", "pace_ms = 0")?,
             iteration_ms: self.iteration_ms,
             ahead_bytes: self.ahead_bytes,
+            mixing_attempts: self.mixing_attempts,
         })
     }
 }

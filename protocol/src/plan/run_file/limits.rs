@@ -20,6 +20,9 @@ pub(crate) const MOST_ITERATE_BYTES: u64 = 256 << 20;
 pub(crate) const MOST_EQUATIONS: u64 = 64;
 /// The most iterations of a training. Our choice: each takes of the budget, and a flood.
 pub(crate) const MOST_ITERATIONS: u64 = 10_000;
+/// The most mixings of noise before a training gives up. Our choice: who fails so often has no
+/// network that a training could use.
+pub(crate) const MOST_ATTEMPTS: u64 = 16;
 /// The largest dimension. Our choice: 2³¹ coordinates are 16 GiB a state.
 pub(crate) const MOST_COORDINATES: usize = 1 << 31;
 /// The longest time-out: a day. Keeps every sum of deadlines far from overflow.

@@ -111,6 +111,7 @@ pub struct RawRunSettings {
     pub pace_ms: Option<u64>,
     pub iteration_ms: Option<u64>,
     pub ahead_bytes: Option<u64>,
+    pub mixing_attempts: Option<u64>,
 }
 
 /// Fills the gaps of `$raw` in these fields from `$from`.
@@ -216,7 +217,8 @@ impl RawRunFile {
             accuracy,
             pace_ms,
             iteration_ms,
-            ahead_bytes
+            ahead_bytes,
+            mixing_attempts
         );
     }
 }

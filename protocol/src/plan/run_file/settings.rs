@@ -562,4 +562,8 @@ pub struct RunSettings {
     /// A training's that mixes noise ahead: the most bytes that a node may hold of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead_bytes: Option<u64>,
+    /// A training's that mixes noise ahead: how often noise is mixed, each time afresh, before it
+    /// gives up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixing_attempts: Option<u64>,
 }

@@ -204,6 +204,10 @@ impl Run {
                 self.stays_closed();
                 self.withhold(verdict.reason.clone());
                 let reason = self.record.withheld.clone().unwrap_or(verdict.reason);
+                if self.course.ahead {
+                    let members = logs.keys().copied().collect();
+                    self.machine = Machine::Mixed { members };
+                }
                 return self.finish(Ending::Withheld { reason }, Published::default());
             }
         };

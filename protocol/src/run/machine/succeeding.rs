@@ -52,7 +52,7 @@ impl Run {
     pub fn successor(&mut self, digest: Digest) -> Option<Run> {
         let started = match &self.machine {
             Machine::Opening { unsealing, .. } => unsealing.members.clone(),
-            Machine::Mixed { members } => members.clone(),
+            Machine::Mixed { members } if self.ahead.is_some() => members.clone(),
             _ => return None,
         };
         let threshold = self.plan.threshold(started.len()).ok()??;

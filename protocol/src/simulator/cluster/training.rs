@@ -26,6 +26,13 @@ impl<'a> Simulation<'a> {
         self.checks_of(run)
     }
 
+    /// Those of the mixing that a party is in, or of the first one.
+    pub(super) fn checks_of_mixing(&mut self, party: Party) -> &mut Checks {
+        let task = &self.nodes[party].task;
+        let run = if task.release().mixes_ahead() { task.run_number() } else { 1 };
+        self.checks_of(run)
+    }
+
     /// A party is asked for its contribution: everybody who is comes to the same model.
     pub(super) fn contribute(&mut self, party: Party, iteration: u32, model: &Arc<[f64]>) {
         let gossips = self.gossips();

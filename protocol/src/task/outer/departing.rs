@@ -90,6 +90,7 @@ impl Outer {
             out_of_range: false,
             tally: Tally::default(),
             training: Some(TrainingOutcome {
+                mixings: 0,
                 iterations: self.done,
                 spent: self.done + 1,
                 corrected: vec![],
