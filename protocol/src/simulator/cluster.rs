@@ -471,6 +471,7 @@ impl<'a> Simulation<'a> {
                         wire::of_iteration(&Bytes::from_owner(frame.clone())).expect("our own frame");
                     let (purpose, violations) = self.checks_of(iteration).public(&inner);
                     self.violations.extend(violations);
+                    self.replay(Network::Public, (party, to), &frame);
                     let Some(frame) = self.really_sent(party, to, frame) else {
                         continue;
                     };
@@ -489,6 +490,7 @@ impl<'a> Simulation<'a> {
                     let plan = self.nodes[party].task.plan().clone();
                     let violations = self.checks_of_mixing(party).private(plan.schedule(), &frame);
                     self.violations.extend(violations);
+                    self.replay(Network::Private, (party, to), &frame);
                     self.send_private(party, to, frame, share);
                 }
                 Output::Spend => self.spend(party),
@@ -522,13 +524,6 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
-    }
-
-    fn spend(&mut self, party: Party) {
-        let violation = self.checks_of_present(party).spend(party);
-        self.violations.extend(violation);
-        let (at, input) = (self.after_work(), Input::Spent(Ok(())));
-        self.schedule(at, Occurrence::Input { party, input });
     }
 
     fn send_private(&mut self, from: Party, to: Party, frame: Arc<[u8]>, share: Option<ShareId>) {

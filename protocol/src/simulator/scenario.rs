@@ -90,6 +90,9 @@ pub struct Conditions {
     pub other_word: Option<(Party, OtherWord)>,
     /// This party reveals another nonce than it had committed to.
     pub false_reveal: Option<Party>,
+    /// This party says in each later mixing all that it has said in the first one, signatures of
+    /// others included.
+    pub replays: Option<Party>,
     /// The gate of this party never answers.
     pub no_verdict: Option<Party>,
     /// Nodes that never start.
@@ -111,6 +114,7 @@ impl Conditions {
             telling: None,
             other_word: None,
             false_reveal: None,
+            replays: None,
             no_verdict: None,
             absent: BTreeSet::new(),
             until: Time::from_millis(3_600_000),

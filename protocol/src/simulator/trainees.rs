@@ -1,9 +1,10 @@
 //! What simulated parties contribute to a training, and at which models.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::lattice::vector::LatticeVector;
+use crate::messages::notice::Network;
 use crate::topology::party::Party;
 
 /// A party's clipped, rounded gradients at a model, summed: its party, the iteration, the model.
@@ -15,6 +16,10 @@ pub(super) struct Trainees<'a> {
     pub(super) contribution: Option<Box<Contribution<'a>>>,
     /// x̃ of each iteration from the second on and each party.
     pub(super) contributed: BTreeMap<(u32, Party), LatticeVector>,
+    /// What a party has said in the first mixing that it says again in later ones, and to whom it
+    /// has, in which.
+    pub(super) said: Vec<(Network, Party, Arc<[u8]>)>,
+    pub(super) said_again: BTreeSet<(u32, Network, Party)>,
     /// The model that each iteration's gradients are taken at, by the first party that asked.
     pub(super) models: BTreeMap<u32, Arc<[f64]>>,
 }

@@ -23,6 +23,13 @@ impl Simulation<'_> {
         }
     }
 
+    pub(super) fn spend(&mut self, party: Party) {
+        let violation = self.checks_of_present(party).spend(party);
+        self.violations.extend(violation);
+        let (at, input) = (self.after_work(), Input::Spent(Ok(())));
+        self.schedule(at, Occurrence::Input { party, input });
+    }
+
     /// Whether nobody publishes: each node has estimates of its own.
     pub(super) fn gossips(&self) -> bool {
         self.plan.draft().mechanism.averages()

@@ -543,6 +543,7 @@ mod gated;
 mod gossip;
 mod kills;
 mod liars;
+mod mixing_again;
 mod rounds;
 mod sealed;
 mod soak;

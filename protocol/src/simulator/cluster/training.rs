@@ -29,8 +29,37 @@ impl<'a> Simulation<'a> {
     /// Those of the mixing that a party is in, or of the first one.
     pub(super) fn checks_of_mixing(&mut self, party: Party) -> &mut Checks {
         let task = &self.nodes[party].task;
-        let run = if task.release().mixes_ahead() { task.run_number() } else { 1 };
+        let run = if task.release().mixes_ahead() {
+            task.run_number()
+        } else {
+            1
+        };
         self.checks_of(run)
+    }
+
+    /// Somebody who says again in a later mixing what it has said in the first does so before its
+    /// first frame to each neighbour.
+    pub(super) fn replay(&mut self, network: Network, (party, to): (Party, Party), frame: &Arc<[u8]>) {
+        let task = &self.nodes[party].task;
+        if self.conditions.replays != Some(party) || !task.release().mixes_ahead() {
+            return;
+        }
+        let number = task.run_number();
+        if number == 1 {
+            return self.trainees.said.push((network, to, frame.clone()));
+        }
+        if !self.trainees.said_again.insert((number, network, to)) {
+            return;
+        }
+        for (of, whom, said) in self.trainees.said.clone() {
+            if (of, whom) == (network, to) {
+                let again = match network {
+                    Network::Public => wire::iteration_frame(number, &said),
+                    Network::Private => said,
+                };
+                self.transmit(network, party, to, again);
+            }
+        }
     }
 
     /// A party is asked for its contribution: everybody who is comes to the same model.

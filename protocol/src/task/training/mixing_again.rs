@@ -43,7 +43,9 @@ fn told(number: u32, share: ShareId) -> ShareId {
 /// A share of this attempt, from what whoever carries it says; none of another attempt.
 fn heard(number: u32, share: ShareId) -> Option<ShareId> {
     let round = share.round.checked_sub((number - 1) * ROUNDS_APART)?;
-    (1..=ROUNDS_APART).contains(&round).then_some(ShareId { round, ..share })
+    (1..=ROUNDS_APART)
+        .contains(&round)
+        .then_some(ShareId { round, ..share })
 }
 
 impl Training {
@@ -98,11 +100,12 @@ impl Training {
             {
                 self.feed_before(now, input(frame));
             }
-            Ok(PrivateFrame::Share { digest, id, values, .. })
-                if digest != *self.run.digest()
-                    && self.mixings < self.plan.most_mixings()
-                    && id.from == from
-                    && self.run.is_like_due(&id, values.len()) =>
+            Ok(PrivateFrame::Share {
+                digest, id, values, ..
+            }) if digest != *self.run.digest()
+                && self.mixings < self.plan.most_mixings()
+                && id.from == from
+                && self.run.is_like_due(&id, values.len()) =>
             {
                 self.early_shares.entry(id).or_insert(frame);
             }

@@ -4,17 +4,17 @@ use super::*;
 use crate::lattice::payload::Payload;
 use crate::run::outcome::TrainingOutcome;
 
-const PARTIES: usize = 8;
+pub(super) const PARTIES: usize = 8;
 const ROWS: u64 = 20;
 const FEATURES: usize = 3;
-const ITERATIONS: u64 = 6;
+pub(super) const ITERATIONS: u64 = 6;
 
 /// A training by masks of pairs, and one by noise that is mixed ahead.
 fn training_plans() -> [Arc<Plan>; 2] {
     ["pairwise", "inca"].map(training_plan)
 }
 
-fn training_plan(kind: &str) -> Arc<Plan> {
+pub(super) fn training_plan(kind: &str) -> Arc<Plan> {
     let text = format!(
         "task = \"regression\"\nname = \"training\"\n[data]\nshape = [{FEATURES}]\n[model]\nloss = \"logistic\"\n\
          iterations = {ITERATIONS}\n[run]\niteration_ms = 4000\n[mechanism]\nkind = \"{kind}\""
@@ -51,17 +51,21 @@ fn gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
 }
 
 fn train(plan: &Arc<Plan>, conditions: Conditions) -> Report {
+    train_by(plan, &gate, conditions)
+}
+
+pub(super) fn train_by(plan: &Arc<Plan>, gate: &Gate<'_>, conditions: Conditions) -> Report {
     let start = vec![0.0; plan.draft().dimension()];
     let first = (0..PARTIES)
         .map(|party| contribution(plan, party, &start))
         .collect();
-    let simulation = Simulation::new(plan.clone(), first, &gate, conditions);
+    let simulation = Simulation::new(plan.clone(), first, gate, conditions);
     simulation
         .contributing(|party, _, model| contribution(plan, party, model))
         .run()
 }
 
-fn ended(report: &Report) -> Vec<(Party, &Outcome, &TrainingOutcome)> {
+pub(super) fn ended(report: &Report) -> Vec<(Party, &Outcome, &TrainingOutcome)> {
     let outcomes = report.outcomes.iter().enumerate();
     let ended = outcomes.filter_map(|(party, outcome)| {
         let outcome = outcome.as_ref()?;
