@@ -246,6 +246,7 @@ pub fn text(plan: &Plan) -> String {
     text += &noise(plan);
     text += &errors(plan);
     text += &trained::by_method(plan).unwrap_or_default();
+    text += &trained::attempts(plan).unwrap_or_default();
     text += mechanism::caveat(plan);
     text += &foundations::text(plan);
     text += &others(plan);

@@ -37,6 +37,21 @@ pub(super) fn json(plan: &Plan) -> Option<Value> {
     })
 }
 
+/// How often noise is mixed for a training, where it is mixed ahead.
+pub(super) fn attempts(plan: &Plan) -> Option<String> {
+    let most = plan.most_mixings();
+    (most > 0).then(|| {
+        let often = match most {
+            1 => "once".to_owned(),
+            most => format!("at most {most} times"),
+        };
+        format!(
+            "Noise is mixed before any value is touched, {often}: what is in vain costs time, and nothing of \
+             epsilon.\n"
+        )
+    })
+}
+
 /// What an iteration costs, beside the whole.
 fn each_and_together(plan: &Plan) -> String {
     let (draft, privacy) = (plan.draft(), &plan.draft().privacy);
