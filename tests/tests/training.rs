@@ -31,6 +31,53 @@ fn accuracy(object: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no accuracy: {object}"))
 }
 
+/// How often noise is mixed ahead is in the plan and in its quote; where it is not, nothing is said.
+#[test]
+fn a_plan_says_how_often_noise_is_mixed() {
+    let parties = Parties::new(6);
+    let lines = parties.lines().iter();
+    let list: String = lines.map(|lines| format!("{lines}records = 200\n")).collect();
+    parties.write("peers.toml", &format!("version = 1\n{list}"));
+    let planned = |run: &str| {
+        parties.write("run.toml", run);
+        parties.run([
+            "plan",
+            "run.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "plan.json",
+            "--json",
+        ])
+    };
+    let attempts = |more: &str, expected: u64| {
+        let object = planned(&format!("{RUN}{more}")).json_of(0);
+        assert_eq!(object["training"]["attempts"], expected, "{object}");
+        read_json(&parties.path("plan.json"))["run"]["mixing_attempts"].clone()
+    };
+    assert_eq!(attempts("", 3), 3);
+    let text = run_in(parties.folder(), ["verify", "plan.json"]).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("before any value is touched, at most 3 times"),
+        "{text}"
+    );
+    assert_eq!(attempts("[run]\nmixing_attempts = 1\n", 1), 1);
+    let pairwise = "[mechanism]\nkind = \"pairwise\"\n";
+    assert_eq!(attempts(pairwise, 0), Value::Null);
+    // The documented default may stand in any file.
+    assert_eq!(
+        attempts(&format!("{pairwise}[run]\nmixing_attempts = 3\n"), 0),
+        Value::Null
+    );
+    let refused = |run: String| planned(&run).refused_at(2, "run.mixing_attempts");
+    refused(format!("{RUN}{pairwise}[run]\nmixing_attempts = 2\n"));
+    refused(format!("{RUN}[run]\nmixing_attempts = 0\n"));
+    refused(format!("{RUN}[run]\nmixing_attempts = 17\n"));
+    let mean = "version = 1\nname = \"mean\"\n[data]\nshape = [2]\nclip = { kind = \"l2\", radius = 1.0 }\n";
+    refused(format!("{mean}[run]\nmixing_attempts = 2\n"));
+}
+
 #[test]
 fn ten_parties_fit_digits_without_a_server() {
     let _alone = alone();
@@ -51,6 +98,7 @@ fn ten_parties_fit_digits_without_a_server() {
     let claimed = object["epsilon_claimed"].as_f64().expect("a claim");
     assert!((2.997..=3.0).contains(&claimed), "{claimed}");
     let iterations = &object["iterations"];
+    assert_eq!(iterations["mixings"], 1, "the first one was not in vain");
     assert_eq!(
         (&iterations["planned"], &iterations["run"]),
         (&ITERATIONS.into(), &ITERATIONS.into())
