@@ -138,10 +138,12 @@ impl Training {
         } else {
             (value, None)
         };
-        let again = (plan.most_mixings() > 1).then(|| SharedNoise::of(noise));
-        let noise = match &again {
-            Some(again) => Box::new(again.clone()),
-            None => noise,
+        let (noise, again): (Noise, _) = match plan.most_mixings() {
+            0 | 1 => (noise, None),
+            _ => {
+                let shared = SharedNoise::of(noise);
+                (Box::new(shared.clone()), Some(shared))
+            }
         };
         let mut training = Training {
             mixings: u32::from(plan.mixes_ahead()),
