@@ -35,6 +35,10 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
     fn draw(&mut self, k: usize, round: u32) -> PackedVector {
         let drawn = self.noise.draw(k, round);
         let mut draws = self.draws.0.lock().expect("one thread");
+        // Another mixing begins, with noise of its own.
+        if k == 0 && !draws.is_empty() {
+            draws.clear();
+        }
         assert!(
             draws.insert(k, drawn.clone()).is_none(),
             "noise {k} is drawn once and used once"

@@ -71,7 +71,7 @@ impl RawRunFile {
             self.data.unit = self.data.unit.or(Some(Unit::Record));
         }
         self.time_secure_rounds(&table);
-        let attempts = table.run.mixing_attempts.unwrap_or(1);
+        let attempts = table.run.mixing_attempts;
         self.fill(table);
         let version = given(self.version, "version", "version = 1")?;
         require(version == 1, "version", || Problem::Version { found: version })?;
@@ -99,17 +99,11 @@ impl RawRunFile {
             data = fitted.contributions(data);
             model = Some(fitted);
         }
-        if !training {
-            (self.run.iteration_ms, self.run.ahead_bytes) = (None, None);
-        }
         if training && !chosen && fits_ahead(&data, &topology, parties, self.run.ahead_bytes) {
             self.mechanism.kind = Some(MechanismKind::Inca);
         }
-        // The default may stand in any file.
-        let mixes_ahead = training && self.mechanism.kind == Some(MechanismKind::Inca);
-        if !mixes_ahead && self.run.mixing_attempts == Some(attempts) {
-            self.run.mixing_attempts = None;
-        }
+        let ahead = training && self.mechanism.kind == Some(MechanismKind::Inca);
+        self.run.leave_out((training, ahead), attempts);
         Ok(RunFile {
             task: given(self.task, "task", "task = \"mean\"")?,
             name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
@@ -370,6 +364,16 @@ impl RawTopology {
 }
 
 impl RawRunSettings {
+    /// Leaves out what other runs have; the documented default may stand in any file.
+    fn leave_out(&mut self, (training, ahead): (bool, bool), attempts: Option<u64>) {
+        if !training {
+            (self.iteration_ms, self.ahead_bytes) = (None, None);
+        }
+        if !ahead && self.mixing_attempts == attempts {
+            self.mixing_attempts = None;
+        }
+    }
+
     fn complete(self, min_parties: usize, sealed: bool) -> Checked<RunSettings> {
         Ok(RunSettings {
             min_parties: self.min_parties.unwrap_or(min_parties),
