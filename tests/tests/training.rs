@@ -31,7 +31,7 @@ fn accuracy(object: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no accuracy: {object}"))
 }
 
-/// How often noise is mixed ahead is in the plan and in its quote; where it is not, nothing is said.
+/// How often noise is mixed ahead is in the plan and in its quote; elsewhere nothing is said of it.
 #[test]
 fn a_plan_says_how_often_noise_is_mixed() {
     let parties = Parties::new(6);

@@ -5,8 +5,9 @@
 //! [successor](Run::successor) of the one before, of those whose contributions are in that one's
 //! sum. Where noise is mixed ahead, one run before them all mixes that of all iterations; it has
 //! START then, and no value is touched before it is over: whatever goes wrong in it has told
-//! nothing, and where it was in vain another one may follow. Everybody who opens a sum comes to the same model or mean, to the bit. What is said in
-//! a later run is signed for a digest that has it in it: who came to another one is not understood.
+//! nothing, and where it was in vain another one may follow. Everybody who opens a sum comes to the
+//! same model or mean, to the bit. What is said in a later run is signed for a digest that has it
+//! in it: who came to another one is not understood.
 //!
 //! Nothing of iteration k + 1 leaves a node before k is open there. There is no second attempt at
 //! an iteration, and none is passed over: where one is not opened the training ends, with what

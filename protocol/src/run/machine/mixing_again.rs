@@ -3,8 +3,8 @@
 //! Noise that is mixed ahead carries no value: where logs are agreed on and the gate lets none of
 //! their authors go on with it, it is thrown away, and mixed afresh. The next attempt is of those
 //! whose logs were agreed on, which all of them see alike. Everything that is said in it, shares,
-//! answers, logs and votes, is signed for a digest of its own, so that nothing of an earlier attempt
-//! is understood there.
+//! answers, logs and votes, is signed for a digest of its own, so that nothing of an earlier
+//! attempt is understood there.
 
 use std::collections::BTreeMap;
 
