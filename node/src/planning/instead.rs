@@ -103,6 +103,10 @@ fn stream(draft: &Draft, gossip: GossipSettings, circle: Option<Circle>) -> Opti
         ..gossip
     });
     other.run.sealed = circle.is_some();
+    if circle.is_some() {
+        // A round of sums is four stages.
+        other.run.round_ms = other.run.round_ms.max(4 * other.run.settle_ms);
+    }
     let plan = planned(other)?;
     let (name, rests_on) = match circle {
         None => (

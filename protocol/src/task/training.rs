@@ -340,7 +340,7 @@ impl Training {
             Phase::Done => false,
             // Nothing is published by a run that mixes ahead.
             Phase::Publishing => number == 1 + self.mixings,
-            _ => number == 1,
+            _ => number <= self.mixings.max(1),
         }
     }
 
@@ -494,6 +494,7 @@ impl Training {
             return;
         }
         self.run.wipe();
+        self.before.iter_mut().for_each(Run::wipe);
         let TrainingRecord {
             corrected,
             rejected,

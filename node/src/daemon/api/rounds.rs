@@ -53,7 +53,7 @@ pub(super) async fn mean(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if api.service.run(&digest)?.owners_alone {
-        visit.is_owners()?;
+        visit.is_owners(&headers)?;
     }
     let _place = api.bounds.watcher()?;
     let desk = api.service.desk(&digest)?;

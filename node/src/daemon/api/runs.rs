@@ -163,7 +163,7 @@ pub(super) async fn result(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if api.service.run(&digest)?.owners_alone {
-        visit.is_owners()?;
+        visit.is_owners(&headers)?;
     }
     let place = api.bounds.heavy().await?;
     let mean = api.service.result(&digest).await?;

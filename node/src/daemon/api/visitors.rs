@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyper::StatusCode;
+use hyper::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
 
 use crate::daemon::api::problem::Problem;
@@ -91,6 +91,9 @@ impl Visitors {
     }
 }
 
+/// What proxies add to the requests that they pass on (RFC 7239, RFC 9110, and what came before).
+const FORWARDED: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+
 /// Whether it is this machine.
 fn is_here(origin: Origin) -> bool {
     origin.is_none_or(|address| address.to_canonical().is_loopback())
@@ -124,9 +127,11 @@ impl Visiting {
         self.0.sent_away.notified().await;
     }
 
-    /// Refuses what is this node's owner's alone to whoever asks from another machine.
-    pub(super) fn is_owners(&self) -> Result<(), Problem> {
-        if self.0.here {
+    /// Refuses what is this node's owner's alone to whoever asks from another machine, through a
+    /// proxy on this one, too.
+    pub(super) fn is_owners(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+        if self.0.here && !forwarded {
             return Ok(());
         }
         let what = "estimates from sums over neighbourhoods are for this node's owner alone: together with \
@@ -198,13 +203,17 @@ mod tests {
         let visitors = Visitors::default();
         let told = |origin: &str| {
             let origin = (!origin.is_empty()).then(|| origin.parse().unwrap());
-            visitors.enter(origin).is_owners().is_ok()
+            visitors.enter(origin).is_owners(&HeaderMap::new()).is_ok()
         };
         for here in ["", "127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"] {
             assert!(told(here), "{here}");
         }
         for elsewhere in ["10.0.0.1", "172.17.0.1", "::ffff:10.0.0.1", "fe80::1", "0.0.0.0"] {
             assert!(!told(elsewhere), "{elsewhere}");
+        }
+        for name in FORWARDED {
+            let headers = HeaderMap::from_iter([(name.parse().unwrap(), "10.0.0.1".parse().unwrap())]);
+            assert!(visitors.enter(None).is_owners(&headers).is_err(), "{name}");
         }
     }
 

@@ -46,7 +46,7 @@ impl Run {
         let seed = self.plan.schedule_seed().unwrap_or(0);
         let masks = pair_key.map(|pair_key| self.pair_masks(pair_key));
         self.seals = Some(Box::new(Seals {
-            rng: ChaCha20Rng::from_seed(*self.seal_seed),
+            rng: ChaCha20Rng::from_seed(*std::mem::take(&mut self.seal_seed)),
             run_key: Arc::new(run_key),
             keys,
             threshold,

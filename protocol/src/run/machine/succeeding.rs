@@ -188,13 +188,13 @@ impl Run {
 
     /// Whether the plan has another release after this run.
     pub(super) fn may_go_on(&self) -> bool {
-        let mixings = u64::from(self.plan.mixes_ahead());
+        let mixings = u64::from(self.plan.most_mixings());
         u64::from(self.number) < self.plan.draft().releases() + mixings
     }
 
     /// Whether this node could still make a key of a mask, or read a letter: for checks.
     pub(crate) fn keeps_secrets(&self) -> bool {
-        self.seals.is_some() || self.ahead.is_some()
+        self.seals.is_some() || self.ahead.is_some() || self.seal_seed.iter().any(|byte| *byte != 0)
     }
 
     /// Wipes the keys of masks and letters and noise of releases to come, unless a next release is

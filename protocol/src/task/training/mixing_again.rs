@@ -55,7 +55,8 @@ impl Training {
         let (Some(noise), Some(logs)) = (self.noise.clone(), &outcome.logs) else {
             return false;
         };
-        if self.mixings >= most {
+        // Of so few the gate would refuse every other one, too.
+        if self.mixings >= most || logs.len() < self.plan.draft().run.min_parties {
             return false;
         }
         let next = self.number + 1;
@@ -98,7 +99,10 @@ impl Training {
             Ok(PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })
                 if self.vain.contains(&digest) =>
             {
-                self.feed_before(now, input(frame));
+                // What is of an attempt before the last one is of no use to anybody.
+                if self.vain.last() == Some(&digest) {
+                    self.feed_before(now, input(frame));
+                }
             }
             Ok(PrivateFrame::Share {
                 digest, id, values, ..
