@@ -45,7 +45,7 @@ pub enum VectorError {
 
 /// A vector at rest, of which clones share the bytes. As secret as the vector; it has no `Debug`
 /// that prints its values.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PackedVector {
     cells: Coordinates,
     width: usize,

@@ -180,7 +180,7 @@ impl<'a> Simulation<'a> {
         for (party, mut value) in inputs.into_iter().enumerate() {
             let noise = noise_of(&plan, conditions.seed, party, &mut value);
             let draws = Draws::default();
-            let recording = Recording::new(noise, draws.clone());
+            let recording = Recording::new(noise, draws.clone(), plan.most_mixings().max(1));
             let identity = identity_of(conditions.seed, party);
             let task = Task::new(
                 plan.clone(),

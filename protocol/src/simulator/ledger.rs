@@ -23,11 +23,18 @@ pub(crate) struct Draws(Arc<Mutex<BTreeMap<usize, PackedVector>>>);
 pub(crate) struct Recording<N> {
     noise: N,
     draws: Draws,
+    /// How many mixings may begin yet.
+    mixings: u32,
 }
 
 impl<N> Recording<N> {
-    pub(crate) fn new(noise: N, draws: Draws) -> Self {
-        Recording { noise, draws }
+    /// Of at most so many mixings, one after the other.
+    pub(crate) fn new(noise: N, draws: Draws, mixings: u32) -> Self {
+        Recording {
+            noise,
+            draws,
+            mixings,
+        }
     }
 }
 
@@ -35,9 +42,13 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
     fn draw(&mut self, k: usize, round: u32) -> PackedVector {
         let drawn = self.noise.draw(k, round);
         let mut draws = self.draws.0.lock().expect("one thread");
-        // Another mixing begins, with noise of its own.
-        if k == 0 && !draws.is_empty() {
-            draws.clear();
+        if k == 0 && self.mixings > 0 {
+            self.mixings -= 1;
+            let before = std::mem::take(&mut *draws);
+            assert!(
+                before.get(&0) != Some(&drawn),
+                "another mixing has noise of its own"
+            );
         }
         assert!(
             draws.insert(k, drawn.clone()).is_none(),

@@ -28,6 +28,8 @@ impl Run {
         &mut self,
         (run_key, pair_key): (RunKey, Option<PairKey>),
     ) -> Result<(), ThresholdError> {
+        // Where nothing is sealed it is wiped here.
+        let seal_seed = std::mem::take(&mut self.seal_seed);
         let started = &self.record.started;
         let Some(threshold) = self.plan.threshold(started.len())? else {
             return Ok(());
@@ -46,7 +48,7 @@ impl Run {
         let seed = self.plan.schedule_seed().unwrap_or(0);
         let masks = pair_key.map(|pair_key| self.pair_masks(pair_key));
         self.seals = Some(Box::new(Seals {
-            rng: ChaCha20Rng::from_seed(*std::mem::take(&mut self.seal_seed)),
+            rng: ChaCha20Rng::from_seed(*seal_seed),
             run_key: Arc::new(run_key),
             keys,
             threshold,

@@ -1,10 +1,10 @@
 //! Noise that is mixed ahead, several times where a mixing was in vain.
 //!
 //! An attempt follows only from the agreed logs of the one before, with which the gate let nobody
-//! go on: all of their authors see that alike. It is of these, with fresh noise, and all that is said
-//! in it is signed for a digest with its number and these parties in it. To whoever carries them,
-//! its shares have numbers of their own: what became of a share of an earlier attempt says nothing
-//! of one of this.
+//! go on: all of their authors see that alike. It is of these, with fresh noise, and all that is
+//! said in it is signed for a digest with its number and these parties in it. To whoever carries
+//! them, its shares have numbers of their own: what became of a share of an earlier attempt says
+//! nothing of one of this.
 
 use sha2::{Digest as _, Sha256};
 

@@ -74,7 +74,7 @@ impl World {
             let rng = ChaCha8Rng::seed_from_u64(me as u64);
             let draws = Draws::default();
             let noise = LatticeNoise::new(rng, *plan.lattice(), 2, plan.calibration().correlated_std);
-            let noise = Box::new(Recording::new(noise, draws.clone()));
+            let noise = Box::new(Recording::new(noise, draws.clone(), 1));
             let weight = plan.lattice().weight(plan.draft().weight_units(me));
             let others = (0..4).filter(|&other| other != me).collect();
             world

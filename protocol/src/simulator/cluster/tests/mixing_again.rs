@@ -128,7 +128,8 @@ fn mixings_that_are_all_in_vain_end_it_before_any_value_is_touched() {
         assert_eq!((training.mixings, training.spent, training.iterations), (3, 0, 0));
         assert_eq!((&training.result, outcome.sealed), (&None, None));
     }
-    let again = |(_, _, event): &&(Time, Party, Event)| matches!(event, Event::Fault(text) if text.contains("attempt 3 of 3"));
+    let third = |text: &str| text.contains("attempt 3 of 3");
+    let again = |(_, _, event): &&(Time, Party, Event)| matches!(event, Event::Fault(text) if third(text));
     assert_eq!(report.events.iter().filter(again).count(), PARTIES);
 }
 
