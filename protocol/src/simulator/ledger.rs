@@ -28,7 +28,7 @@ pub(crate) struct Recording<N> {
 }
 
 impl<N> Recording<N> {
-    /// Of at most so many mixings, one after the other.
+    /// A source that at most this many mixings draw from, one after the other.
     pub(crate) fn new(noise: N, draws: Draws, mixings: u32) -> Self {
         Recording {
             noise,
