@@ -1,5 +1,8 @@
 //! What a coalition finds out of sums over circles, from its members' keys, from all that was
 //! flooded, and from sealed vectors.
+//!
+//! Every sum over a subset of one circle in one round is tried. What several sums tell together is
+//! what claims are about, and is computed there.
 
 use super::*;
 use crate::lattice::residue::ResidueVector;
