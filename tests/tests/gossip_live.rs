@@ -136,8 +136,10 @@ fn a_daemon_that_is_stopped_in_mid_stream_keeps_what_has_not_left() {
     }
     let again = Daemon::start(&parties, 0, configuration);
     let status = again.http.get("/v1/status").json_of(200);
-    let spent = &status["budgets"][0]["mu_squared"];
-    assert_close(spent, whole / 2.0, 1e-6, "no more than ten have left");
+    // What was charged ahead, or, where the daemon found the time to end the run, what has left.
+    let spent = status["budgets"][0]["mu_squared"].as_f64().expect("a budget");
+    let releases = spent / whole * 20.0;
+    assert!((2.999..10.001).contains(&releases), "{releases} releases");
     for daemon in daemons.into_iter().chain([again]) {
         daemon.end();
     }
