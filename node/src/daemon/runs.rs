@@ -476,6 +476,11 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_does_not_say_whose_the_result_is_keeps_it_on_this_machine() {
+        assert!(status("a").owners_alone);
+    }
+
+    #[test]
     fn means_that_are_too_old_are_deleted_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let ledger = Ledger::open(folder.path()).expect("a ledger");

@@ -27,6 +27,11 @@ fn once() -> u64 {
     1
 }
 
+/// An earlier daemon's record does not say whose a result is: then it is its owner's.
+fn owners() -> bool {
+    true
+}
+
 impl RunState {
     /// Whether nothing more will happen.
     pub fn is_over(self) -> bool {
@@ -58,7 +63,7 @@ pub struct RunStatus {
     pub iterations: u64,
     /// Whether its result is its owner's alone: sums over neighbourhoods, which tell more together
     /// than each does. The API gives them to nobody on another machine.
-    #[serde(default)]
+    #[serde(default = "owners")]
     pub owners_alone: bool,
     /// Before the start: names of those who are waited for.
     #[serde(default)]

@@ -475,7 +475,8 @@ impl Driver {
     fn others_end(&self, outcome: &Outcome) -> Time {
         let run = &self.plan.draft().run;
         let mixing_ms = u64::from(self.plan.mixing_rounds()).saturating_mul(run.round_ms);
-        let deadlines_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
+        let once_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
+        let deadlines_ms = once_ms.saturating_mul(self.plan.most_mixings().max(1).into());
         // Averaging takes more than one where somebody holds it up.
         let stages = self.task.release().publishing_stages();
         let stage = self.now().plus_millis(run.settle_ms.saturating_mul(stages));

@@ -22,7 +22,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
-use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
@@ -64,8 +63,9 @@ pub struct Training {
     noise: Option<SharedNoise>,
     /// What mixings that were in vain were signed for.
     vain: Vec<Digest>,
-    /// Shares of the next mixing, from neighbours who have begun it.
-    early_shares: BTreeMap<ShareId, Bytes>,
+    /// The first share of the next mixing from each neighbour who has begun it: another one follows
+    /// once this node has answered, or is late by a round.
+    early_shares: BTreeMap<Party, Bytes>,
     /// What neighbours said in the next run already.
     early: BTreeMap<Party, Vec<Bytes>>,
     /// What neighbours have sealed for this node in the next round already.

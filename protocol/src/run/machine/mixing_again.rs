@@ -6,22 +6,14 @@
 //! answers, logs and votes, is signed for a digest of its own, so that nothing of an earlier
 //! attempt is understood there.
 
-use std::collections::BTreeMap;
-
-use zeroize::Zeroizing;
-
-use crate::agreement::flood::Flood;
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::mixing::exchange::{Exchange, Outset};
 use crate::mixing::portion::Noise;
-use crate::publishing::averaging::early::EarlyRounds;
-use crate::run::commons::Commons;
 use crate::run::item_rules::ItemRules;
 use crate::run::machine::{Machine, Run};
 use crate::run::record::Record;
-use crate::time::Time;
 
 impl Run {
     /// Another mixing of noise ahead, signed for `digest`, of those whose logs this one has agreed
@@ -39,16 +31,8 @@ impl Run {
         let mut course = self.course.clone();
         course.digest = digest;
         let rules = ItemRules::of(&self.plan, &course);
+        let commons = self.commons_of_next(digest, rules);
         let me = course.me;
-        let flood = Flood::new(me, self.commons.flood.members().for_digest(digest))
-            .pairing(self.plan.pairs())
-            .with_stages(rules.stages)
-            .with_colluding(self.plan.draft().privacy.colluding);
-        let signer = self.commons.signer().for_digest(digest);
-        let mut commons = Commons::new(signer, flood, rules, self.electorate.public.clone(), self.now);
-        commons.gathered(self.now);
-        let reached = self.commons.reached().iter();
-        reached.for_each(|&peer| commons.connected(peer));
         let weight = LatticeWeight(self.plan.lattice().weight(self.plan.draft().weight_units(me)));
         let zeros = self.plan.lattice().zeros(course.dimension);
         let absent = (0..self.electorate.parties).filter(|party| !started.contains(party));
@@ -59,31 +43,14 @@ impl Run {
             connected: self.private.clone(),
         };
         let exchange = Exchange::new(course.clone(), course.begin(zeros, weight, noise), outset);
+        let record = Record {
+            started,
+            started_at: Some(self.now),
+            ..Record::default()
+        };
         let mut run = Run {
-            plan: self.plan.clone(),
-            course,
-            electorate: self.electorate.clone(),
-            settle_ms: self.settle_ms,
-            commons,
-            machine: Machine::Mixing { exchange },
-            now: self.now,
-            private: self.private.clone(),
-            pull_at: Time::FAR,
-            gone: self.gone.clone(),
-            early: BTreeMap::new(),
-            early_rounds: EarlyRounds::default(),
-            number: self.number + 1,
-            circle: None,
             seals: Some(seals),
-            ahead: None,
-            seal_seed: Zeroizing::new([0; 32]),
-            leaving: false,
-            succeeds: false,
-            record: Record {
-                started,
-                started_at: Some(self.now),
-                ..Record::default()
-            },
+            ..self.next(course, commons, Machine::Mixing { exchange }, record)
         };
         run.advance();
         Some(run)

@@ -16,6 +16,7 @@ use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, SealTerms};
 use crate::messages::signature::Digest;
+use crate::mixing::course::Course;
 use crate::mixing::exchange::Exchange;
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::{NoiseSource, Portion};
@@ -70,43 +71,62 @@ impl Run {
         let bytes = finals.bytes() as u64;
         let mut seals = self.seals.take()?;
         seals.go_on(&started, threshold);
-        let me = self.course.me;
-        let flood = Flood::new(me, self.commons.flood.members().for_digest(digest))
+        let mut commons = self.commons_of_next(digest, rules);
+        commons.begin(self.now, SealTerms { threshold, bytes });
+        let record = Record {
+            started,
+            started_at: Some(self.now.plus_millis(self.settle_ms)),
+            ..Record::default()
+        };
+        Some(Run {
+            number,
+            seals: Some(seals),
+            ahead: self.ahead.take(),
+            succeeds: true,
+            ..self.next(course, commons, Machine::Awaiting, record)
+        })
+    }
+
+    /// What a run after this one says and hears, signed for `digest`: of this node, among the same
+    /// parties, over the connections that are there.
+    pub(super) fn commons_of_next(&self, digest: Digest, rules: ItemRules) -> Commons {
+        let members = self.commons.flood.members().for_digest(digest);
+        let flood = Flood::new(self.course.me, members)
             .pairing(self.plan.pairs())
             .with_stages(rules.stages)
             .with_colluding(self.plan.draft().privacy.colluding);
         let signer = self.commons.signer().for_digest(digest);
         let mut commons = Commons::new(signer, flood, rules, self.electorate.public.clone(), self.now);
-        commons.begin(self.now, SealTerms { threshold, bytes });
         commons.gathered(self.now);
         let reached = self.commons.reached().iter();
         reached.for_each(|&peer| commons.connected(peer));
-        Some(Run {
+        commons
+    }
+
+    /// A run after this one, of the same plan, without any secrets yet.
+    pub(super) fn next(&self, course: Course, commons: Commons, machine: Machine, record: Record) -> Run {
+        Run {
             plan: self.plan.clone(),
             course,
             electorate: self.electorate.clone(),
             settle_ms: self.settle_ms,
             commons,
-            machine: Machine::Awaiting,
+            machine,
             now: self.now,
             private: self.private.clone(),
             pull_at: Time::FAR,
             gone: self.gone.clone(),
             early: BTreeMap::new(),
             early_rounds: EarlyRounds::default(),
-            number,
+            number: self.number + 1,
             circle: None,
-            seals: Some(seals),
-            ahead: self.ahead.take(),
+            seals: None,
+            ahead: None,
             seal_seed: Zeroizing::new([0; 32]),
             leaving: false,
-            succeeds: true,
-            record: Record {
-                started,
-                started_at: Some(self.now.plus_millis(self.settle_ms)),
-                ..Record::default()
-            },
-        })
+            succeeds: false,
+            record,
+        }
     }
 
     /// Whether this run waits for this node's value.

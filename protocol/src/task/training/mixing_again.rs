@@ -74,9 +74,8 @@ impl Training {
         self.before = Some(std::mem::replace(&mut self.run, run));
         (self.number, self.mixings) = (next, next);
         self.feed_early(now);
-        for (share, frame) in std::mem::take(&mut self.early_shares) {
+        for (from, frame) in std::mem::take(&mut self.early_shares) {
             // A peer's frame is never an error.
-            let from = share.from;
             let _ = self.run.handle(now, Input::Private { from, frame });
         }
         true
@@ -111,7 +110,7 @@ impl Training {
                 && id.from == from
                 && self.run.is_like_due(&id, values.len()) =>
             {
-                self.early_shares.entry(id).or_insert(frame);
+                self.early_shares.entry(from).or_insert(frame);
             }
             _ => self.run.handle(now, input(frame))?,
         }
