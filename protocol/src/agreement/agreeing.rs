@@ -26,7 +26,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agreement::flood::Flood;
-use crate::agreement::flood::held::HeldVote;
 use crate::agreement::gone::{self, Calls, Enough, Heard};
 use crate::agreement::items::Items;
 use crate::messages::notice::{ItemHash, ItemSet, Notice, SetHash};
@@ -340,12 +339,17 @@ impl Agreement {
         let open = |party: &Party| {
             *party != me && !self.called.contains(party) && sights.items.get(*party).is_none()
         };
-        let seconded = |party| said.is_some_and(|said| self.seconded(party, sights, said));
+        let Some(said) = said else {
+            let gone = sights.gone.keys().copied();
+            return gone
+                .filter(|party| self.expected.contains(party) && open(party))
+                .find(|&party| found(party));
+        };
         self.expected
             .iter()
             .copied()
             .filter(open)
-            .find(|&party| found(party) || seconded(party))
+            .find(|&party| found(party) || self.seconded(party, sights, said))
     }
 
     fn seconded(&self, party: Party, sights: &StageSights<'_>, said: &Calls) -> bool {
@@ -430,9 +434,14 @@ impl Agreement {
             set.len() >= least && admissible(set) && at_hand
         };
         let votes = sights.flood.votes(self.stage);
-        let early = votes.filter(|vote| vote.early && vote.set.is_some_and(counts));
-        let set = match most_signed(early) {
-            Some((Some(set), signers)) if signers > self.electorate.colluding => set.clone(),
+        let mut early: BTreeMap<SetHash, (&ItemSet, usize)> = BTreeMap::new();
+        for vote in votes.filter(|vote| vote.early) {
+            if let Some(set) = vote.set.filter(|set| counts(set)) {
+                early.entry(vote.hash).or_insert((set, 0)).1 += 1;
+            }
+        }
+        let set = match most(early.into_values()) {
+            Some((set, signers)) if signers > self.electorate.colluding => set.clone(),
             _ => self.listed_by_most(sights, excluded),
         };
         (!set.is_empty() && sights.items.hold_all(&set)).then_some(set)
@@ -467,7 +476,7 @@ impl Agreement {
     }
 
     fn agreed(&self, sights: &StageSights<'_>) -> Option<ItemSet> {
-        let (set, signers) = most_signed(sights.flood.votes(self.stage))?;
+        let (set, signers) = most_signed(sights.flood, self.stage)?;
         let agrees = |set: &&ItemSet| !set.is_empty() && sights.items.hold_all(set);
         let enough = signers >= self.electorate.quorum();
         set.filter(|_| enough).filter(agrees).cloned()
@@ -476,17 +485,18 @@ impl Agreement {
 
 /// The set with most signatures, then the smaller hash, if anybody has signed one and it is here.
 pub fn most_signed_set(flood: &Flood, stage: Stage) -> Option<&ItemSet> {
-    most_signed(flood.votes(stage))?.0
+    most_signed(flood, stage)?.0
 }
 
 /// The set with most signatures, then the smaller hash, if it is here, and how many signed it.
-fn most_signed<'a>(votes: impl Iterator<Item = HeldVote<'a>>) -> Option<(Option<&'a ItemSet>, usize)> {
-    let mut counts: BTreeMap<SetHash, (Option<&'a ItemSet>, usize)> = BTreeMap::new();
-    for vote in votes {
-        counts.entry(vote.hash).or_insert((vote.set, 0)).1 += 1;
-    }
-    // The last of equal ones is taken: ascending hashes, reversed.
-    counts.into_values().rev().max_by_key(|(_, count)| *count)
+fn most_signed(flood: &Flood, stage: Stage) -> Option<(Option<&ItemSet>, usize)> {
+    most(flood.voted(stage))
+}
+
+/// Of sets by ascending hash, with how many signed each, that with most, then the first.
+fn most<S>(signed: impl DoubleEndedIterator<Item = (S, usize)>) -> Option<(S, usize)> {
+    // The last of equal ones is taken.
+    signed.rev().max_by_key(|(_, count)| *count)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! offence. Once this node has signed its own, one that equals it takes the place of any other, and
 //! nothing takes its place again. So all who signed the same START end up holding the same of each
 //! other, in whatever order a liar's several ones came in; who refused one before it signed asks
-//! its neighbours once more ([`Flood::has_passed_over`]).
+//! its neighbours once more ([`Flood::passed_over`]).
 
 pub mod disclosures;
 pub mod held;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::agreement::flood::disclosures::{Disclosures, ToldShare};
+use crate::agreement::flood::disclosures::Disclosures;
 use crate::agreement::flood::held::{Held, HeldList, HeldVote};
 use crate::agreement::flood::named_sets::NamedSets;
 use crate::agreement::flood::slot::Slot;
@@ -105,6 +105,8 @@ pub struct Flood {
     /// READYs have a pair key.
     pairs: bool,
     held: BTreeMap<Slot, Held>,
+    /// How many parties have a READY.
+    ready: usize,
     /// Other versions of items than the first, each signed by its author: evidence, and what to
     /// pull if a set names them.
     versions: BTreeMap<(Stage, Party, ItemHash), Held>,
@@ -147,6 +149,7 @@ impl Flood {
             commits: false,
             pairs: false,
             held: BTreeMap::new(),
+            ready: 0,
             versions: BTreeMap::new(),
             stages: Stages::READABLE,
             disclosures: Disclosures::default(),
@@ -250,13 +253,8 @@ impl Flood {
         if succession == Some(Succession::Contradicts) {
             return self.contradiction(signed, slot);
         }
-        self.held.insert(
-            slot,
-            Held {
-                replaced,
-                ..Held::new(signed, frame.into())
-            },
-        );
+        let held = Held::new(signed, frame.into());
+        self.hold(slot, Held { replaced, ..held });
         Ok(Receipt::New(slot))
     }
 
@@ -339,10 +337,9 @@ impl Flood {
         }
     }
 
-    /// Whether a party's START was refused or given up here: the one that counts may be among
-    /// those.
-    pub fn has_passed_over(&self, party: Party) -> bool {
-        self.passed_over.contains(&party)
+    /// Parties of whom a START was refused or given up here: the one that counts may be among those.
+    pub fn passed_over(&self) -> impl Iterator<Item = Party> {
+        self.passed_over.iter().copied()
     }
 
     /// Whether a party signed two STARTs of one start of its node.
@@ -411,10 +408,21 @@ impl Flood {
             if slot.discloses() {
                 self.disclosures.keep(slot, held);
             } else {
-                self.held.insert(slot, held);
+                self.hold(slot, held);
             }
         }
         frame
+    }
+
+    fn hold(&mut self, slot: Slot, held: Held) {
+        let (_, author) = slot.kind();
+        if let Some(before) = self.held.remove(&slot) {
+            self.sets.forget(author, &before.notice);
+            self.ready -= usize::from(before.incarnation.is_some());
+        }
+        self.sets.note(author, &held.notice);
+        self.ready += usize::from(held.incarnation.is_some());
+        self.held.insert(slot, held);
     }
 
     /// The one round of a run of one result: rounds of masks of pairs are counted from 1.
@@ -473,14 +481,21 @@ impl Flood {
         self.held.get(&slot).or_else(|| self.disclosures.last(slot))
     }
 
-    /// The secrets that their owners told of a round, not checked; one may have told several.
-    pub fn keys(&self, round: u32) -> impl Iterator<Item = (Party, &Disclosed)> {
-        self.disclosures.keys(round)
+    /// The secrets and shares that were told of a round, not checked; one party may have told
+    /// several.
+    pub fn disclosed(&self, round: u32) -> impl Iterator<Item = (Slot, &Disclosed)> {
+        self.disclosures.of_round(round)
     }
 
-    /// The shares that were told of a round, not checked.
-    pub fn shares(&self, round: u32) -> impl Iterator<Item = ToldShare<'_>> {
-        self.disclosures.shares(round)
+    /// What is held of a slot that makes something known, not checked.
+    pub fn told(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
+        self.disclosures.told(slot)
+    }
+
+    /// The slot of the secret or share, of whatever round, that was taken after so many others: who
+    /// counts on sees each once.
+    pub fn slot_told_after(&self, count: usize) -> Option<Slot> {
+        self.disclosures.slot_after(count)
     }
 
     /// Forgets a secret or share that was found to be wrong: a later one of its author may be good.

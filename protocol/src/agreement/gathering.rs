@@ -11,12 +11,12 @@
 //! let one node begin with a set that the others have given up. So a START over somebody who is not
 //! there is avoided beforehand.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agreement::flood::Flood;
 use crate::agreement::presence::{Presence, Standing};
 use crate::messages::commitment::{self, Commitments, Nonce, commitment};
-use crate::messages::notice::{Notice, Seat, SetHash, Unreached};
+use crate::messages::notice::{Incarnation, Notice, Seat, SetHash, Unreached};
 use crate::messages::set::Set;
 use crate::messages::signature::Digest;
 use crate::messages::wire;
@@ -158,6 +158,9 @@ pub struct Gathering {
     opened: Time,
     draw: Option<Draw>,
     signed: Option<(Time, Signed)>,
+    /// Of those whom START names, who was not seen yet to have signed it: once somebody has, that
+    /// stays ([`flood`](crate::agreement::flood)).
+    pending: BTreeMap<Party, Incarnation>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,
     /// Refused STARTs were asked for again.
@@ -170,8 +173,8 @@ pub struct Gathering {
     unreached: Vec<Unreached>,
     /// When something else of them may be said: while all come up, much changes within a moment.
     next_word: Time,
-    /// Where everybody stood, and when; and whether something has come since.
-    stood: Option<(Time, Vec<Standing>)>,
+    /// When it was looked at where everybody stands, and whether something has come since.
+    stood: Option<Time>,
     stale: bool,
     /// Whom the last step waited for, and when that was told.
     awaited: Option<Vec<Party>>,
@@ -205,6 +208,7 @@ impl Gathering {
             opened,
             draw,
             signed: None,
+            pending: BTreeMap::new(),
             called: BTreeSet::new(),
             recalled: false,
             pulse: opened.plus_millis(presence.pulse_ms()),
@@ -267,8 +271,8 @@ impl Gathering {
         } else {
             Time::FAR
         };
-        let stand = match &self.stood {
-            Some((at, _)) if self.stale => self.stands_again(*at).max(now.plus_millis(1)),
+        let stand = match self.stood {
+            Some(at) if self.stale => self.stands_again(at).max(now.plus_millis(1)),
             _ => Time::FAR,
         };
         phase.min(self.pulse).min(told).min(word).min(stand)
@@ -278,33 +282,36 @@ impl Gathering {
         stood.plus_millis(self.attendance.parties as u64 / STANDINGS_PER_MS)
     }
 
-    /// Where everybody stands: of many, where they stood a moment ago.
-    fn standings(&mut self, now: Time, flood: &Flood) -> Vec<Standing> {
+    /// Where everybody stands; none if that was looked at a moment ago, and there are many.
+    fn standings(&mut self, now: Time, flood: &Flood) -> Option<Vec<Standing>> {
         let late = now >= self.opened.plus_millis(self.attendance.join_ms);
-        match &self.stood {
-            Some((at, stood)) if !late && self.attendance.parties > MANY && now < self.stands_again(*at) => {
-                self.stale = true;
-                stood.clone()
-            }
-            _ => {
-                let standings = self.presence.standings(flood, now);
-                self.stood = Some((now, standings.clone()));
-                self.stale = false;
-                standings
-            }
+        if let Some(stood) = self.stood
+            && !late
+            && self.attendance.parties > MANY
+            && now < self.stands_again(stood)
+        {
+            self.stale = true;
+            return None;
         }
+        (self.stood, self.stale) = (Some(now), false);
+        Some(self.presence.standings(flood, now))
     }
 
     /// The next thing to do; call again until there is none.
     pub fn step(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
-        self.tell(now, flood).or_else(|| match self.signed {
-            None => self.sign(now, flood),
-            Some(_) => self.begin(now, flood),
-        })
+        let standings = match self.signed {
+            None => self.standings(now, flood),
+            Some(_) => None,
+        };
+        self.tell(now, flood, standings.as_deref())
+            .or_else(|| match self.signed {
+                None => self.sign(now, flood, standings.as_deref()),
+                Some(_) => self.begin(now, flood),
+            })
     }
 
     /// What neighbours and people want to know on the way.
-    fn tell(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
+    fn tell(&mut self, now: Time, flood: &Flood, standings: Option<&[Standing]>) -> Option<GatheringStep> {
         if now >= self.pulse {
             self.pulse = now.plus_millis(self.presence.pulse_ms());
             return Some(GatheringStep::Pulse);
@@ -319,18 +326,15 @@ impl Gathering {
                 return Some(GatheringStep::Say(Notice::Unreached { parties: unreached }));
             }
         }
-        let awaited: Vec<Party> = match &self.signed {
-            None => {
-                let standings = self.standings(now, flood);
-                let waits = |party: &Party| standings[*party] != Standing::Ready;
-                (0..self.attendance.parties).filter(waits).collect()
-            }
-            Some((_, signed)) => self.lacking(flood, signed),
+        let patient = now < self.told.plus_millis(TELL_MS);
+        let awaited: Vec<Party> = if self.has_signed() {
+            self.lacking(flood, if patient { FEW + 1 } else { usize::MAX })
+        } else {
+            let waits = |(_, standing): &(Party, &Standing)| **standing != Standing::Ready;
+            let waits = standings?.iter().enumerate().filter(waits);
+            waits.map(|(party, _)| party).collect()
         };
-        if self.awaited.as_ref() == Some(&awaited) {
-            return None;
-        }
-        if awaited.len() > FEW && now < self.told.plus_millis(TELL_MS) {
+        if (patient && awaited.len() > FEW) || self.awaited.as_ref() == Some(&awaited) {
             return None;
         }
         self.told = now;
@@ -339,21 +343,46 @@ impl Gathering {
     }
 
     /// Whose START is not the one that was signed, or reveals another nonce than its READY
-    /// committed to.
-    fn lacking(&self, flood: &Flood, signed: &Signed) -> Vec<Party> {
-        let said = |seat: &Seat| {
-            let same = HeldStart::of(flood, seat.party).is_some_and(|said| said.is(signed));
-            same && flood
-                .start(seat.party)
-                .is_some_and(|(_, by)| by == seat.incarnation)
+    /// committed to: so many of them at most, ascending.
+    fn lacking(&mut self, flood: &Flood, most: usize) -> Vec<Party> {
+        let Some((_, signed)) = &self.signed else {
+            return Vec::new();
         };
-        let lacks = |seat: &&Seat| !said(seat) || self.lies(flood, seat.party);
-        signed.seats.iter().filter(lacks).map(|seat| seat.party).collect()
+        let (mut lacking, mut seen) = (Vec::new(), Vec::new());
+        for (&party, incarnation) in &self.pending {
+            if lacking.len() == most {
+                break;
+            }
+            match self.has_signed_alike(flood, signed, party, incarnation) {
+                true => seen.push(party),
+                false => lacking.push(party),
+            }
+        }
+        seen.iter().for_each(|party| {
+            self.pending.remove(party);
+        });
+        lacking
+    }
+
+    /// Whether this start of a party's node has signed the START that this node has, and reveals
+    /// the nonce that it committed to.
+    fn has_signed_alike(
+        &self,
+        flood: &Flood,
+        signed: &Signed,
+        party: Party,
+        incarnation: &Incarnation,
+    ) -> bool {
+        let same = HeldStart::of(flood, party).is_some_and(|said| said.is(signed));
+        let by_it = flood.start(party).is_some_and(|(_, by)| by == *incarnation);
+        same && by_it && !self.lies(flood, party)
     }
 
     fn begin(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
-        let (at, signed) = self.signed.as_ref()?;
-        let lacking = self.lacking(flood, signed);
+        let late = |at: &Time| now >= at.plus_millis(self.attendance.join_ms);
+        let is_late = self.signed.as_ref().is_some_and(|(at, _)| late(at));
+        let lacking = self.lacking(flood, if is_late { usize::MAX } else { 1 });
+        let (_, signed) = self.signed.as_ref()?;
         if lacking.is_empty() {
             let members = signed.seats.iter().map(|seat| seat.party);
             return Some(GatheringStep::Begin(
@@ -361,7 +390,7 @@ impl Gathering {
                 self.seed(flood, &signed.seats),
             ));
         }
-        if now >= at.plus_millis(self.attendance.join_ms) {
+        if is_late {
             let said = |party: &&Party| HeldStart::of(flood, **party).is_some_and(|said| said.is(signed));
             return Some(match lacking.iter().find(said) {
                 Some(liar) => GatheringStep::Liar(*liar),
@@ -369,8 +398,13 @@ impl Gathering {
             });
         }
         // Among the STARTs that were refused before this node signed may be one that it lacks now.
-        let refused = lacking.iter().any(|&party| flood.has_passed_over(party));
-        (refused && !std::mem::replace(&mut self.recalled, true)).then_some(GatheringStep::Call)
+        let lacks = |party: Party| {
+            let pending = self.pending.get(&party);
+            pending.is_some_and(|by| !self.has_signed_alike(flood, signed, party, by))
+        };
+        let refused = !self.recalled && flood.passed_over().any(lacks);
+        self.recalled |= refused;
+        refused.then_some(GatheringStep::Call)
     }
 
     /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its
@@ -405,22 +439,22 @@ impl Gathering {
             .map(|draw| commitment::commitments(&draw.digest, held))
     }
 
-    fn sign(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
+    fn sign(&mut self, now: Time, flood: &Flood, standings: Option<&[Standing]>) -> Option<GatheringStep> {
         if let Some(seats) = self.joined(flood) {
             return Some(self.signed(now, flood, seats));
         }
-        let standings = self.standings(now, flood);
+        let standings = standings?;
         let late = now >= self.opened.plus_millis(self.attendance.join_ms);
         let counts =
             |standing: Standing| standing == Standing::Ready || (late && standing == Standing::Apart);
         let there = |seat: &Seat| counts(standings[seat.party]);
         let ready: Vec<Seat> = flood.readies().into_iter().filter(there).collect();
         let enough = ready.len() >= self.attendance.min_parties;
-        if ready.len() == self.attendance.parties || (enough && self.is_grace_over(now, &ready, &standings)) {
+        if ready.len() == self.attendance.parties || (enough && self.is_grace_over(now, &ready, standings)) {
             return Some(self.signed(now, flood, ready));
         }
         if late {
-            let missing = standings.into_iter().enumerate();
+            let missing = standings.iter().copied().enumerate();
             let missing = missing.filter(|(_, standing)| !counts(*standing));
             return Some(if enough {
                 self.signed(now, flood, ready)
@@ -431,7 +465,8 @@ impl Gathering {
                 })
             });
         }
-        let uncalled = (0..self.attendance.parties)
+        let uncalled = flood
+            .starters()
             .find(|party| self.names_me(flood, *party) && !self.called.contains(party))?;
         self.called.insert(uncalled);
         Some(GatheringStep::Call)
@@ -463,6 +498,7 @@ impl Gathering {
             commitments,
         };
         self.signed = Some((now, signed));
+        self.pending = seats.iter().map(|seat| (seat.party, seat.incarnation)).collect();
         let notice = match (&self.draw, commitments) {
             (Some(draw), Some(commitments)) => Notice::Reveal {
                 incarnation,
@@ -498,7 +534,7 @@ impl Gathering {
         let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
         // Every distinct one is looked at once, however many have signed it.
         let mut candidates: Vec<(HeldStart<'_>, Option<&[Seat]>, usize)> = Vec::new();
-        for party in 0..self.attendance.parties {
+        for party in flood.starters() {
             let (Some(said), Some(seats)) = (HeldStart::of(flood, party), self.proposal(flood, party)) else {
                 continue;
             };

@@ -29,7 +29,6 @@ use zeroize::Zeroizing;
 
 use crate::agreement::agreeing::Clock;
 use crate::agreement::flood::Flood;
-use crate::agreement::flood::disclosures::ToldShare;
 use crate::agreement::flood::slot::Slot;
 use crate::messages::notice::{Disclosed, Notice};
 use crate::messages::signature::Digest;
@@ -181,6 +180,7 @@ impl Kept {
                 .collect(),
             called: BTreeSet::new(),
             ended: false,
+            looked: 0,
         }
     }
 }
@@ -301,6 +301,8 @@ pub struct SetOpening {
     /// Whom this node has called gone.
     called: BTreeSet<Party>,
     ended: bool,
+    /// So many of the secrets and shares that were told were looked at.
+    looked: usize,
 }
 
 impl SetOpening {
@@ -313,7 +315,7 @@ impl SetOpening {
             return None;
         }
         let flood = &*sights.flood;
-        if let Some(wrong) = self.look_at_secrets(flood).or_else(|| self.look_at_shares(flood)) {
+        if let Some(wrong) = self.look_at_told(flood) {
             let Wrong {
                 author,
                 slot,
@@ -323,8 +325,7 @@ impl SetOpening {
             sights.flood.retract(slot, &told);
             return Some(OpeningStep::Wrong { author, reason });
         }
-        let lacking: Vec<Unopened> = self.lacking().collect();
-        if lacking.is_empty() {
+        if self.lacking().next().is_none() {
             self.end();
             return Some(OpeningStep::Open);
         }
@@ -334,7 +335,7 @@ impl SetOpening {
         }
         if now >= self.clock.end {
             self.end();
-            return Some(OpeningStep::Over(lacking));
+            return Some(OpeningStep::Over(self.lacking().collect()));
         }
         None
     }
@@ -412,43 +413,40 @@ impl SetOpening {
         notice
     }
 
-    /// Takes every good secret that its owner told; the first wrong one.
-    fn look_at_secrets(&mut self, flood: &Flood) -> Option<Wrong> {
-        for (author, told) in flood.keys(self.round) {
-            let waited_for = |opened: &&mut Opened| !opened.by_owner;
-            let Some(opened) = self.set.get_mut(&author).filter(waited_for) else {
-                continue;
-            };
-            if let Err(reason) = opened.take_secret(told) {
-                return Some(Wrong {
-                    author,
-                    slot: Slot::Key(self.round, author),
-                    told: *told,
-                    reason,
-                });
+    /// Takes every good secret that its owner told, and every good share of a secret that is not
+    /// known; the first wrong one. What was looked at is not looked at again.
+    fn look_at_told(&mut self, flood: &Flood) -> Option<Wrong> {
+        while let Some(slot) = flood.slot_told_after(self.looked) {
+            for told in flood.told(slot) {
+                if let Err(reason) = self.take(slot, told) {
+                    let (_, author) = slot.kind();
+                    return Some(Wrong {
+                        author,
+                        slot,
+                        told: *told,
+                        reason,
+                    });
+                }
             }
+            self.looked += 1;
         }
         None
     }
 
-    /// Takes every good share of a secret that is not known; the first wrong one.
-    fn look_at_shares(&mut self, flood: &Flood) -> Option<Wrong> {
-        for ToldShare { holder, of, share } in flood.shares(self.round) {
-            let waited_for =
-                |opened: &&mut Opened| opened.secret.is_none() && !opened.shares.contains_key(&holder);
-            let Some(opened) = self.set.get_mut(&of).filter(waited_for) else {
-                continue;
-            };
-            if let Err(reason) = opened.take_share(holder, share) {
-                return Some(Wrong {
-                    author: holder,
-                    slot: Slot::Share(self.round, holder, of),
-                    told: *share,
-                    reason,
-                });
-            }
+    fn take(&mut self, slot: Slot, told: &Disclosed) -> Result<(), DealError> {
+        match slot {
+            Slot::Key(round, author) if round == self.round => match self.set.get_mut(&author) {
+                Some(opened) if !opened.by_owner => opened.take_secret(told),
+                _ => Ok(()),
+            },
+            Slot::Share(round, holder, of) if round == self.round => match self.set.get_mut(&of) {
+                Some(opened) if opened.secret.is_none() && !opened.shares.contains_key(&holder) => {
+                    opened.take_share(holder, told)
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
         }
-        None
     }
 
     fn is_unknown(&self, party: &Party) -> bool {

@@ -414,7 +414,7 @@ impl Commons {
                     let _ = self.flood.take_set(all);
                 }
                 if ready {
-                    let ready = self.flood.readies().len();
+                    let ready = self.flood.ready_parties();
                     self.event(Event::Ready(ready));
                 }
             }

@@ -30,22 +30,15 @@ struct Candidates {
 
 /// The notices that open something, by slot.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Disclosures(BTreeMap<Slot, Candidates>);
-
-/// Whose share of whose secret was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToldShare<'a> {
-    /// Who told it.
-    pub holder: Party,
-    /// Whose secret it is a share of.
-    pub of: Party,
-    /// The share, not checked.
-    pub share: &'a Disclosed,
+pub(super) struct Disclosures {
+    slots: BTreeMap<Slot, Candidates>,
+    /// The slot of each notice that was ever taken, in the order in which they came.
+    taken: Vec<Slot>,
 }
 
 impl Disclosures {
     fn of(&self, slot: Slot) -> &[Held] {
-        self.0.get(&slot).map_or(&[], |candidates| &candidates.held)
+        self.slots.get(&slot).map_or(&[], |candidates| &candidates.held)
     }
 
     /// The one that came last.
@@ -59,18 +52,19 @@ impl Disclosures {
 
     /// Keeps a notice if there is room; whether there was.
     pub(super) fn keep(&mut self, slot: Slot, held: Held) -> bool {
-        let candidates = self.0.entry(slot).or_default();
+        let candidates = self.slots.entry(slot).or_default();
         let room = candidates.held.len() < CANDIDATES && candidates.taken < MOST_TAKEN;
         if room {
             candidates.held.push(held);
             candidates.taken += 1;
+            self.taken.push(slot);
         }
         room
     }
 
     /// Gives back the place of a notice that was found to be wrong.
     pub(super) fn retract(&mut self, slot: Slot, told: &Disclosed) {
-        if let Some(candidates) = self.0.get_mut(&slot) {
+        if let Some(candidates) = self.slots.get_mut(&slot) {
             candidates
                 .held
                 .retain(|held| held.notice.disclosed() != Some(told));
@@ -79,38 +73,25 @@ impl Disclosures {
 
     pub(super) fn all(&self) -> impl Iterator<Item = (Slot, &Held)> {
         let each = |(slot, candidates): (&Slot, _)| (*slot, candidates);
-        let slots = self.0.iter().map(each);
+        let slots = self.slots.iter().map(each);
         slots.flat_map(|(slot, candidates)| candidates.held.iter().map(move |held| (slot, held)))
     }
 
-    /// The secrets that authors told of a round; an author may have told several.
-    pub(super) fn keys(&self, round: u32) -> impl Iterator<Item = (Party, &Disclosed)> {
-        let slots = self.0.range(Slot::Key(round, 0)..=Slot::Key(round, Party::MAX));
-        slots.flat_map(|(slot, candidates)| {
-            candidates
-                .held
-                .iter()
-                .filter_map(move |held| match (slot, &held.notice) {
-                    (Slot::Key(_, author), Notice::Key { secret, .. }) => Some((*author, secret)),
-                    _ => None,
-                })
-        })
+    /// The slot of the notice that was taken after so many others.
+    pub(super) fn slot_after(&self, count: usize) -> Option<Slot> {
+        self.taken.get(count).copied()
     }
 
-    /// The shares that were told of a round.
-    pub(super) fn shares(&self, round: u32) -> impl Iterator<Item = ToldShare<'_>> {
-        let last = Slot::Share(round, Party::MAX, Party::MAX);
-        let slots = self.0.range(Slot::Share(round, 0, 0)..=last);
-        slots.flat_map(|(slot, candidates)| {
-            candidates
-                .held
-                .iter()
-                .filter_map(move |held| match (slot, &held.notice) {
-                    (&Slot::Share(_, holder, of), Notice::Share { share, .. }) => {
-                        Some(ToldShare { holder, of, share })
-                    }
-                    _ => None,
-                })
-        })
+    /// What is held of one slot.
+    pub(super) fn told(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
+        self.of(slot).iter().filter_map(|held| held.notice.disclosed())
+    }
+
+    /// What is held of a round: secrets first, then shares.
+    pub(super) fn of_round(&self, round: u32) -> impl Iterator<Item = (Slot, &Disclosed)> {
+        let keys = Slot::Key(round, 0)..=Slot::Key(round, Party::MAX);
+        let shares = Slot::Share(round, 0, 0)..=Slot::Share(round, Party::MAX, Party::MAX);
+        let slots = self.slots.range(keys).chain(self.slots.range(shares));
+        slots.flat_map(|(slot, _)| self.told(*slot).map(|told| (*slot, told)))
     }
 }

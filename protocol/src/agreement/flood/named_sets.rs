@@ -1,11 +1,12 @@
 //! The sets that held notices name by their hashes: this node's own, and those that it got from
 //! others, once each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::messages::notice::SetHash;
+use crate::messages::notice::{Notice, SetHash};
 use crate::messages::set::Set;
 use crate::messages::stage::Stage;
+use crate::topology::party::Party;
 
 /// So many sets of others are held of START, and of each stage, beyond one for each party that may
 /// lie: an honest party signs one, and nearly always the one that the others sign. Our guess.
@@ -18,7 +19,38 @@ pub(super) type SetPurpose = Option<Stage>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamedSets {
     pub(super) own: BTreeMap<SetHash, Set>,
+    /// Who has signed which set, by the notices that are held.
+    pub(super) signers: BTreeMap<(SetPurpose, SetHash), BTreeSet<Party>>,
     pub(super) pulled: BTreeMap<SetHash, (SetPurpose, Set)>,
     /// So many parties may lie.
     pub(super) colluding: usize,
+}
+
+/// What a notice names a set for, and by which hash.
+fn naming(notice: &Notice) -> Option<(SetPurpose, SetHash)> {
+    match notice {
+        Notice::Start { seats, .. } | Notice::Reveal { seats, .. } => Some((None, *seats)),
+        Notice::Vote { stage, set, .. } => Some((Some(*stage), *set)),
+        _ => None,
+    }
+}
+
+impl NamedSets {
+    /// A notice of this author is held from now on.
+    pub(super) fn note(&mut self, author: Party, notice: &Notice) {
+        if let Some(named) = naming(notice) {
+            self.signers.entry(named).or_default().insert(author);
+        }
+    }
+
+    /// A notice of this author is held no longer.
+    pub(super) fn forget(&mut self, author: Party, notice: &Notice) {
+        let Some(named) = naming(notice) else { return };
+        if let Some(signers) = self.signers.get_mut(&named) {
+            signers.remove(&author);
+            if signers.is_empty() {
+                self.signers.remove(&named);
+            }
+        }
+    }
 }

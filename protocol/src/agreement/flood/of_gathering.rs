@@ -70,6 +70,17 @@ impl Flood {
         (0..self.members.len()).filter_map(seat).collect()
     }
 
+    /// How many parties have a READY.
+    pub fn ready_parties(&self) -> usize {
+        self.ready
+    }
+
+    /// Every party with a START, in order.
+    pub fn starters(&self) -> impl Iterator<Item = Party> {
+        let all = Slot::Start(0)..=Slot::Start(Party::MAX);
+        self.held.range(all).map(|(slot, _)| slot.kind().1)
+    }
+
     /// What a party's START names who takes part by, and the start of its node that has signed it.
     pub fn start(&self, party: Party) -> Option<(SetHash, Incarnation)> {
         match self.get(Slot::Start(party))?.notice {

@@ -1,12 +1,12 @@
 //! What is held of the sets that notices name, and what is lacking.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agreement::flood::named_sets::{SPARE_SETS, SetPurpose};
-use crate::agreement::flood::slot::Slot;
+use crate::agreement::flood::named_sets::{NamedSets, SPARE_SETS, SetPurpose};
 use crate::agreement::flood::{Flood, FloodError};
-use crate::messages::notice::{ItemSet, Notice, Seat, SetHash};
+use crate::messages::notice::{ItemSet, Seat, SetHash};
 use crate::messages::set::Set;
+use crate::messages::stage::Stage;
 use crate::messages::wire;
 use crate::topology::party::Party;
 
@@ -19,15 +19,6 @@ pub struct UnknownSet {
     pub of_start: bool,
     /// Who has signed it.
     pub signers: Vec<Party>,
-}
-
-/// What a notice names a set for, and by which hash.
-fn naming(notice: &Notice) -> Option<(SetPurpose, SetHash)> {
-    match notice {
-        Notice::Start { seats, .. } | Notice::Reveal { seats, .. } => Some((None, *seats)),
-        Notice::Vote { stage, set, .. } => Some((Some(*stage), *set)),
-        _ => None,
-    }
 }
 
 impl Flood {
@@ -56,6 +47,15 @@ impl Flood {
             Set::Items(items) => Some(items),
             Set::Seats(_) => None,
         }
+    }
+
+    /// Every set that votes of a stage are for, by hash: the set, if it is here, and how many have
+    /// signed it.
+    pub fn voted(&self, stage: Stage) -> impl DoubleEndedIterator<Item = (Option<&ItemSet>, usize)> {
+        let purpose = Some(stage);
+        let of_stage = (purpose, SetHash::default())..=(purpose, [u8::MAX; 32]);
+        let voted = self.sets.signers.range(of_stage);
+        voted.map(|((_, hash), signers)| (self.items(hash), signers.len()))
     }
 
     /// The set with this hash, for whoever asks for it.
@@ -87,62 +87,34 @@ impl Flood {
         if !wanted {
             return Ok(false);
         }
-        let purposes = self.namings().filter(|(_, _, named)| *named == hash);
+        let named = self.sets.signers.keys().filter(|(_, named)| *named == hash);
         let fits = |purpose: &SetPurpose| purpose.is_none() == matches!(set, Set::Seats(_));
-        let Some(purpose) = purposes.map(|(_, purpose, _)| purpose).find(fits) else {
+        let Some(purpose) = named.map(|(purpose, _)| *purpose).find(fits) else {
             return Err(FloodError::MalformedSet);
         };
         self.sets.pulled.insert(hash, (purpose, set));
         Ok(true)
     }
 
-    /// Every set that a held notice names: by whom, for what, its hash.
-    fn namings(&self) -> impl Iterator<Item = (Party, SetPurpose, SetHash)> {
-        let starts = self
-            .held
-            .range(Slot::Start(0)..=Slot::Start(Party::MAX))
-            .filter_map(|(slot, held)| match slot {
-                Slot::Start(author) => Some((*author, &held.notice)),
-                _ => None,
-            });
-        let votes = self.stages.all().into_iter().flat_map(|stage| {
-            let votes = Slot::Vote(stage, 0)..=Slot::Vote(stage, Party::MAX);
-            self.held.range(votes).filter_map(|(slot, held)| match slot {
-                Slot::Vote(_, author) => Some((*author, &held.notice)),
-                _ => None,
-            })
-        });
-        let named = |(author, notice)| {
-            let (purpose, hash) = naming(notice)?;
-            Some((author, purpose, hash))
-        };
-        starts.chain(votes).filter_map(named)
-    }
-
     /// Whether some set that a held notice names is not here.
     pub fn lacks_sets(&self) -> bool {
-        self.namings().any(|(.., hash)| self.set(&hash).is_none())
+        let mut named = self.sets.signers.keys();
+        named.any(|(_, hash)| self.set(hash).is_none())
     }
 
     /// Sets that are named and not here, as many of a purpose as there is room for, those first
     /// that most have signed. Sets that no notice names any more give their room back.
     pub fn unknown_sets(&mut self) -> Vec<UnknownSet> {
-        let mut signers: BTreeMap<(SetPurpose, SetHash), Vec<Party>> = BTreeMap::new();
-        for (author, purpose, hash) in self.namings() {
-            signers.entry((purpose, hash)).or_default().push(author);
-        }
-        self.sets
-            .pulled
-            .retain(|hash, (purpose, _)| signers.contains_key(&(*purpose, *hash)));
+        let NamedSets { signers, pulled, .. } = &mut self.sets;
+        pulled.retain(|hash, (purpose, _)| signers.contains_key(&(*purpose, *hash)));
         let most = self.sets.colluding + SPARE_SETS;
         let mut room: BTreeMap<SetPurpose, usize> = BTreeMap::new();
         for (purpose, _) in self.sets.pulled.values() {
             *room.entry(*purpose).or_insert(0) += 1;
         }
-        let unknown = signers
-            .into_iter()
-            .filter(|((_, hash), _)| self.set(hash).is_none());
-        let mut unknown: Vec<((SetPurpose, SetHash), Vec<Party>)> = unknown.collect();
+        let named = self.sets.signers.iter();
+        let unknown = named.filter(|((_, hash), _)| self.set(hash).is_none());
+        let mut unknown: Vec<(&(SetPurpose, SetHash), &BTreeSet<Party>)> = unknown.collect();
         unknown.sort_by_key(|(_, signers)| std::cmp::Reverse(signers.len()));
         unknown.retain(|((purpose, _), _)| {
             let taken = room.entry(*purpose).or_insert(0);
@@ -152,9 +124,9 @@ impl Flood {
         unknown
             .into_iter()
             .map(|((purpose, hash), signers)| UnknownSet {
-                hash,
+                hash: *hash,
                 of_start: purpose.is_none(),
-                signers,
+                signers: signers.iter().copied().collect(),
             })
             .collect()
     }

@@ -90,6 +90,54 @@ fn a_newer_ready_replaces_until_a_start_is_signed() {
     );
 }
 
+/// Counts that are kept are those of everything that is held, however READYs and STARTs of restarted
+/// nodes replace each other.
+#[test]
+fn what_is_counted_is_what_is_held() {
+    let (mut flood, mut replaced) = (flood_of(4), 0);
+    let mut signers: Vec<_> = (0..4)
+        .map(|party| Signer::new(party, [1; 32], key(party), 0))
+        .collect();
+    for turn in 0..120u8 {
+        let author = 1 + turn as usize % 3;
+        let set = [turn / 3 % 5; 32];
+        let incarnation = [turn / 7; 16];
+        let notice = match turn % 4 {
+            0 => ready(turn / 8),
+            1 => Notice::Withdraw { incarnation },
+            2 => Notice::Vote {
+                stage: Stage::Settling,
+                early: turn % 8 == 2,
+                set,
+            },
+            _ => Notice::Start {
+                incarnation,
+                seats: set,
+            },
+        };
+        let (frame, notice) = signed(&mut signers[author], notice);
+        let before = flood.held.len();
+        let new = matches!(flood.receive(&frame, notice, false), Ok(Receipt::New(_)));
+        replaced += usize::from(new && flood.held.len() == before);
+        let mut named: BTreeMap<_, BTreeSet<Party>> = BTreeMap::new();
+        for (slot, held) in flood.held() {
+            let set = match held.notice {
+                Notice::Start { seats, .. } => (None, seats),
+                Notice::Vote { stage, set, .. } => (Some(stage), set),
+                _ => continue,
+            };
+            named.entry(set).or_default().insert(slot.kind().1);
+        }
+        assert_eq!(flood.sets.signers, named, "turn {turn}");
+        assert_eq!(flood.ready_parties(), flood.readies().len(), "turn {turn}");
+        let voted: usize = flood.voted(Stage::Settling).map(|(_, count)| count).sum();
+        assert_eq!(voted, flood.votes(Stage::Settling).count());
+        let starters = (0..4).filter(|&party| flood.start(party).is_some());
+        assert!(flood.starters().eq(starters));
+    }
+    assert!(replaced > 20, "{replaced} of 120 were replaced");
+}
+
 fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
     let sketch = Sketch {
         seed: [1; 16],
@@ -378,8 +426,9 @@ fn a_wrong_secret_gives_its_place_back_and_a_later_one_counts() {
     assert_eq!(say(&mut flood, 9), Err(FloodError::Two { author: 1, slot }));
     flood.retract(slot, &disclosed(0));
     assert_eq!(say(&mut flood, 9), Ok(Receipt::New(slot)));
-    let told: Vec<_> = flood.keys(0).map(|(party, told)| (party, told.0[0])).collect();
-    assert_eq!(told, [1, 2, 3, 9].map(|byte| (1, byte)));
+    let told: Vec<_> = flood.disclosed(0).map(|(slot, told)| (slot, told.0[0])).collect();
+    assert_eq!(told, [1, 2, 3, 9].map(|byte| (slot, byte)));
+    assert_eq!(flood.told(slot).count(), told.len());
     // What is passed on for an author ends, whatever it says.
     let passed_on = (10..=u8::MAX).filter(|&byte| {
         let new = say(&mut flood, byte).is_ok();
@@ -401,10 +450,15 @@ fn shares_are_kept_by_whose_they_are() {
     }
     let (frame, notice) = signed(&mut signers[0], key_notice(5));
     assert!(flood.receive(&frame, notice, true).is_ok());
-    let told: Vec<_> = flood.shares(0).map(|told| (told.holder, told.of)).collect();
-    assert_eq!(told, [(1, 0), (1, 2), (2, 0)]);
-    assert_eq!((flood.keys(0).count(), flood.held().count()), (1, 4));
-    assert_eq!((flood.keys(1).count(), flood.shares(1).count()), (0, 0));
+    let key = Slot::Key(0, 1);
+    let share = |(holder, of)| Slot::Share(0, holder, of);
+    let told: Vec<_> = flood.disclosed(0).map(|(slot, _)| slot).collect();
+    let [first, second, third] = [(1, 0), (1, 2), (2, 0)].map(share);
+    assert_eq!(told, [key, first, second, third]);
+    assert_eq!((flood.disclosed(1).count(), flood.held().count()), (0, 4));
+    // They are counted as they came.
+    let came: Vec<_> = (0..5).map_while(|count| flood.slot_told_after(count)).collect();
+    assert_eq!(came, [second, first, third, key]);
 }
 
 #[test]

@@ -110,8 +110,7 @@ impl Run {
             return;
         }
         let (flood, round) = (&self.commons.flood, self.plan.sealed_round());
-        let is_opened = flood.keys(round).next().is_some() || flood.shares(round).next().is_some();
-        if is_opened {
+        if flood.disclosed(round).next().is_some() {
             let reason = "others have begun to open what this node would have to correct first";
             self.commons.event(Event::Fault(reason.to_string()));
             return self.withhold(reason.to_string());

@@ -17,7 +17,7 @@ impl Run {
         };
         Progress {
             phase: self.phase(),
-            ready: self.commons.flood.readies().len(),
+            ready: self.commons.flood.ready_parties(),
             round,
             tally: exchange.map_or(self.record.tally, Exchange::tally),
             received: exchange.map_or(self.record.received, |exchange| exchange.received.len()),
