@@ -100,7 +100,7 @@ fn vanishes_from(dimension: usize, how: Signal) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(
         folder.path().join("run.toml"),
-        ring("round_ms = 2000\nsettle_ms = 3000"),
+        ring("round_ms = 2000\nsettle_ms = 2000"),
     )
     .expect("writable");
     let line = format!("local --json --nodes 8 --dimension {dimension} --run run.toml --output kept");

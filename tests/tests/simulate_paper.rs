@@ -1,12 +1,28 @@
 //! `undertone simulate --paper`: the paper's numbers, ours and the ratio.
 
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
 use serde_json::Value;
 use undertone_tests::{assert_close, run_in};
 
+/// All figures and tables, computed once: the answer, and the folder that they were written into.
+static ALL: LazyLock<(Value, PathBuf)> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("papers");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let line = "simulate --paper all --runs 2 --out . --json";
+    (run_in(&folder, line.split(' ')).json_of(0), folder)
+});
+
+fn one_of_all(name: &str) -> Value {
+    let papers = ALL.0["papers"].as_array().expect("papers");
+    let paper = papers.iter().find(|paper| paper["paper"] == name);
+    paper.expect(name).clone()
+}
+
 fn table(name: &str) -> Value {
-    let folder = tempfile::tempdir().expect("a folder");
-    let answer = run_in(folder.path(), ["simulate", "--paper", name, "--json"]).json_of(0);
-    assert_eq!(answer["paper"], name);
+    let answer = one_of_all(name);
     for row in answer["rows"].as_array().expect("rows") {
         for key in ["theorem", "least"] {
             let (paper, ours) = (
@@ -32,9 +48,7 @@ fn column<'a>(table: &'a Value, key: &'a str, whose: &'a str) -> Vec<f64> {
 /// they do not say.
 #[test]
 fn kk_pairs_come_to_one_over_n_for_even_contributions() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let flags = ["simulate", "--paper", "kk-fig1", "--out", ".", "--json"];
-    let answer = run_in(folder.path(), flags).json_of(0);
+    let answer = one_of_all("kk-fig1");
     let rows = answer["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 2 * 2 * 2 * 9);
     for row in rows {
@@ -55,7 +69,7 @@ fn kk_pairs_come_to_one_over_n_for_even_contributions() {
         }
     }
     for file in ["kk-fig1.csv", "kk-fig1.svg"] {
-        let text = std::fs::read_to_string(folder.path().join(file)).expect("written");
+        let text = std::fs::read_to_string(ALL.1.join(file)).expect("written");
         assert!(text.contains("Erd"), "{file}");
     }
 }
@@ -162,7 +176,7 @@ fn ppsc_table_5() {
 
 #[test]
 fn ppsc_table_6() {
-    let answer = computed("ppsc-table6");
+    let answer = one_of_all("ppsc-table6");
     for row in answer["rows"].as_array().expect("rows") {
         let ours = row["probability"]["ours"].as_f64().expect("a number");
         let exact = match row["outer"].as_u64() {
@@ -245,7 +259,7 @@ fn rows_of<'a>(answer: &'a Value, key: &str, is: &Value) -> Vec<&'a Value> {
 /// Figure 1: what the paper prints of Muffliato, and the right one beside it.
 #[test]
 fn inca_figure_1() {
-    let answer = computed("inca-figure1");
+    let answer = one_of_all("inca-figure1");
     let muffliato = rows_of(&answer, "mechanism", &"Muffliato, hypercube".into());
     assert_close(&muffliato[0]["paper"], 0.1764, 1e-3, "Appendix B");
     assert_close(&muffliato[0]["ours"], 0.375, 2e-3, "with the spectral gap");
@@ -266,7 +280,7 @@ fn inca_figure_1() {
 /// Figure 3: what is taken out costs least, but for the trusted server and a lucky GOPA.
 #[test]
 fn inca_figure_3() {
-    let answer = computed("inca-figure3");
+    let answer = one_of_all("inca-figure3");
     let error = |mechanism: &str, departed: f64| {
         let rows = rows_of(&answer, "mechanism", &mechanism.into());
         let found = rows.iter().find(|row| row["departed"] == departed);
@@ -289,10 +303,10 @@ fn inca_figure_3() {
 /// point.
 #[test]
 fn inca_figure_3a() {
-    let answer = computed("inca-figure3a --runs 2 --seed 1");
+    let answer = one_of_all("inca-figure3a");
     let rows = answer["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 18);
-    let calm = computed("inca-figure3");
+    let calm = one_of_all("inca-figure3");
     let of = |mechanism: &str, departed: &Value| {
         let rows = rows_of(&calm, "mechanism", &mechanism.into());
         let found = rows.iter().find(|row| row["departed"] == *departed);
@@ -365,9 +379,7 @@ fn inca_figure_2_and_5() {
 
 #[test]
 fn everything_is_written_into_a_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let line = "simulate --paper all --runs 2 --out papers --json";
-    let answer = run_in(folder.path(), line.split(' ')).json_of(0);
+    let (answer, folder) = &*ALL;
     let names = [
         "inca-figure1",
         "inca-figure2",
@@ -385,7 +397,7 @@ fn everything_is_written_into_a_folder() {
     ];
     assert_eq!(answer["papers"].as_array().map(Vec::len), Some(names.len()));
     for name in names {
-        let csv = std::fs::read_to_string(folder.path().join(format!("papers/{name}.csv")));
+        let csv = std::fs::read_to_string(folder.join(format!("{name}.csv")));
         let csv = csv.expect("written");
         let columns = |line: &str| line.split(',').count();
         let first = csv.lines().next().expect("headings");
@@ -397,13 +409,10 @@ fn everything_is_written_into_a_folder() {
             "{first}"
         );
         assert!(columns(first) >= 5, "{first}");
-        let drawn = std::fs::read_to_string(folder.path().join(format!("papers/{name}.svg")));
+        let drawn = std::fs::read_to_string(folder.join(format!("{name}.svg")));
         assert_eq!(drawn.is_ok(), !name.starts_with("ppsc"), "{name}");
         assert!(drawn.is_ok_and(|svg| svg.contains("polyline")) || name.starts_with("ppsc"));
     }
-    run_in(
-        folder.path(),
-        "simulate --paper ppsc-table2 --runs 5 --json".split(' '),
-    )
-    .refused_at(2, "--paper");
+    let line = "simulate --paper ppsc-table2 --runs 5 --json";
+    run_in(Path::new("."), line.split(' ')).refused_at(2, "--paper");
 }

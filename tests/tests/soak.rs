@@ -20,7 +20,7 @@ use serde_json::Value;
 use undertone_tests::survivors::{self, Survivor};
 use undertone_tests::testnet::{Testnet, Weather, possible};
 use undertone_tests::{
-    Parties, Running, Signal, alone, follow_at, follow_in, left_out, signal_if_alive, undertone,
+    Parties, Running, Signal, beside_others, follow_at, follow_in, left_out, signal_if_alive, undertone,
 };
 
 /// What each run has beside a table of its mechanism.
@@ -237,7 +237,7 @@ fn a_network_that_falls_apart_costs_no_budget_and_makes_no_two_means() {
     if let Err(missing) = possible() {
         return left_out("a network that falls apart", &missing);
     }
-    let _alone = alone();
+    let _beside = beside_others();
     let counts = soak_parted(0..4);
     assert!(counts.contains_key("done"), "nobody is done: {counts:?}");
 }
@@ -245,7 +245,7 @@ fn a_network_that_falls_apart_costs_no_budget_and_makes_no_two_means() {
 #[test]
 #[ignore = "half an hour; for changes of protocols, network and processes"]
 fn a_network_that_falls_apart_in_many_runs() {
-    let _alone = alone();
+    let _beside = beside_others();
     possible().expect("root, ip and nft");
     let (runs, seed) = (number("SOAK_RUNS", 100), number("SOAK_SEED", 0));
     println!("{:?}", soak_parted(seed..seed + runs));
@@ -258,7 +258,7 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn random_signals_cost_no_budget_and_make_no_two_means() {
-    let _alone = alone();
+    let _beside = beside_others();
     let counts = soak(0..MECHANISMS.len() as u64);
     assert!(
         counts.contains_key("degraded"),
@@ -269,7 +269,7 @@ fn random_signals_cost_no_budget_and_make_no_two_means() {
 #[test]
 #[ignore = "half an hour; for changes of protocols, network and processes"]
 fn random_signals_in_many_runs() {
-    let _alone = alone();
+    let _beside = beside_others();
     let (runs, seed) = (number("SOAK_RUNS", 200), number("SOAK_SEED", 0));
     println!("{:?}", soak(seed..seed + runs));
 }
