@@ -493,7 +493,8 @@ fn most_signed(flood: &Flood, stage: Stage) -> Option<(Option<&ItemSet>, usize)>
     most(flood.voted(stage))
 }
 
-/// Of sets by ascending hash, with how many signed each, that with most, then the first.
+/// The set with most signatures, then the first, of sets by ascending hash with how many signed
+/// each.
 fn most<S>(signed: impl DoubleEndedIterator<Item = (S, usize)>) -> Option<(S, usize)> {
     // The last of equal ones is taken.
     signed.rev().max_by_key(|(_, count)| *count)

@@ -337,7 +337,8 @@ impl Flood {
         }
     }
 
-    /// Parties of whom a START was refused or given up here: the one that counts may be among those.
+    /// Parties of whom a START was refused or given up here: the one that counts may be among
+    /// those.
     pub fn passed_over(&self) -> impl Iterator<Item = Party> {
         self.passed_over.iter().copied()
     }

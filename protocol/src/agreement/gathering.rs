@@ -158,8 +158,8 @@ pub struct Gathering {
     opened: Time,
     draw: Option<Draw>,
     signed: Option<(Time, Signed)>,
-    /// Of those whom START names, who was not seen yet to have signed it: once somebody has, that
-    /// stays ([`flood`](crate::agreement::flood)).
+    /// Whom START names and who was not seen yet to have signed it: once somebody has, that stays
+    /// ([`flood`](crate::agreement::flood)).
     pending: BTreeMap<Party, Incarnation>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,

@@ -90,8 +90,8 @@ fn a_newer_ready_replaces_until_a_start_is_signed() {
     );
 }
 
-/// Counts that are kept are those of everything that is held, however READYs and STARTs of restarted
-/// nodes replace each other.
+/// Counts that are kept are those of everything that is held, however READYs and STARTs of
+/// restarted nodes replace each other.
 #[test]
 fn what_is_counted_is_what_is_held() {
     let (mut flood, mut replaced) = (flood_of(4), 0);
