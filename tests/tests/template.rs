@@ -12,7 +12,12 @@ use undertone_tests::{Parties, alone, read_json, run_in, write_npy};
 
 /// A model of two tensors that are averaged, and one of whole numbers, with four lines of text.
 fn model(steps: i64, w: usize) -> Vec<u8> {
-    let text = json!({ "format": "pt", "made": "by hand", "for": "tests", "again": "yes" });
+    model_of("tests", steps, w)
+}
+
+/// A model whose free text says whom it is for.
+fn model_of(whom: &str, steps: i64, w: usize) -> Vec<u8> {
+    let text = json!({ "format": "pt", "made": "by hand", "for": whom, "again": "yes" });
     let header = json!({
         "__metadata__": text,
         "b": { "dtype": "F64", "shape": [1], "data_offsets": [0, 8] },
@@ -123,7 +128,8 @@ fn the_last_mean_is_the_same_file_at_all_nodes_of_a_local_cluster() {
     fs::create_dir(folder.join("own")).expect("writable");
     let names = ["a", "b", "c", "d"];
     for (steps, name) in (1..).zip(names) {
-        fs::write(folder.join(format!("own/{name}.safetensors")), model(steps, 2)).expect("writable");
+        let own = folder.join(format!("own/{name}.safetensors"));
+        fs::write(own, model_of(name, steps, 2)).expect("writable");
     }
     let line = "local --inputs own --run run.toml --program ./step --output kept --json";
     let object = run_in(folder, line.split(' ')).json_of(0);
@@ -194,6 +200,11 @@ fn another_file_than_the_plans_is_refused_before_anything_leaves() {
     let other = join("plan", &format!("{output}later.safetensors"), (7, "--template"));
     assert!(other.to_string().contains(&sha256(&model(77, 2))), "{other}");
     join("plan", &format!("{output}absent.safetensors"), (7, "--template"));
+    // The plan's own template, which has other tensors than the plan: only its digits were known.
+    let wide = fs::read(parties.path("models/wide.safetensors")).expect("a model");
+    parties.plan("odd", &digits(&format!("{{ sha256 = \"{}\" }}", sha256(&wide))));
+    let odd = join("odd", &format!("{output}wide.safetensors"), (7, "--template"));
+    assert!(odd.to_string().contains("\\\"w\\\" of shape [3]"), "{odd}");
     join("bare", &format!("{output}start.safetensors"), (2, "--template"));
 }
 
