@@ -99,6 +99,27 @@ fn assert_one_claim(claims: &Value) {
     assert!(says && claim["holds_as_headline"] == false, "{claim}");
 }
 
+/// After a few steps only, so that it shows where nodes began and how far each step went.
+#[test]
+fn nodes_come_to_what_their_machines_do_in_one_thread() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines = "iterations = 3\naccuracy = 1e-2\nstart = [0, 14, 0, 0, 0, 0]\ninconsistent = \"normalised\"";
+    let run = table_4(lines);
+    write_table_4(folder, &format!("{run}{PATIENT}"));
+    let line = "local --inputs rows --run run.toml --output kept --json";
+    run_in(folder, line.split(' ')).json_of(0);
+    let mut machines = OuterRun::new(&plan(&run, 10, 1), &data_of_table_4());
+    machines.run();
+    for (party, expected) in machines.iterates().iter().enumerate() {
+        let found = read_npy(&folder.join(format!("kept/party-{party}/iterate.npy"))).2;
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{party}: {found} {expected}");
+        }
+    }
+}
+
 /// A plan that claims more than that is refused.
 #[test]
 fn a_plan_that_hides_what_it_tells_is_refused() {

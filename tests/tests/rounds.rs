@@ -184,11 +184,15 @@ fn a_program_may_hand_over_rows() {
     for (found, expected) in mean.iter().zip(expected) {
         assert!((found - expected).abs() < 0.1, "{mean:?}");
     }
+    for name in names {
+        let (_, _, told) = read_npy(&folder.join(format!("tables/{name}.csv.npy")));
+        assert_eq!(told, mean, "{name}'s program was told the last mean");
+    }
     let plan = run_in(folder, ["verify", "kept/plan.json"]);
     assert!(plan.stdout.contains("no record makes it fail"), "{}", plan.stdout);
 }
 
-/// Each row of the party's table, plus the mean so far.
+/// Each row of the party's table, plus the mean so far; keeps the last mean beside the table.
 const ADDED: &str = r#"#!/usr/bin/env python3
 import struct, sys
 from array import array
@@ -198,6 +202,7 @@ while True:
     npy = sys.stdin.buffer.read(length)
     mean = array("d", npy[10 + npy[8] + 256 * npy[9]:]) if npy else [0.0, 0.0]
     if round == 0:
+        open(sys.argv[1] + ".npy", "wb").write(npy)
         break
     values = array("d", [x + m for row in rows for x, m in zip(row, mean)])
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(rows)}, 2), }}"

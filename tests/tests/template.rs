@@ -142,9 +142,12 @@ fn the_last_mean_is_the_same_file_at_all_nodes_of_a_local_cluster() {
     assert!(files.iter().all(|file| *file == files[0]), "the same bytes");
     let mean = assert_of_template(&files[0]);
     let error = object["standard_error"].as_f64().expect("a number");
-    for (found, expected) in mean.into_iter().zip([0.5, -0.5, 0.25]) {
-        assert!((found - expected).abs() < 6.0 * error, "{mean:?} ± {error}");
-    }
+    let off = [mean[0] - 0.5, mean[1] + 0.5, mean[2] - 0.25].map(f64::abs);
+    assert!(off.iter().all(|off| *off < 6.0 * error), "{mean:?} ± {error}");
+    assert!(
+        off.iter().any(|off| *off > 0.01 * error),
+        "with noise: {mean:?} ± {error}"
+    );
     assert_eq!(
         read_json(&folder.join("kept/plan.json"))["data"]["template"],
         sha256(&model(77, 2))
