@@ -162,6 +162,31 @@ mod tests {
         }
     }
 
+    /// Noise of residues hides whatever it is added to: each sixteenth of the ring is as likely.
+    #[test]
+    fn noise_of_residues_is_even() {
+        for mechanism in ["inca", "ppsc"] {
+            let lines = format!(
+                "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"\nkind = \"{mechanism}\""
+            );
+            let (plan, count) = (plan(8, &lines, 5), 64_000);
+            let lattice = plan.lattice();
+            assert!(lattice.ring().is_some(), "{mechanism}");
+            let mut noise = LatticeNoise::new(ChaCha8Rng::seed_from_u64(4), *lattice, count, 0.0);
+            let ring = f64::from(8 * lattice.wire_bytes).exp2();
+            let mut sixteenths = [0.0; 16];
+            for step in noise.draw(0, 0).unpack().steps() {
+                let at = (step as f64 / ring).rem_euclid(1.0);
+                sixteenths[(at * 16.0) as usize] += 1.0;
+            }
+            let (mean, error) = (count as f64 / 16.0, (count as f64 / 16.0).sqrt());
+            assert!(
+                sixteenths.iter().all(|found| (found - mean).abs() < 5.0 * error),
+                "{mechanism}: {sixteenths:?}"
+            );
+        }
+    }
+
     #[test]
     fn nearest_rounds_like_the_standard_library() {
         for x in [

@@ -155,3 +155,43 @@ impl Training {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::simulator::cluster::tests::plan;
+
+    #[test]
+    fn a_share_is_told_and_heard_of_one_attempt_alone() {
+        for round in [1, 7, ROUNDS_APART] {
+            let share = ShareId {
+                round,
+                from: 2,
+                to: 5,
+            };
+            let all = [1, 2, 3].map(|number| told(number, share));
+            assert_eq!(all[0], share);
+            for (at, said) in all.into_iter().enumerate() {
+                let heard = [1, 2, 3].map(|number| heard(number, said));
+                let expected = [0, 1, 2].map(|number| (number == at).then_some(share));
+                assert_eq!(heard, expected, "round {round} of attempt {}", at + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_digest_has_the_attempt_and_its_parties_in_it() {
+        let plan = plan(4, "", 3);
+        let all = [
+            *plan.digest(),
+            digest_of(&plan, 2, 0..4),
+            digest_of(&plan, 3, 0..4),
+            digest_of(&plan, 2, 0..3),
+            digest_of(&plan, 2, [0, 1, 3].into_iter()),
+        ];
+        let different: BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+}

@@ -1,7 +1,11 @@
 //! Noise ahead that is mixed again: after a mixing in vain, by those whose logs were agreed on.
 
+use std::cell::{Cell, RefCell};
+
 use super::trainings::{ITERATIONS, PARTIES, ended, train_by, training_plan};
 use super::*;
+use crate::messages::log::ShareId;
+use crate::messages::signature::Digest;
 
 /// Lets nobody go on unless every share between those who are left arrived, and nobody where too
 /// few are left: a stand-in for the connectivity that the real gate asks for.
@@ -161,4 +165,143 @@ fn nothing_of_a_mixing_in_vain_is_taken_in_the_next() {
     let (replayed, offences) = run(Some(2));
     assert_eq!(replayed, calm);
     assert!(offences > none + 20, "{offences} and {none}");
+}
+
+/// Lets nobody go on before so many mixings are over, and then whoever [`gate`] does.
+fn in_vain(times: usize) -> impl Fn(&Plan, &AgreedLogs) -> GateVerdict {
+    let judged = Cell::new(0);
+    move |plan, logs| {
+        judged.set(judged.get() + 1);
+        match judged.get() > times * PARTIES {
+            true => gate(plan, logs),
+            false => refuse(plan, logs),
+        }
+    }
+}
+
+/// Shares that were said again in the second mixing are in nobody's way when the third one begins
+/// earlier elsewhere.
+#[test]
+fn what_was_said_again_takes_no_place_of_the_next() {
+    let plan = training_plan("inca");
+    for seed in 0..8 {
+        let conditions = Conditions {
+            replays: Some(2),
+            ..Conditions::new(seed)
+        };
+        let report = train_by(&plan, &in_vain(2), conditions);
+        assert_eq!(report.violations, [], "seed {seed}");
+        for (who, outcome, training) in ended(&report) {
+            assert_eq!(
+                (&outcome.ending, training.mixings),
+                (&Ending::Done, 3),
+                "seed {seed}, {who}: {:?}",
+                training.stopped
+            );
+        }
+    }
+}
+
+/// Shares on their way, by what they are signed for: their values.
+type SignedShares = BTreeMap<Digest, BTreeMap<ShareId, Vec<u8>>>;
+
+/// All shares of mixings that are all in vain.
+fn shares_in_vain(faults: Vec<Fault>) -> SignedShares {
+    let (plan, shares) = (training_plan("inca"), RefCell::new(SignedShares::new()));
+    let nothing = vec![plan.lattice().zeros(plan.draft().dimension()); PARTIES];
+    let conditions = Conditions::new(1).with_faults(faults);
+    let mut simulation = Simulation::new(plan, nothing, &refuse, conditions);
+    simulation.wire = Some(Box::new(|sending| {
+        let frame = Bytes::from_owner(sending.frame.clone());
+        let read = wire::read_private(&frame).ok();
+        if let (
+            Network::Private,
+            Some(PrivateFrame::Share {
+                digest, id, values, ..
+            }),
+        ) = (sending.network, read)
+        {
+            let mut shares = shares.borrow_mut();
+            shares
+                .entry(digest)
+                .or_default()
+                .insert(id, frame[values].to_vec());
+        }
+        lying::Sent::AsItIs
+    }));
+    assert_eq!(simulation.run().violations, []);
+    shares.into_inner()
+}
+
+/// In each mixing everything is signed for a digest with its number and parties in it, and no share
+/// has noise of an earlier one.
+#[test]
+fn each_mixing_has_noise_and_a_digest_of_its_own() {
+    let whole = shares_in_vain(vec![]);
+    assert_eq!(whole.len(), 3);
+    let mixings: Vec<_> = whole.values().collect();
+    for (at, one) in mixings.iter().enumerate() {
+        for other in &mixings[..at] {
+            let fresh = one.iter().all(|(id, values)| other[id] != *values);
+            assert!(one.len() > PARTIES && fresh);
+        }
+    }
+    let dead = Fault::Crash {
+        party: 6,
+        at: Time::from_millis(4),
+    };
+    let fewer = shares_in_vain(vec![dead]);
+    let same = fewer.keys().filter(|digest| whole.contains_key(*digest));
+    assert_eq!(
+        (fewer.len(), same.count()),
+        (3, 1),
+        "the first one's is the plan's"
+    );
+}
+
+/// Whoever fell silent in the first mixing, with no log, is not waited for in the second.
+#[test]
+fn nobody_waits_for_who_has_no_log_of_a_mixing_in_vain() {
+    let plan = training_plan("inca");
+    let (one, other) = pair(&plan);
+    let party = (0..PARTIES).find(|party| ![one, other].contains(party));
+    let party = party.expect("more than two parties");
+    let mut again = 0;
+    for seed in 0..6 {
+        let silent = Fault::Silence {
+            party,
+            at: Time::from_millis(4 + seed % 3),
+        };
+        let conditions = Conditions::new(seed).with_faults(vec![cut(&plan, pair(&plan)), silent]);
+        let report = train_by(&plan, &gate, conditions);
+        assert_eq!(report.violations, [], "seed {seed}");
+        let first = |is: &dyn Fn(&Event) -> bool| {
+            let told = report
+                .events
+                .iter()
+                .find(|(_, who, event)| *who == one && is(event));
+            told.map(|(at, ..)| *at)
+        };
+        let begun = first(&|event| matches!(event, Event::Fault(text) if text.contains("attempt 2 of 3")));
+        let over = first(&|event| matches!(event, Event::Iteration(1)));
+        if let (Some(begun), Some(over)) = (begun, over) {
+            again += 1;
+            let stage = begun.plus_millis(plan.draft().run.settle_ms);
+            assert!(over < stage, "seed {seed}: from {begun:?} to {over:?}");
+        }
+    }
+    assert!(again >= 3, "{again}");
+}
+
+/// Where fewer are left than may go on, another mixing would be in vain, too: there is none.
+#[test]
+fn too_few_mix_no_noise_again() {
+    let plan = training_plan("inca");
+    let dead = (plan.draft().run.min_parties - 1..PARTIES).map(|party| Fault::Crash {
+        party,
+        at: Time::from_millis(4),
+    });
+    let report = train_by(&plan, &gate, Conditions::new(3).with_faults(dead.collect()));
+    assert_eq!(report.violations, []);
+    assert!(ended(&report).iter().all(|(.., training)| training.mixings == 1));
 }
