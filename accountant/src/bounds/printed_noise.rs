@@ -138,6 +138,22 @@ mod tests {
         positive.fold(f64::INFINITY, f64::min).sqrt()
     }
 
+    /// (e^{ε/L} + δ_#)^L = e^ε + δ, from the definition: with few iterations nothing cancels.
+    #[test]
+    fn delta_is_split_so_that_all_iterations_together_have_it() {
+        let course = OuterCourse {
+            parties: 3,
+            iterations: 4,
+            epsilon: 2.0,
+            delta: 0.01,
+            least_singular_value: 0.5,
+        };
+        let each = (0.01 + 2f64.exp()).powf(0.25) - 0.5f64.exp();
+        let expected = kappa(0.5, each) * 3.0 / 0.5;
+        let found = course.of_change(3.0);
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+    }
+
     #[test]
     fn no_sequence_of_edges_has_less_than_a_path() {
         // Met: each pair of a path's neighbours exchanges once, from one end to the other.
