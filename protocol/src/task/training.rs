@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
+use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
@@ -63,9 +64,9 @@ pub struct Training {
     noise: Option<SharedNoise>,
     /// What mixings that were in vain were signed for.
     vain: Vec<Digest>,
-    /// The first share of the next mixing from each neighbour who has begun it: another one follows
-    /// once this node has answered, or is late by a round.
-    early_shares: BTreeMap<Party, Bytes>,
+    /// Shares of the next mixing, from neighbours who have begun it: one of each round that a
+    /// neighbour owes, for whoever is owed nothing goes on without this node.
+    early_shares: BTreeMap<ShareId, Bytes>,
     /// What neighbours said in the next run already.
     early: BTreeMap<Party, Vec<Bytes>>,
     /// What neighbours have sealed for this node in the next round already.

@@ -74,8 +74,9 @@ impl Training {
         self.before = Some(std::mem::replace(&mut self.run, run));
         (self.number, self.mixings) = (next, next);
         self.feed_early(now);
-        for (from, frame) in std::mem::take(&mut self.early_shares) {
+        for (share, frame) in std::mem::take(&mut self.early_shares) {
             // A peer's frame is never an error.
+            let from = share.from;
             let _ = self.run.handle(now, Input::Private { from, frame });
         }
         true
@@ -98,10 +99,7 @@ impl Training {
             Ok(PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })
                 if self.vain.contains(&digest) =>
             {
-                // What is of an attempt before the last one is of no use to anybody.
-                if self.vain.last() == Some(&digest) {
-                    self.feed_before(now, input(frame));
-                }
+                // Of an attempt that is over nothing is of use to anybody.
             }
             Ok(PrivateFrame::Share {
                 digest, id, values, ..
@@ -110,7 +108,7 @@ impl Training {
                 && id.from == from
                 && self.run.is_like_due(&id, values.len()) =>
             {
-                self.early_shares.entry(from).or_insert(frame);
+                self.early_shares.entry(id).or_insert(frame);
             }
             _ => self.run.handle(now, input(frame))?,
         }

@@ -305,3 +305,38 @@ fn too_few_mix_no_noise_again() {
     assert_eq!(report.violations, []);
     assert!(ended(&report).iter().all(|(.., training)| training.mixings == 1));
 }
+
+/// Around a hub the others owe it a share in several rounds, and some are owed nothing by it before
+/// they have sent two: whoever begins the next mixing a little late has them all.
+#[test]
+fn who_is_late_for_the_next_mixing_loses_no_share() {
+    let edges: Vec<String> = (1..PARTIES)
+        .map(|party| (party, party % (PARTIES - 1) + 1))
+        .flat_map(|(party, next)| [(0, party), (party, next)])
+        .map(|(one, other)| format!("[\"party-{one}\", \"party-{other}\"]"))
+        .collect();
+    let text = format!(
+        "task = \"regression\"\nname = \"training\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\n\
+         iterations = {ITERATIONS}\n[run]\niteration_ms = 4000\n[mechanism]\nkind = \"inca\"\n\
+         [privacy]\ncolluding = 1\n[topology]\nprivate = {{ kind = \"edges\", edges = [{}] }}",
+        edges.join(", ")
+    );
+    let raw = RawRunFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan_from(raw, PARTIES, Some(20), 8);
+    let calm = train_by(&plan, &in_vain(1), Conditions::new(0));
+    for (late, before_ns) in (0..PARTIES).flat_map(|party| [500_000, 2_500_000].map(|ns| (party, ns))) {
+        let begins = |(_, who, event): &&(Time, Party, Event)| {
+            *who == late && matches!(event, Event::Fault(text) if text.contains("attempt 2"))
+        };
+        let again = calm.events.iter().find(begins).expect("it mixes again").0;
+        let fault = Fault::Suspend {
+            party: late,
+            at: Time::from_nanos(again.as_nanos() - before_ns),
+            for_ms: 30,
+        };
+        let report = train_by(&plan, &in_vain(1), Conditions::new(0).with_faults(vec![fault]));
+        assert_eq!(report.violations, [], "{late}");
+        let mixings = ended(&report).iter().map(|(.., training)| training.mixings).max();
+        assert_eq!(mixings, Some(2), "{late}");
+    }
+}
