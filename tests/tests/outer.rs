@@ -188,6 +188,24 @@ fn first_said(run: &OuterRun, outer: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     (states, mean)
 }
 
+/// The solution has entries of ±10: what a node tells of its state is put back into the plan's box.
+#[test]
+fn no_node_leaves_the_box() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let range = "shape = [7]\nclip = { kind = \"box\", low = -3.0, high = 3.0 }";
+    let run = table_4("iterations = 3\naccuracy = 1e-2").replace("shape = [7]", range);
+    write_table_4(folder, &format!("{run}{PATIENT}"));
+    let line = "local --inputs rows --run run.toml --output kept --json";
+    run_in(folder, line.split(' ')).json_of(0);
+    for party in 0..10 {
+        let found = read_npy(&folder.join(format!("kept/party-{party}/iterate.npy"))).2;
+        assert!(found.iter().all(|x| x.abs() < 3.01), "{party}: {found:?}");
+        assert!(found.iter().any(|x| x.abs() > 1.0), "{party}: {found:?}");
+    }
+}
+
 /// What the quote says is true: from public frames alone everybody has every piece's system, though
 /// each exchange has noise a thousand times as large as the solution.
 #[test]
