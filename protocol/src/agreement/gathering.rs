@@ -173,8 +173,8 @@ pub struct Gathering {
     unreached: Vec<Unreached>,
     /// When something else of them may be said: while all come up, much changes within a moment.
     next_word: Time,
-    /// When it was looked at where everybody stands, and whether something has come since.
-    stood: Option<Time>,
+    /// Where everybody stood, and when; and whether something has come since.
+    stood: Option<(Time, Vec<Standing>)>,
     stale: bool,
     /// Whom the last step waited for, and when that was told.
     awaited: Option<Vec<Party>>,
@@ -251,7 +251,9 @@ impl Gathering {
     pub fn wake(&self, now: Time) -> Time {
         let grace = |(since, _): &(Time, Vec<Seat>)| since.plus_millis(self.attendance.grace_ms);
         let before = |deadline: Time| {
-            let grace = self.complete.as_ref().map_or(Time::FAR, grace);
+            // Once it is over, others' words or another look at where they stand decide.
+            let grace = self.complete.as_ref().map(grace).filter(|&at| at > now);
+            let grace = grace.unwrap_or(Time::FAR);
             deadline.min(grace).min(self.presence.wake(now))
         };
         let deadline = |from: Time| from.plus_millis(self.attendance.join_ms);
@@ -271,8 +273,10 @@ impl Gathering {
         } else {
             Time::FAR
         };
-        let stand = match self.stood {
-            Some(at) if self.stale => self.stands_again(at).max(now.plus_millis(1)),
+        let stand = match &self.stood {
+            Some((at, _)) if self.stale && !self.has_signed() => {
+                self.stands_again(*at).max(now.plus_millis(1))
+            }
             _ => Time::FAR,
         };
         phase.min(self.pulse).min(told).min(word).min(stand)
@@ -285,16 +289,18 @@ impl Gathering {
     /// Where everybody stands; none if that was looked at a moment ago, and there are many.
     fn standings(&mut self, now: Time, flood: &Flood) -> Option<Vec<Standing>> {
         let late = now >= self.opened.plus_millis(self.attendance.join_ms);
-        if let Some(stood) = self.stood
+        if let Some((at, stood)) = &self.stood
             && !late
             && self.attendance.parties > MANY
-            && now < self.stands_again(stood)
+            && now < self.stands_again(*at)
         {
             self.stale = true;
-            return None;
+            // A step that follows another one at once sees what that one saw.
+            return (now == *at).then(|| stood.clone());
         }
-        (self.stood, self.stale) = (Some(now), false);
-        Some(self.presence.standings(flood, now))
+        let standings = self.presence.standings(flood, now);
+        (self.stood, self.stale) = (Some((now, standings.clone())), false);
+        Some(standings)
     }
 
     /// The next thing to do; call again until there is none.
