@@ -32,7 +32,8 @@ struct Candidates {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disclosures {
     slots: BTreeMap<Slot, Candidates>,
-    /// The slot of each notice that was ever taken, in the order in which they came.
+    /// The slot of each notice that was ever taken, in the order in which they came: [`MOST_TAKEN`]
+    /// of one slot at most.
     taken: Vec<Slot>,
 }
 
