@@ -19,3 +19,4 @@ pub mod run_file;
 pub mod sensitivity;
 pub mod shares;
 mod traffic;
+pub mod verified;

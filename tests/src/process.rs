@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,18 +30,11 @@ pub use nix::sys::signal::Signal;
 /// No process of ours takes as long on any machine that can build it; the watchdog kills what does.
 const LONGEST: Duration = Duration::from_secs(300);
 
-static CLUSTERS: RwLock<()> = RwLock::new(());
-
 /// Held by a test that starts many processes: one such test at a time, so that two cores are enough
 /// for its deadlines.
-pub fn alone() -> RwLockWriteGuard<'static, ()> {
-    CLUSTERS.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Held by a test that starts some processes which wait much more than they compute: beside others
-/// of that kind, and beside none that has to be [`alone`].
-pub fn beside_others() -> RwLockReadGuard<'static, ()> {
-    CLUSTERS.read().unwrap_or_else(PoisonError::into_inner)
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a command printed and how it ended.

@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
@@ -65,8 +66,10 @@ pub fn possible() -> Result<(), String> {
 impl Testnet {
     /// This many hosts, up and connected.
     pub fn new(count: usize, weather: Weather) -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
         clear_abandoned();
-        let own = |what: &str| format!("undertone-{}-{what}", std::process::id());
+        let (process, made) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let own = |what: &str| format!("undertone-{process}-{made}-{what}");
         let mut net = Testnet {
             hosts: vec![],
             switch: own("switch"),

@@ -507,19 +507,26 @@ impl Malice {
 /// no sums show which it has read so far, and has all fall back once the victim has ended.
 #[test]
 fn random_malice_ends_every_run_without_a_false_claim() {
-    let mut ends = BTreeMap::new();
     let last = [last_round(&ring()), last_round(&star())];
-    for seed in 0..16 {
+    let ends_of = |seed: u64| {
         let plan = if seed % 4 == 3 { star() } else { ring() };
         let mut malice = Malice::new(&plan, seed, last[usize::from(seed % 4 == 3)]);
         let mut table = Table::new(&plan);
         table.play(|party, output| malice.turn(party, output));
         table.assert_no_claim_is_false();
-        for (_, outcome) in table.honest() {
-            let end = (outcome.agreed, outcome.sum.is_some(), outcome.included.len());
-            *ends.entry(end).or_insert(0) += 1;
+        let honest = table.honest().map(|(_, outcome)| outcome);
+        let end = honest.map(|it| (it.agreed, it.sum.is_some(), it.included.len()));
+        end.collect::<Vec<_>>()
+    };
+    let mut ends = BTreeMap::new();
+    std::thread::scope(|threads| {
+        let runs: Vec<_> = (0..16).map(|seed| threads.spawn(move || ends_of(seed))).collect();
+        for run in runs {
+            for end in run.join().expect("no claim is false") {
+                *ends.entry(end).or_insert(0) += 1;
+            }
         }
-    }
+    });
     println!("{ends:?}");
     assert!(
         ends.len() >= 3,

@@ -145,7 +145,6 @@ fn a_party_can_be_what_is_protected() {
 /// Accuracy on rows held out: of the plan, of a trusted server's noise, of local noise.
 #[test]
 fn digits_are_as_good_as_a_trusted_servers() {
-    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     digits::share_out(folder, 10);
@@ -173,7 +172,6 @@ fn digits_are_as_good_as_a_trusted_servers() {
 /// units of what no model explains.
 #[test]
 fn least_squares_lose_little() {
-    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let squares = SQUARES.replace("[3]", "[21]");

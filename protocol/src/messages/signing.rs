@@ -14,6 +14,9 @@ use crate::messages::log::{Answer, ShareId, Verdict};
 use crate::messages::notice::{Form, Notice, Recipient, Round, SignedNotice};
 use crate::messages::signature::{Digest, Signature};
 use crate::messages::wire;
+use crate::plan::checked::Plan;
+use crate::plan::draft::Member;
+use crate::plan::verified::Verified;
 use crate::topology::party::Party;
 
 /// Why a signed message is not taken.
@@ -96,19 +99,33 @@ fn round_bytes(round: &Round, values: &[u8]) -> Vec<u8> {
 pub struct Members {
     digest: Digest,
     keys: Vec<PublicKey>,
+    verified: Verified,
 }
 
 impl Members {
+    /// The members of a plan, who sign for its digest.
+    pub fn of(plan: &Plan) -> Self {
+        let keys = plan.draft().members.iter().map(Member::public_key);
+        Members {
+            verified: plan.verified().clone(),
+            ..Members::new(*plan.digest(), keys.collect())
+        }
+    }
+
     /// The members' keys in plan order.
     pub fn new(digest: Digest, keys: Vec<PublicKey>) -> Self {
-        Members { digest, keys }
+        Members {
+            digest,
+            keys,
+            verified: Verified::default(),
+        }
     }
 
     /// These members, with signatures for another digest.
     pub fn for_digest(&self, digest: Digest) -> Self {
         Members {
             digest,
-            keys: self.keys.clone(),
+            ..self.clone()
         }
     }
 
@@ -162,7 +179,9 @@ impl Members {
 
     fn verify_bytes(&self, author: Party, bytes: &[u8], signature: &Signature) -> Result<(), MessageError> {
         let key = self.keys.get(author).ok_or(MessageError::Author(author))?;
-        if key.verify(bytes, &signature.0) {
+        let verify = || key.verify(bytes, &signature.0);
+        let name = key.encode_protobuf();
+        if self.verified.is_good(&name, &signature.0, bytes, verify) {
             Ok(())
         } else {
             Err(MessageError::Signature(author))

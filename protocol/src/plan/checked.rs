@@ -24,6 +24,7 @@ use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
 use crate::plan::sensitivity::Scales;
 use crate::plan::shares::ShareCounts;
+use crate::plan::verified::Verified;
 use crate::sealing::holders::{Threshold, ThresholdError, Tolerance};
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -44,6 +45,7 @@ pub struct Plan {
     at_start: Option<SeededSchedule>,
     pub(super) json: Arc<str>,
     pub(super) digest: [u8; 32],
+    verified: Verified,
 }
 
 /// The schedule of a plan whose schedule is not drawn yet.
@@ -113,6 +115,7 @@ impl Plan {
             at_start: None,
             json: "".into(),
             digest: [0; 32],
+            verified: Verified::default(),
         };
         if plan.reads_circles() && plan.circle_ring().is_none() {
             return Err(LatticeError::TooWide { bits: 128 }.into());
@@ -189,6 +192,11 @@ impl Plan {
     /// fixed.
     pub fn draft(&self) -> &Draft {
         &self.draft
+    }
+
+    /// Its members' signatures that need no second verification.
+    pub fn verified(&self) -> &Verified {
+        &self.verified
     }
 
     /// Rounds, schedule, noise, claims.

@@ -300,10 +300,7 @@ impl Run {
         } = identity;
         let draft = plan.draft();
         assert!(me < plan.parties(), "the driver takes its party from the plan");
-        let members = Members::new(
-            *plan.digest(),
-            draft.members.iter().map(|member| member.public_key()).collect(),
-        );
+        let members = Members::of(&plan);
         let course = Course::of(&plan, me);
         let rules = ItemRules::of(&plan, &course);
         let draws = plan.draws_at_start();

@@ -64,9 +64,8 @@ impl GossipTask {
     /// # Panics
     /// If the party is not in the plan.
     pub(super) fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, now: Time) -> Self {
-        let (me, digest) = (identity.party, *plan.digest());
-        let members = plan.draft().members.iter();
-        let members = Members::new(digest, members.map(|member| member.public_key()).collect());
+        let me = identity.party;
+        let members = Members::of(&plan);
         let nothing = plan.lattice().zeros(plan.draft().dimension());
         let unmixed = Box::new(Nothing(nothing.pack()));
         let mut task = GossipTask {

@@ -90,8 +90,7 @@ impl Outer {
         now: Time,
     ) -> Self {
         let (me, digest) = (identity.party, *plan.digest());
-        let members = plan.draft().members.iter();
-        let members = Members::new(digest, members.map(|member| member.public_key()).collect());
+        let members = Members::of(&plan);
         let nothing = plan.lattice().zeros(plan.draft().dimension());
         let signer = Signer::new(me, digest, identity.key.clone(), identity.epoch);
         let unmixed = Box::new(Nothing(nothing.pack()));

@@ -19,29 +19,29 @@ fn key(party: Party) -> Keypair {
     Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
 }
 
-/// Party 0 of four, three of which suffice.
-fn machine(draw: Option<Draw>) -> Gathering {
+/// Party 0 of so many, all but one of which suffice, and all connected.
+fn machine(parties: usize, draw: Option<Draw>) -> Gathering {
     let me = Entrant {
         party: 0,
         key: run_key(0),
         pair: None,
     };
     let attendance = Attendance {
-        parties: 4,
-        min_parties: 3,
+        parties,
+        min_parties: parties - 1,
         join_ms: JOIN_MS,
         grace_ms: GRACE_MS,
     };
     let electorate = Electorate {
         me: 0,
-        parties: 4,
+        parties,
         colluding: 1,
         min_parties: 0,
-        private: Arc::new(Graph::complete(4)),
-        public: Arc::new(Graph::complete(4)),
+        private: Arc::new(Graph::complete(parties)),
+        public: Arc::new(Graph::complete(parties)),
     };
     let mut presence = Presence::new(electorate);
-    (1..4).for_each(|peer| presence.connected(Network::Public, peer, Time::ZERO));
+    (1..parties).for_each(|peer| presence.connected(Network::Public, peer, Time::ZERO));
     Gathering::new(me, attendance, presence, Time::ZERO, draw)
 }
 
@@ -52,12 +52,16 @@ struct Bench {
 }
 
 impl Bench {
-    /// A machine that has flooded its own READY.
     fn new() -> Self {
-        let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
+        Bench::of(4)
+    }
+
+    /// A machine among so many that has flooded its own READY.
+    fn of(parties: usize) -> Self {
+        let members = Members::new([1; 32], (0..parties).map(|party| key(party).public()).collect());
         let mut bench = Bench {
             flood: Flood::new(0, members),
-            machine: machine(None),
+            machine: machine(parties, None),
             said: 0,
         };
         bench.own(ready(0));
@@ -99,6 +103,8 @@ impl Bench {
         self.hear(party, ready(party as u8));
     }
 
+    /// What it does at this moment. A machine that does nothing has a later moment to wake up at:
+    /// who wakes up at once again never rests.
     fn step(&mut self, ms: u64) -> Option<GatheringStep> {
         let told = |step: &Option<GatheringStep>| {
             matches!(step, Some(GatheringStep::Pulse | GatheringStep::Await(_)))
@@ -113,9 +119,15 @@ impl Bench {
                 self.flood.keep_set(Set::Seats(seats.clone()));
                 self.own(notice.clone());
             }
-            _ => {}
+            Some(_) => {}
+            None => assert!(self.wake(ms) > ms, "it wakes up at {ms} ms again"),
         }
         step
+    }
+
+    /// When it wakes up next if nothing happens, in whole milliseconds.
+    fn wake(&self, ms: u64) -> u64 {
+        self.machine.wake(Time::from_millis(ms)).as_millis()
     }
 }
 
@@ -236,10 +248,13 @@ fn reveal(author: Party, parties: &[Party], nonce: Nonce) -> Notice {
 /// Party 0 of four in a plan whose schedule START draws.
 fn drawing() -> Bench {
     let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
-    let machine = machine(Some(Draw {
-        digest: [1; 32],
-        nonce: nonce(0),
-    }));
+    let machine = machine(
+        4,
+        Some(Draw {
+            digest: [1; 32],
+            nonce: nonce(0),
+        }),
+    );
     let mut bench = Bench {
         flood: Flood::new(0, members).committing(true),
         machine,
@@ -331,10 +346,7 @@ fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
     assert_eq!(bench.step(10), None, "party 3 may still come");
     bench.machine.presence.refused(3, None);
     assert_eq!(bench.step(20), None);
-    assert_eq!(
-        bench.machine.wake(Time::from_millis(20)),
-        Time::from_millis(20 + GRACE_MS)
-    );
+    assert_eq!(bench.wake(20), 20 + GRACE_MS);
     assert_eq!(bench.step(19 + GRACE_MS), None);
     assert_eq!(bench.step(20 + GRACE_MS), signs(&[0, 1, 2]));
     // Who is connected again within the grace is waited for.
@@ -447,4 +459,60 @@ fn a_start_is_joined_once_the_set_that_it_names_is_known() {
         "not wanted twice"
     );
     assert_eq!(bench.step(2), signs(&[0, 1, 2]));
+}
+
+#[test]
+fn who_withdraws_within_the_grace_has_nobody_wake_up_without_pause() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.machine.presence.refused(3, None);
+    assert_eq!(bench.step(20), None);
+    let incarnation = started(2);
+    bench.hear(2, Notice::Withdraw { incarnation });
+    for ms in [30, 20 + GRACE_MS, 21 + GRACE_MS, JOIN_MS - 1] {
+        assert_eq!(bench.step(ms), None);
+    }
+    assert_eq!(
+        bench.step(JOIN_MS),
+        Some(GatheringStep::Abort(Unstarted::TooFew {
+            ready: 2,
+            missing: vec![(2, Standing::Away), (3, Standing::Away)],
+        }))
+    );
+}
+
+const MANY_PARTIES: usize = 40;
+/// How long such a node does not look again who is there.
+const LOOK_MS: u64 = MANY_PARTIES as u64 / STANDINGS_PER_MS;
+
+#[test]
+fn many_start_at_the_very_look_that_finds_all_of_them_ready() {
+    let all: Vec<Party> = (0..MANY_PARTIES).collect();
+    let mut bench = Bench::of(MANY_PARTIES);
+    (1..MANY_PARTIES - 1).for_each(|party| bench.ready(party));
+    assert_eq!(bench.step(10), None);
+    bench.ready(MANY_PARTIES - 1);
+    assert_eq!(bench.step(10 + LOOK_MS), signs(&all));
+    // A word that comes right after a look is looked at one pause later.
+    let mut bench = Bench::of(MANY_PARTIES);
+    (1..MANY_PARTIES - 1).for_each(|party| bench.ready(party));
+    assert_eq!(bench.step(10), None);
+    bench.ready(MANY_PARTIES - 1);
+    assert_eq!(bench.step(11), None);
+    assert_eq!(bench.wake(11), 10 + LOOK_MS);
+    assert_eq!(bench.step(10 + LOOK_MS), signs(&all));
+}
+
+#[test]
+fn many_who_have_signed_look_no_more_who_is_there() {
+    let all: Vec<Party> = (0..MANY_PARTIES).collect();
+    let mut bench = Bench::of(MANY_PARTIES);
+    (1..MANY_PARTIES - 1).for_each(|party| bench.ready(party));
+    assert_eq!(bench.step(10), None);
+    assert_eq!(bench.step(11), None, "a look is put off");
+    bench.ready(MANY_PARTIES - 1);
+    bench.hear_start(1, &seats(&all));
+    assert_eq!(bench.step(11), signs(&all), "START needs no look to be joined");
+    assert_eq!(bench.step(12), None);
+    assert_eq!(bench.wake(12), 11 + JOIN_MS);
 }

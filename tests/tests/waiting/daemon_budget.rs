@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Parties, Running, beside_others, left_out};
+use undertone_tests::{Parties, Running, left_out};
 
 const RUN: &str = "version = 1\nname = \"budget\"\n[run]\njoin_ms = 60000\n";
 
@@ -103,7 +103,6 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     if Command::new("prlimit").arg("--version").output().is_err() {
         return left_out("a full disk at the charge", "there is no prlimit (util-linux)");
     }
-    let _beside = beside_others();
     let parties = Parties::new(4);
     // One share is longer than all handshakes together.
     let dimension = 20_000;
@@ -182,7 +181,6 @@ fn wire_bytes(plan: &Path) -> u64 {
 /// published: it states the plan's budget, of which the claim is short by a millionth.
 #[test]
 fn a_withheld_run_costs_no_more_than_its_claim_and_stays_charged() {
-    let _beside = beside_others();
     let parties = Parties::new(4);
     let run = format!(
         "{RUN}round_ms = 1000\nsettle_ms = 2000\npace_ms = 300\n[data]\nnoise_ok = true\nshape = [8]\n[mechanism]\nrounds = 12\n"
@@ -271,7 +269,6 @@ fn five_in_a_training(parties: &Parties) -> (Vec<Daemon>, String) {
 /// iterations that are charged ahead, and an end before the last iteration gives the rest back.
 #[test]
 fn a_training_is_charged_as_it_goes() {
-    let _beside = beside_others();
     let parties = Parties::new(5);
     let (mut daemons, digest) = five_in_a_training(&parties);
     let alice = daemons.remove(0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use undertone_tests::daemon::Daemon;
 use undertone_tests::testnet::{Testnet, Weather, possible};
-use undertone_tests::{Parties, Running, alone, left_out, read_json, read_npy, receipt, undertone};
+use undertone_tests::{Parties, Running, left_out, read_json, read_npy, receipt, undertone};
 
 const HOSTS: usize = 6;
 /// One way; a round trip is twice that.
@@ -35,7 +35,6 @@ fn six_hosts_join_over_a_network_with_loss_and_delay() {
     if let Err(missing) = possible() {
         return left_out("six hosts on a testnet", &missing);
     }
-    let _alone = alone();
     let net = Testnet::new(HOSTS, WEATHER);
     let parties = Parties::at(HOSTS, |host| net.listeners(host));
     let inputs = parties.write_inputs(&[1000]);
@@ -71,7 +70,6 @@ fn six_daemons_run_over_a_network_with_loss_and_delay() {
     if let Err(missing) = possible() {
         return left_out("six daemons on a testnet", &missing);
     }
-    let _alone = alone();
     let net = Testnet::new(HOSTS, WEATHER);
     let parties = Parties::at(HOSTS, |host| net.listeners(host));
     let inputs = parties.write_inputs(&[1000]);

@@ -5,7 +5,7 @@
 //! The same holds over a network that loses packets and falls apart for a while.
 //!
 //! A short form runs with the tests; the long one is
-//! `cargo test -p undertone-tests --test soak -- --ignored --nocapture`, with `SOAK_RUNS` and
+//! `cargo test -p undertone-tests --test waiting -- soak --ignored --nocapture`, with `SOAK_RUNS` and
 //! `SOAK_SEED` for other numbers than 200 and 0.
 
 use std::collections::BTreeMap;
@@ -19,9 +19,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use undertone_tests::survivors::{self, Survivor};
 use undertone_tests::testnet::{Testnet, Weather, possible};
-use undertone_tests::{
-    Parties, Running, Signal, beside_others, follow_at, follow_in, left_out, signal_if_alive, undertone,
-};
+use undertone_tests::{Parties, Running, Signal, follow_at, follow_in, left_out, signal_if_alive, undertone};
 
 /// What each run has beside a table of its mechanism.
 const RUN: &str = "version = 1\n[data]\nnoise_ok = true\n";
@@ -237,7 +235,6 @@ fn a_network_that_falls_apart_costs_no_budget_and_makes_no_two_means() {
     if let Err(missing) = possible() {
         return left_out("a network that falls apart", &missing);
     }
-    let _beside = beside_others();
     let counts = soak_parted(0..4);
     assert!(counts.contains_key("done"), "nobody is done: {counts:?}");
 }
@@ -245,7 +242,6 @@ fn a_network_that_falls_apart_costs_no_budget_and_makes_no_two_means() {
 #[test]
 #[ignore = "half an hour; for changes of protocols, network and processes"]
 fn a_network_that_falls_apart_in_many_runs() {
-    let _beside = beside_others();
     possible().expect("root, ip and nft");
     let (runs, seed) = (number("SOAK_RUNS", 100), number("SOAK_SEED", 0));
     println!("{:?}", soak_parted(seed..seed + runs));
@@ -258,7 +254,6 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn random_signals_cost_no_budget_and_make_no_two_means() {
-    let _beside = beside_others();
     let counts = soak(0..MECHANISMS.len() as u64);
     assert!(
         counts.contains_key("degraded"),
@@ -269,7 +264,6 @@ fn random_signals_cost_no_budget_and_make_no_two_means() {
 #[test]
 #[ignore = "half an hour; for changes of protocols, network and processes"]
 fn random_signals_in_many_runs() {
-    let _beside = beside_others();
     let (runs, seed) = (number("SOAK_RUNS", 200), number("SOAK_SEED", 0));
     println!("{:?}", soak(seed..seed + runs));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Parties, assert_close, assert_mean_of, beside_others, read_npy, receipt};
+use undertone_tests::{Parties, assert_close, assert_mean_of, read_npy, receipt};
 
 const WARD: &str = "output = \"NAME.out\"\n[[data_set]]\nname = \"ward\"\nfile = \"ward.npy\"\nepsilon = 1.5\ndelta = 1e-5\n";
 
@@ -78,10 +78,9 @@ fn run(dimension: usize, mechanism: &str, lines: &str) -> String {
     )
 }
 
-/// Masks of pairs in daemons: the sum from keys beside_others, charged as any other run.
+/// Masks of pairs in daemons: the sum from keys charged as any other run.
 #[test]
 fn daemons_add_up_what_masks_of_pairs_hide() {
-    let _beside = beside_others();
     let parties = Parties::new(4);
     let inputs = parties.write_inputs(&[40]);
     let text = "version = 1\nname = \"masked\"\n[data]\nnoise_ok = true\nshape = [40]\n[mechanism]\nkind = \"pairwise\"\n\
@@ -111,7 +110,6 @@ fn daemons_add_up_what_masks_of_pairs_hide() {
 
 #[test]
 fn daemons_gossip_in_pairs_and_average_in_public() {
-    let _beside = beside_others();
     let parties = Parties::new(4);
     let inputs = parties.write_inputs(&[40]);
     let digest = parties.plan("both", &run(40, "kind = \"ppsc\"", ""));
@@ -217,7 +215,6 @@ fn assert_weighed_mean(mean: &[f64], receipt: &Value, parties: &Parties, inputs:
 #[test]
 fn a_daemon_that_is_killed_while_it_averages_costs_the_others_no_mean() {
     const DIMENSION: usize = 200_000;
-    let _beside = beside_others();
     let parties = Parties::new(8);
     let inputs = parties.write_inputs(&[DIMENSION]);
     let digest = parties.plan("killed", &run(DIMENSION, "", "settle_ms = 3000\n"));

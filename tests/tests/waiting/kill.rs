@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use undertone_tests::{
-    Followed, Running, Signal, assert_close, beside_others, follow_in, read_json, receipt, signal,
-};
+use undertone_tests::{Followed, Running, Signal, assert_close, follow_in, read_json, receipt, signal};
 
 const NODES: usize = 8;
 const ROUNDS: u64 = 6;
@@ -198,7 +196,6 @@ const FAR_MS: u64 = 30_000;
 
 /// Kills a party as it begins a round; the others end without waiting for any deadline.
 fn killed_in(round: u64, victim: usize) {
-    let _beside = beside_others();
     let pace_ms = if round == ROUNDS { SLOW_PACE_MS } else { PACE_MS };
     let mut cluster = Cluster::of(
         DIMENSION,
@@ -238,7 +235,6 @@ fn a_kill_in_the_last_round_costs_accuracy_only() {
 /// The plan tolerates one departure: of two, the survivors stay within the budget or withhold.
 #[test]
 fn after_two_kills_nobody_publishes_above_the_budget() {
-    let busy = beside_others();
     // One departure too many to leave before the deadlines: they are waited for.
     let mut cluster = Cluster::start(&format!("join_ms = {FAR_MS}\nround_ms = 2000\nsettle_ms = 4000"));
     let pids = cluster.pids();
@@ -246,7 +242,6 @@ fn after_two_kills_nobody_publishes_above_the_budget() {
     signal(pids[2], Signal::SIGKILL);
     cluster.until_round(5, 4);
     signal(pids[5], Signal::SIGKILL);
-    drop(busy);
     let events = cluster.events.rest();
     let ended = cluster.running.wait();
     let object = ended.json();
@@ -301,7 +296,6 @@ fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
 /// A party that is suspended costs the others the plan's deadlines; when it wakes up it withholds.
 #[test]
 fn a_party_that_falls_silent_costs_the_deadlines() {
-    let busy = beside_others();
     // A round's deadline is long enough for a machine with other work: the victim is to be the only
     // one that misses it.
     let (round_ms, settle_ms) = (2000, 4000);
@@ -310,8 +304,6 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
     let victim = 4;
     cluster.until_round(victim, 2);
     signal(pids[victim], Signal::SIGSTOP);
-    // They wait for deadlines from here on, beside whatever else runs.
-    drop(busy);
     // It goes on only after the others have ended: none of them waits for it beyond deadlines of
     // theirs.
     for _ in 0..NODES - 1 {
@@ -341,7 +333,6 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
 /// Two of eight never come: six are fewer than `min_parties`.
 #[test]
 fn too_few_to_start_and_nothing_private_leaves() {
-    let _beside = beside_others();
     // Long vectors, so that what all handshakes take together is less than one share.
     let dimension = 20_000;
     let mut cluster = Cluster::of(dimension, PACE_MS, "join_ms = 2000");

@@ -5,14 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertone_protocol::plan::checked::Plan;
-use undertone_tests::{
-    Ended, Signal, alone, follow_in, read_npy, receipt, run_in, signal_if_alive, simulated,
-};
+use undertone_tests::{Ended, Signal, follow_in, read_npy, receipt, run_in, signal_if_alive, simulated};
 
 const DIMENSION: usize = 200;
 
 fn local(folder: &Path, nodes: usize, run: &str) -> Ended {
-    let _alone = alone();
     std::fs::write(folder.join("run.toml"), run).expect("writable");
     let line = format!("local --json --nodes {nodes} --dimension {DIMENSION} --run run.toml --output kept");
     run_in(folder, line.split(' '))
@@ -104,15 +101,12 @@ fn vanishes_from(dimension: usize, how: Signal) -> bool {
     )
     .expect("writable");
     let line = format!("local --json --nodes 8 --dimension {dimension} --run run.toml --output kept");
-    let busy = alone();
     let (running, mut events) = follow_in(folder.path(), line.split(' '));
     let pids = events.spawned(8);
     events.until("publishing", |e| {
         e["party"] == "party-3" && e["phase"] == "publishing"
     });
     let mut caught = signal_if_alive(pids[3].1, how);
-    // From here on they wait for deadlines, beside whatever else runs.
-    drop(busy);
     if caught && how != Signal::SIGKILL {
         // The others end; then it is killed, for `local` waits for all.
         let mut ended = 0;
@@ -210,7 +204,6 @@ fn counted(parties: usize, dimension: usize, dissemination: &str) -> (String, f6
          public = {{ kind = \"random-regular\", degree = 4 }}\n[run]\ndissemination = \"{dissemination}\"\n"
     );
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");
-    let _alone = alone();
     let line = format!("simulate run.toml --parties {parties} --json");
     let object = run_in(folder.path(), line.split(' ')).json_of(0);
     assert_eq!(object["violations"], json!([]), "{object}");
@@ -245,7 +238,6 @@ fn the_plan_chooses_what_sends_fewer_bytes() {
 #[test]
 fn the_simulated_comparison_counts_what_either_way_costs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let _alone = alone();
     let line = "benchmark --disseminations --simulated 6,9 --dimension 300 --json";
     let object = run_in(folder.path(), line.split(' ')).json_of(0);
     let rows = object["simulated"]

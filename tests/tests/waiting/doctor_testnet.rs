@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undertone_tests::testnet::{Testnet, Weather, possible};
-use undertone_tests::{
-    Ended, Followed, Parties, Running, Signal, alone, follow_at, left_out, signal, undertone,
-};
+use undertone_tests::{Ended, Followed, Parties, Running, Signal, follow_at, left_out, signal, undertone};
 
 const HOSTS: usize = 6;
 const WEATHER: Weather = Weather {
@@ -137,7 +135,6 @@ fn doctor_finds_what_people_get_wrong_on_a_testnet() {
     if let Err(missing) = possible() {
         return left_out("doctor on a testnet", &missing);
     }
-    let _alone = alone();
     let net = Testnet::new(HOSTS, WEATHER);
     let parties = Parties::at(HOSTS, |host| net.listeners(host));
     parties.write_inputs(&[1000]);

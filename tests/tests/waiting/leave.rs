@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use undertone_tests::{Followed, Parties, Running, Signal, beside_others, follow_in, read_json, signal};
+use undertone_tests::{Followed, Parties, Running, Signal, follow_in, read_json, signal};
 
 /// A deadline so long that a run in which anybody waits for one fails by the harness's watchdog,
 /// not by a tight limit here.
@@ -85,7 +85,6 @@ fn who_leaves_before_the_start_has_given_nothing_away() {
 
 #[test]
 fn who_leaves_while_mixing_withholds_and_the_others_do_not_wait() {
-    let _beside = beside_others();
     let mut cluster = Cluster::start(6);
     cluster.until(2, "round 2", |e| e["event"] == "round" && e["round"] == 2);
     signal(cluster.nodes[2].0.pid(), Signal::SIGTERM);
@@ -122,7 +121,6 @@ fn who_leaves_while_mixing_withholds_and_the_others_do_not_wait() {
 
 #[test]
 fn who_cannot_write_its_mean_still_serves_the_others() {
-    let _beside = beside_others();
     let lost = |party: usize, own: &str| {
         if party == 1 {
             "lost/mean.npy".to_owned()
@@ -190,7 +188,6 @@ fn codes(running: Running, followed: Followed) -> (i32, Vec<Value>) {
 
 #[test]
 fn a_whole_cluster_that_is_told_once_leaves_in_an_orderly_way() {
-    let _beside = beside_others();
     for how in [Signal::SIGINT, Signal::SIGTERM] {
         for group in [-1, 1] {
             let folder = tempfile::tempdir().expect("a folder");
@@ -205,7 +202,6 @@ fn a_whole_cluster_that_is_told_once_leaves_in_an_orderly_way() {
 
 #[test]
 fn a_node_that_is_told_twice_counts_as_killed() {
-    let _beside = beside_others();
     let folder = tempfile::tempdir().expect("a folder");
     let (running, followed, pids) = local(folder.path());
     // Two of one kind might arrive as one.
@@ -217,7 +213,6 @@ fn a_node_that_is_told_twice_counts_as_killed() {
 
 #[test]
 fn a_cluster_that_is_told_twice_ends_at_once() {
-    let _beside = beside_others();
     let folder = tempfile::tempdir().expect("a folder");
     let (running, followed, pids) = local(folder.path());
     // Nodes that cannot leave.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Followed, Parties, Running, Signal, beside_others, follow_in, run_in, signal};
+use undertone_tests::{Followed, Parties, Running, Signal, follow_in, run_in, signal};
 
 /// `join_ms` is so long that whoever waits for it fails by the harness's watchdog.
 const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"starting\"\n[data]\nnoise_ok = true\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 600000\n";
@@ -48,7 +48,6 @@ fn waits_for(daemon: &Daemon, digest: &str, names: &Value) {
 
 #[test]
 fn one_dead_daemon_of_five_costs_seconds() {
-    let _beside = beside_others();
     let parties = Parties::new(5);
     let mut daemons = daemons(&parties);
     parties.write("run.toml", RUN);
@@ -68,7 +67,6 @@ fn one_dead_daemon_of_five_costs_seconds() {
 
 #[test]
 fn who_withdraws_before_the_start_is_started_without() {
-    let _beside = beside_others();
     let parties = Parties::new(5);
     let daemons = daemons(&parties);
     let digest = parties.plan("plan", RUN);
@@ -145,7 +143,6 @@ impl Joined {
 
 #[test]
 fn who_was_ready_and_leaves_is_started_without() {
-    let _beside = beside_others();
     for how in [Signal::SIGKILL, Signal::SIGTERM] {
         let mut joined = Joined::of(4, "");
         let (leaver, _) = joined.nodes.remove(3);
@@ -161,7 +158,6 @@ fn who_was_ready_and_leaves_is_started_without() {
 
 #[test]
 fn who_was_ready_and_starts_again_takes_part() {
-    let _beside = beside_others();
     // Nobody is to start without erin while dave comes back, however slowly.
     let mut joined = Joined::of(4, "grace_ms = 600000\n");
     let (leaver, _) = joined.nodes.remove(3);
@@ -179,7 +175,6 @@ fn who_was_ready_and_starts_again_takes_part() {
 
 #[test]
 fn a_plan_is_spent_once_by_its_key_whoever_runs_it() {
-    let _beside = beside_others();
     let parties = Parties::new(4);
     parties.write_inputs(&[8]);
     let digest = parties.plan("plan", RUN);
@@ -214,7 +209,6 @@ fn a_plan_is_spent_once_by_its_key_whoever_runs_it() {
 
 #[test]
 fn a_node_that_is_stopped_for_good_is_killed_and_counted() {
-    let _beside = beside_others();
     let folder = tempfile::tempdir().expect("a folder");
     let run = "name = \"stopped\"\n[data]\nnoise_ok = true\nshape = [8]\n[run]\njoin_ms = 500\nround_ms = 300\nsettle_ms = 400\npace_ms = 200\n";
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use undertone_tests::composition::{Composition, build_offline, kill_container, possible, top};
-use undertone_tests::{alone, left_out, read_json, receipt, write_npy};
+use undertone_tests::{left_out, read_json, receipt, write_npy};
 
 const NODES: [&str; 5] = ["node-1", "node-2", "node-3", "node-4", "node-5"];
 const PATIENTS: &str = "/var/lib/undertone/data/patients.csv";
@@ -140,7 +140,6 @@ fn five_containers_average_and_survive_a_kill() {
     if let Err(missing) = possible() {
         return left_out("the composition", &missing);
     }
-    let _alone = alone();
     build_offline();
     let composition = Composition::new(Path::new("docker-compose.yml"));
     let task = task();

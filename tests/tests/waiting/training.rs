@@ -6,8 +6,7 @@ use serde_json::Value;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::receipt::assert_mu_follows;
 use undertone_tests::{
-    Parties, Signal, assert_close, beside_others, digits, follow_in, read_json, read_npy, run_in,
-    signal_if_alive, start_in,
+    Parties, Signal, assert_close, digits, follow_in, read_json, read_npy, run_in, signal_if_alive, start_in,
 };
 
 const ITERATIONS: usize = 50;
@@ -80,7 +79,6 @@ fn a_plan_says_how_often_noise_is_mixed() {
 
 #[test]
 fn ten_parties_fit_digits_without_a_server() {
-    let _beside = beside_others();
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     prepare(folder, 10);
@@ -135,7 +133,6 @@ fn predict(folder: &Path, accuracy: f64) {
 /// the budget.
 #[test]
 fn a_kill_costs_the_others_little() {
-    let _beside = beside_others();
     let pairwise = format!("{RUN}[mechanism]\nkind = \"pairwise\"\n");
     for (victim, iteration, how, run) in [
         (2, 3, Signal::SIGKILL, RUN),
@@ -196,7 +193,6 @@ fn four_with_a_plan() -> (Parties, String) {
 /// Each by itself, over a plan: a model of each kind of file.
 #[test]
 fn parties_join_a_planned_training() {
-    let _beside = beside_others();
     let (parties, _) = four_with_a_plan();
     let outputs = ["m.npy", "m.json", "m.safetensors", "n.json"];
     let running = parties.names().iter().zip(outputs).map(|(name, output)| {
@@ -224,7 +220,6 @@ fn parties_join_a_planned_training() {
 /// Daemons charge the whole training, and everybody gets one model.
 #[test]
 fn daemons_take_part_in_a_training() {
-    let _beside = beside_others();
     let (parties, digest) = four_with_a_plan();
     let daemons: Vec<Daemon> = (0..4)
         .map(|party| Daemon::start(&parties, party, "[policy]\nmax_epsilon = 3.0\n"))

@@ -2,7 +2,7 @@
 //! holds its exact mean.
 
 use serde_json::{Value, json};
-use undertone_tests::{Signal, assert_close, beside_others, follow_in, receipt, signal};
+use undertone_tests::{Signal, assert_close, follow_in, receipt, signal};
 
 const NODES: usize = 8;
 const DIMENSION: usize = 1000;
@@ -32,7 +32,6 @@ fn assert_receipt(receipt: &Value, alive: &[String]) {
 }
 
 fn two_leave(first: Signal, second: Signal) {
-    let _beside = beside_others();
     let folder = tempfile::tempdir().expect("a folder");
     // Only a silent party's deadlines are waited for; the others' rounds end long before, on a
     // machine with other work, too.
