@@ -16,7 +16,7 @@ use crate::messages::signature::{Digest, Signature};
 use crate::messages::wire;
 use crate::plan::checked::Plan;
 use crate::plan::draft::Member;
-use crate::plan::verified::Verified;
+use crate::plan::known_signatures::KnownSignatures;
 use crate::topology::party::Party;
 
 /// Why a signed message is not taken.
@@ -99,7 +99,7 @@ fn round_bytes(round: &Round, values: &[u8]) -> Vec<u8> {
 pub struct Members {
     digest: Digest,
     keys: Vec<PublicKey>,
-    verified: Verified,
+    known: KnownSignatures,
 }
 
 impl Members {
@@ -107,7 +107,7 @@ impl Members {
     pub fn of(plan: &Plan) -> Self {
         let keys = plan.draft().members.iter().map(Member::public_key);
         Members {
-            verified: plan.verified().clone(),
+            known: plan.known_signatures().clone(),
             ..Members::new(*plan.digest(), keys.collect())
         }
     }
@@ -117,7 +117,7 @@ impl Members {
         Members {
             digest,
             keys,
-            verified: Verified::default(),
+            known: KnownSignatures::default(),
         }
     }
 
@@ -181,7 +181,7 @@ impl Members {
         let key = self.keys.get(author).ok_or(MessageError::Author(author))?;
         let verify = || key.verify(bytes, &signature.0);
         let name = key.encode_protobuf();
-        if self.verified.is_good(&name, &signature.0, bytes, verify) {
+        if self.known.is_good(&name, &signature.0, bytes, verify) {
             Ok(())
         } else {
             Err(MessageError::Signature(author))

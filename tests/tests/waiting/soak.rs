@@ -5,8 +5,8 @@
 //! The same holds over a network that loses packets and falls apart for a while.
 //!
 //! A short form runs with the tests; the long one is
-//! `cargo test -p undertone-tests --test waiting -- soak --ignored --nocapture`, with `SOAK_RUNS` and
-//! `SOAK_SEED` for other numbers than 200 and 0.
+//! `cargo test -p undertone-tests --test waiting -- soak --ignored --nocapture`, with `SOAK_RUNS`
+//! and `SOAK_SEED` for other numbers than 200 and 0.
 
 use std::collections::BTreeMap;
 use std::path::Path;

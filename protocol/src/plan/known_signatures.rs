@@ -1,6 +1,6 @@
 //! Signatures that were verified once need no second verification.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,15 +18,15 @@ const MOST: usize = 1 << 16;
 /// what was verified is taken for it; and nothing of a signature that was not good. Copies share
 /// what they know.
 #[derive(Clone, Default)]
-pub struct Verified(Arc<Mutex<HashSet<[u8; 32]>>>);
+pub struct KnownSignatures(Arc<Mutex<BTreeSet<[u8; 32]>>>);
 
-impl fmt::Debug for Verified {
+impl fmt::Debug for KnownSignatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Verified")
+        f.write_str("KnownSignatures")
     }
 }
 
-impl Verified {
+impl KnownSignatures {
     /// Whether the signature by the owner of `key` is good: because it was before, or because
     /// `verify` says so now.
     pub fn is_good(
@@ -64,30 +64,27 @@ mod tests {
 
     #[test]
     fn only_what_was_good_is_known_and_only_the_very_same() {
-        let verified = Verified::default();
+        let known = KnownSignatures::default();
         let (key, signature) = ([1; 4], [2; 64]);
-        assert!(!verified.is_good(&key, &signature, b"words", || false));
-        assert!(
-            !verified.is_good(&key, &signature, b"words", || false),
-            "not kept"
-        );
-        assert!(verified.is_good(&key, &signature, b"words", || true));
+        assert!(!known.is_good(&key, &signature, b"words", || false));
+        assert!(!known.is_good(&key, &signature, b"words", || false), "not kept");
+        assert!(known.is_good(&key, &signature, b"words", || true));
         let unasked = || panic!("it is known");
-        assert!(verified.is_good(&key, &signature, b"words", unasked));
-        assert!(verified.clone().is_good(&key, &signature, b"words", unasked));
-        assert!(!verified.is_good(&[1; 5], &signature, b"words", || false));
-        assert!(!verified.is_good(&[3; 4], &signature, b"words", || false));
-        assert!(!verified.is_good(&key, &[3; 64], b"words", || false));
-        assert!(!verified.is_good(&key, &signature, b"word", || false));
+        assert!(known.is_good(&key, &signature, b"words", unasked));
+        assert!(known.clone().is_good(&key, &signature, b"words", unasked));
+        assert!(!known.is_good(&[1; 5], &signature, b"words", || false));
+        assert!(!known.is_good(&[3; 4], &signature, b"words", || false));
+        assert!(!known.is_good(&key, &[3; 64], b"words", || false));
+        assert!(!known.is_good(&key, &signature, b"word", || false));
     }
 
     #[test]
     fn no_more_is_known_than_fits() {
-        let verified = Verified::default();
+        let known = KnownSignatures::default();
         for word in 0..=MOST as u64 {
-            assert!(verified.is_good(b"key", &[0; 64], &word.to_le_bytes(), || true));
+            assert!(known.is_good(b"key", &[0; 64], &word.to_le_bytes(), || true));
         }
-        let known = verified.0.lock().expect("nobody panics").len();
+        let known = known.0.lock().expect("nobody panics").len();
         assert_eq!(known, 1, "all but the last are forgotten");
     }
 }
