@@ -45,6 +45,15 @@ pub(crate) fn plan(parties: usize, lines: &str) -> Plan {
     plan_of(draft(parties, lines))
 }
 
+/// A calibrated plan of five simulated parties' training of three iterations.
+pub(crate) fn training(lines: &str) -> Plan {
+    let text = "name = \"test\"\ntask = \"regression\"\n[data]\nshape = [4]\n[model]\nloss = \"logistic\"\n\
+                iterations = 3\n";
+    let file = RunFile::parse(&format!("{text}{lines}"), 5).expect("a run file");
+    let peers = Peers::simulated(5, Some(20)).expect("peers");
+    plan_of(Draft::new(file, &peers, 7).expect("a draft"))
+}
+
 /// The calibrated plan of a draft.
 pub(crate) fn plan_of(draft: Draft) -> Plan {
     let calibration = calibrate(&draft, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));

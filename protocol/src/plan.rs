@@ -9,7 +9,7 @@ pub mod draft;
 pub mod error;
 mod file;
 mod hex;
-pub mod known_signatures;
+pub(crate) mod known_signatures;
 pub mod lines;
 mod links;
 pub mod mechanism;

@@ -165,21 +165,33 @@ impl Testnet {
 
     /// Lets nothing pass between these hosts and the others, until [`Testnet::heal`].
     pub fn part(&self, side: &[usize]) {
+        self.drop_between(side, &[""]);
+    }
+
+    /// Lets nothing pass to or from private listeners between these hosts and the others, until
+    /// [`Testnet::heal`]. There must be no delay, for which listeners have other ports.
+    pub fn part_in_private(&self, side: &[usize]) {
+        let private = ["dport", "sport"].map(|end| format!("tcp {end} {}", PORTS[0]));
+        self.drop_between(side, &private.each_ref().map(String::as_str));
+    }
+
+    /// Drops packets of any of these kinds that come from the other side.
+    fn drop_between(&self, side: &[usize], kinds: &[&str]) {
         for host in 0..self.hosts.len() {
             let other = |peer: &usize| side.contains(peer) != side.contains(&host);
             let others: Vec<String> = (0..self.hosts.len())
                 .filter(other)
                 .map(|peer| self.address(peer).to_string())
                 .collect();
-            let rule = format!(
-                "add rule inet weather border ip saddr {{ {} }} drop",
-                others.join(", ")
-            );
-            in_namespace(&self.hosts[host], "nft", [&rule]);
+            for kind in kinds {
+                let from = others.join(", ");
+                let rule = format!("add rule inet weather border ip saddr {{ {from} }} {kind} drop");
+                in_namespace(&self.hosts[host], "nft", [&rule]);
+            }
         }
     }
 
-    /// Ends what [`Testnet::part`] began.
+    /// Ends what [`Testnet::part`] or [`Testnet::part_in_private`] began.
     pub fn heal(&self) {
         for host in &self.hosts {
             in_namespace(host, "nft", ["flush chain inet weather border"]);

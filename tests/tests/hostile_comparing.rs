@@ -520,7 +520,13 @@ fn random_malice_ends_every_run_without_a_false_claim() {
     };
     let mut ends = BTreeMap::new();
     std::thread::scope(|threads| {
-        let runs: Vec<_> = (0..16).map(|seed| threads.spawn(move || ends_of(seed))).collect();
+        let begin = |seed: u64| {
+            let named = std::thread::Builder::new().name(format!("seed {seed}"));
+            named
+                .spawn_scoped(threads, move || ends_of(seed))
+                .expect("a thread")
+        };
+        let runs: Vec<_> = (0..16).map(begin).collect();
         for run in runs {
             for end in run.join().expect("no claim is false") {
                 *ends.entry(end).or_insert(0) += 1;

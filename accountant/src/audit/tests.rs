@@ -1,14 +1,11 @@
 use undertone_protocol::plan::claim::{Adversary, Established};
-use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::claims::claims;
 use crate::losses::loss::squared_losses;
 use crate::losses::view::View;
-use crate::testing::{draft, plan, plan_of};
+use crate::testing::{draft, plan, training};
 
 const SMALL: &str = "[privacy]\nepsilon = 1.0\ndelta = 1e-5\ncolluding = 1\ndropouts = 1\n";
 
@@ -39,7 +36,7 @@ fn it_stays_below_a_true_claim_and_catches_noise_that_is_too_small() {
 /// A training releases many sums, each with noise for a share of the budget.
 #[test]
 fn all_releases_of_a_training_are_attacked_together() {
-    let plan = trained();
+    let plan = training(SMALL);
     let claimed = plan.epsilon_claimed().expect("a headline");
     assert!(plan.draft().releases() == 3 && claimed > 0.99, "{claimed}");
     let honest = attack(&plan, 300_000, 1.0);
@@ -87,14 +84,6 @@ fn what_is_claimed_of_strangers_is_attacked() {
     });
     assert!(honest.1 < 1.0 && honest.1 > 0.5, "{honest:?}");
     assert!(lying.0 == Adversary::Apart && lying.1 > 1.0, "{lying:?}");
-}
-
-fn trained() -> Plan {
-    let text = "name = \"test\"\ntask = \"regression\"\n[data]\nshape = [4]\n[model]\nloss = \"logistic\"\n\
-                iterations = 3\n";
-    let file = RunFile::parse(&format!("{text}{SMALL}"), 5).expect("a run file");
-    let peers = Peers::simulated(5, Some(20)).expect("peers");
-    plan_of(Draft::new(file, &peers, 7).expect("a draft"))
 }
 
 fn stays_below_and_catches(plan: &Plan) {

@@ -11,6 +11,7 @@ use crate::class::coalitions::{self, MOST_SETTLED};
 use crate::execution::settled::{LogsError, check, exceptions};
 use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::{Audit, Basis, Verdict};
+use crate::losses::releases::together;
 
 /// Sets of which the gate computes the connectivity: with 1,000 parties one takes some seconds.
 const MOST_CONNECTED: usize = 64;
@@ -104,9 +105,14 @@ impl Gate<'_> {
             }
             smallest = smallest.min(found.mu);
         }
-        let epsilon = self.epsilon(smallest);
+        let releases = self.plan.draft().protected_releases();
+        let epsilon = self.epsilon(together(smallest, releases));
+        let all = match releases {
+            1 => String::new(),
+            releases => format!(" in all {releases} releases"),
+        };
         let mut reason = format!(
-            "publishing would cost epsilon {epsilon:.4}, above {}",
+            "publishing{all} would cost epsilon {epsilon:.4}, above {}",
             self.plan.draft().privacy.epsilon
         );
         if self.is_spent() {

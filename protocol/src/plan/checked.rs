@@ -18,7 +18,7 @@ use crate::plan::claim::{Claim, Established};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
 use crate::plan::hex::hex;
-use crate::plan::known_signatures::KnownSignatures;
+use crate::plan::known_signatures::{KnownSignatures, WhileRun};
 use crate::plan::mechanism::rules::Planned;
 use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::run_file::problem::Problem;
@@ -45,7 +45,7 @@ pub struct Plan {
     at_start: Option<SeededSchedule>,
     pub(super) json: Arc<str>,
     pub(super) digest: [u8; 32],
-    known: KnownSignatures,
+    known: WhileRun,
 }
 
 /// The schedule of a plan whose schedule is not drawn yet.
@@ -115,7 +115,7 @@ impl Plan {
             at_start: None,
             json: "".into(),
             digest: [0; 32],
-            known: KnownSignatures::default(),
+            known: WhileRun::default(),
         };
         if plan.reads_circles() && plan.circle_ring().is_none() {
             return Err(LatticeError::TooWide { bits: 128 }.into());
@@ -195,8 +195,8 @@ impl Plan {
     }
 
     /// Its members' signatures that need no second verification.
-    pub fn known_signatures(&self) -> &KnownSignatures {
-        &self.known
+    pub(crate) fn known_signatures(&self) -> KnownSignatures {
+        self.known.known()
     }
 
     /// Rounds, schedule, noise, claims.

@@ -26,6 +26,7 @@ use crate::run::machine::Identity;
 use crate::run::outcome::{Event, GateVerdict, Outcome};
 use crate::sealing::run_key::{PairKey, RunKey};
 use crate::simulator::checks::Checks;
+use crate::simulator::invariants::accused;
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::invariants::{agreed, mass, weight};

@@ -95,11 +95,10 @@ fn vanishes(how: Signal) {
 /// False: the victim ended before the signal came.
 fn vanishes_from(dimension: usize, how: Signal) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(
-        folder.path().join("run.toml"),
-        ring("round_ms = 2000\nsettle_ms = 2000"),
-    )
-    .expect("writable");
+    // Long enough that nobody but the victim misses one.
+    let deadline = 2000.max(dimension / 20);
+    let run = ring(&format!("round_ms = {deadline}\nsettle_ms = {deadline}"));
+    std::fs::write(folder.path().join("run.toml"), run).expect("writable");
     let line = format!("local --json --nodes 8 --dimension {dimension} --run run.toml --output kept");
     let (running, mut events) = follow_in(folder.path(), line.split(' '));
     let pids = events.spawned(8);

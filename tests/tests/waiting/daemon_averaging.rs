@@ -78,7 +78,7 @@ fn run(dimension: usize, mechanism: &str, lines: &str) -> String {
     )
 }
 
-/// Masks of pairs in daemons: the sum from keys charged as any other run.
+/// Masks of pairs in daemons: the sum is opened from keys alone, and charged as any other run.
 #[test]
 fn daemons_add_up_what_masks_of_pairs_hide() {
     let parties = Parties::new(4);

@@ -124,9 +124,15 @@ fn old_version(folder: &Path) -> PathBuf {
     for at in places {
         program[at..at + older.len()].copy_from_slice(older);
     }
-    let path = folder.join("undertone-before");
-    std::fs::write(&path, program).expect("writable");
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let (written, path) = (folder.join("written"), folder.join("undertone-before"));
+    std::fs::write(&written, program).expect("writable");
+    // Another process writes what is executed: one that this process starts meanwhile could hold it
+    // open for writing a moment longer.
+    let copied = std::process::Command::new("install")
+        .arg(&written)
+        .arg(&path)
+        .status();
+    assert!(copied.expect("coreutils").success());
     path
 }
 

@@ -13,6 +13,7 @@ mod doctor_testnet;
 mod dropouts;
 mod kill;
 mod leave;
+mod mixing_again;
 mod soak;
 mod starting;
 mod testnet;

@@ -139,7 +139,7 @@ fn a_kill_costs_the_others_little() {
         (4, 12, Signal::SIGSTOP, RUN),
         (5, 21, Signal::SIGKILL, &pairwise),
         (7, 35, Signal::SIGSTOP, &pairwise),
-        (8, 44, Signal::SIGKILL, RUN),
+        (8, 40, Signal::SIGKILL, RUN),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();

@@ -9,7 +9,7 @@ use crate::class::faults;
 use crate::class::setting::Setting;
 use crate::execution::share::Fate;
 use crate::losses::loss::Noise;
-use crate::testing::{logs, plan, with_fault};
+use crate::testing::{logs, plan, training, with_fault};
 
 const FIVE: &str = "[mechanism]\nrounds = 4";
 
@@ -160,6 +160,26 @@ fn more_than_the_class_within_the_logs_withholds_or_stays_within_the_budget() {
         assert_audit(&plan, &verdict.audit);
     }
     assert!(withheld > 0, "half of all shares lost must sometimes be too much");
+}
+
+/// The gate judges one release; what it says of ε is of all of them, as the plan's is.
+#[test]
+fn a_refusal_names_the_loss_of_all_releases() {
+    for (plan, of_all) in [
+        (plan(5, FIVE), ""),
+        (training("[mechanism]\nrounds = 4"), " in all 3 releases"),
+    ] {
+        let mut logs = logs(&plan, &[0, 1, 2, 3, 4]);
+        logs.values_mut().for_each(|log| log.received.clear());
+        let verdict = gate(&plan, &logs);
+        assert_eq!(verdict.publish, None);
+        let above = format!(", above {}", plan.draft().privacy.epsilon);
+        let said = verdict.reason.strip_suffix(&above).expect("a refusal");
+        let (what, epsilon) = said.rsplit_once(' ').expect("words");
+        assert_eq!(what, format!("publishing{of_all} would cost epsilon"));
+        let epsilon: f64 = epsilon.parse().expect("a number");
+        assert!(epsilon > plan.draft().privacy.epsilon, "{}", verdict.reason);
+    }
 }
 
 #[test]

@@ -32,6 +32,8 @@ use crate::telling::table::bytes;
 pub(super) struct Cluster {
     nodes: Vec<NodeFiles>,
     peers: Peers,
+    /// Ports of the nodes, held until these start: other clusters choose theirs meanwhile.
+    held: Vec<TcpListener>,
 }
 
 /// What every node of a cluster is given.
@@ -64,7 +66,8 @@ pub(super) struct NodeEnd {
 pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed) -> Result<Cluster, Failure> {
     let unwritable =
         |e: std::io::Error| Failure::usage(format!("{}: {e}", folders.output.display())).field("--output");
-    let mut ports = free_ports(2 * parties.len())?.into_iter();
+    let (ports, held) = free_ports(2 * parties.len())?;
+    let mut ports = ports.into_iter();
     let (mut nodes, mut peers) = (vec![], vec![]);
     for party in parties {
         let mut address = || format!("/ip4/127.0.0.1/tcp/{}", ports.next().expect("two ports a party"));
@@ -92,26 +95,33 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed)
         });
     }
     let peers = Peers::new(peers).map_err(|e| Failure::usage(e.to_string()).field("--nodes"))?;
-    Ok(Cluster { nodes, peers })
+    Ok(Cluster { nodes, peers, held })
 }
 
-/// Ports that nobody listens on now, below the range from which the system gives ports to outgoing
+/// So many ports are held at most: fewer than a process may open files on most systems. Our choice.
+const MOST_HELD: usize = 256;
+
+/// Ports that nobody listens on now, and what holds (most of) them, below the range from which the system gives ports to outgoing
 /// connections (on Linux from 32768), so that the cluster's own connections do not take them before
 /// its nodes listen. Neighbouring ones, so that two clusters that start at the same moment hardly
 /// ever choose the same.
-fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
+fn free_ports(count: usize) -> Result<(Vec<u16>, Vec<TcpListener>), Failure> {
     const FROM: Range<u16> = 10_240..32_000;
     let start = rand::rng().random_range(FROM);
     let around = (start..FROM.end).chain(FROM.start..start);
-    let ports: Vec<u16> = around
-        .filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-        .take(count)
-        .collect();
+    let mut held = vec![];
+    let is_free = |port: &u16| {
+        let listener = TcpListener::bind(("127.0.0.1", *port));
+        let is_free = listener.is_ok();
+        held.extend(listener.ok().filter(|_| held.len() < MOST_HELD));
+        is_free
+    };
+    let ports: Vec<u16> = around.filter(is_free).take(count).collect();
     if ports.len() < count {
         return Err(Failure::usage("not enough free ports on 127.0.0.1")
             .hint("stop what listens there, or use fewer nodes"));
     }
-    Ok(ports)
+    Ok((ports, held))
 }
 
 impl Cluster {
@@ -135,12 +145,13 @@ impl Cluster {
     }
 
     async fn watch(
-        self,
+        mut self,
         plan: &Plan,
         events: &Events,
         progress: &mut Progress,
         shared: &GlobalFlags,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
+        self.held.clear();
         let (mut stops, mut leaving) = (StopSignals::listen(), false);
         let (lines, mut told) = mpsc::channel(1024);
         let mut ends = BTreeMap::new();

@@ -497,10 +497,12 @@ fn many_start_at_the_very_look_that_finds_all_of_them_ready() {
     let mut bench = Bench::of(MANY_PARTIES);
     (1..MANY_PARTIES - 1).for_each(|party| bench.ready(party));
     assert_eq!(bench.step(10), None);
+    assert_eq!(bench.step(20), None);
+    assert!(bench.wake(20) > 20 + LOOK_MS, "nothing is to be looked at");
     bench.ready(MANY_PARTIES - 1);
-    assert_eq!(bench.step(11), None);
-    assert_eq!(bench.wake(11), 10 + LOOK_MS);
-    assert_eq!(bench.step(10 + LOOK_MS), signs(&all));
+    assert_eq!(bench.step(21), None);
+    assert_eq!(bench.wake(21), 20 + LOOK_MS);
+    assert_eq!(bench.step(20 + LOOK_MS), signs(&all));
 }
 
 #[test]

@@ -9,10 +9,12 @@
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
+use crate::messages::stage::Phase;
 use crate::mixing::exchange::{Exchange, Outset};
 use crate::mixing::portion::Noise;
 use crate::run::item_rules::ItemRules;
 use crate::run::machine::{Machine, Run};
+use crate::run::outcome::Event;
 use crate::run::record::Record;
 
 impl Run {
@@ -52,6 +54,7 @@ impl Run {
             seals: Some(seals),
             ..self.next(course, commons, Machine::Mixing { exchange }, record)
         };
+        run.commons.event(Event::Phase(Phase::Mixing));
         run.advance();
         Some(run)
     }

@@ -62,6 +62,8 @@ impl Simulation<'_> {
             };
             self.checks_of(*round).verdict(party, &verdict);
         }
+        self.violations
+            .extend(accused::check(self.liar.or(self.conditions.replays), party, &event).err());
         self.events.push((self.now, party, event));
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::trainings::{ITERATIONS, PARTIES, ended, train_by, training_plan};
+use super::trainings::{ITERATIONS, PARTIES, ended, simulation, train_by, training_plan};
 use super::*;
 use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
@@ -257,6 +257,39 @@ fn each_mixing_has_noise_and_a_digest_of_its_own() {
         (3, 1),
         "the first one's is the plan's"
     );
+}
+
+/// What a slow connection carries arrives once more when two iterations are over: the shares of each
+/// mixing, and the answers to them. Nobody is blamed for it, and nothing changes.
+#[test]
+fn what_comes_long_after_its_mixing_accuses_nobody() {
+    let plan = training_plan("inca");
+    for times in [0, 1] {
+        let calm = train_by(&plan, &in_vain(times), Conditions::new(3));
+        let third = |(_, _, event): &&(Time, Party, Event)| matches!(event, Event::Iteration(3));
+        let over = calm.events.iter().find(third).expect("three iterations").0;
+        let late = Cell::new(0);
+        let gate = in_vain(times);
+        let mut simulation = simulation(&plan, &gate, Conditions::new(3));
+        simulation.wire = Some(Box::new(|sending| match sending.network {
+            Network::Private => {
+                late.set(late.get() + 1);
+                let frame = sending.frame;
+                lying::Sent::Later(vec![(0, frame.clone()), (over.as_millis(), frame.clone())])
+            }
+            Network::Public => lying::Sent::AsItIs,
+        }));
+        let report = simulation.run();
+        assert_eq!(report.violations, [], "{times} in vain");
+        assert!(late.get() > 2 * PARTIES, "{}", late.get());
+        let results = |report: &Report| -> Vec<_> {
+            let ended = ended(report).into_iter();
+            ended
+                .map(|(who, _, it)| (who, it.mixings, it.result.clone()))
+                .collect()
+        };
+        assert_eq!(results(&report), results(&calm));
+    }
 }
 
 /// Whoever fell silent in the first mixing, with no log, is not waited for in the second.

@@ -55,14 +55,20 @@ fn train(plan: &Arc<Plan>, conditions: Conditions) -> Report {
 }
 
 pub(super) fn train_by(plan: &Arc<Plan>, gate: &Gate<'_>, conditions: Conditions) -> Report {
+    simulation(plan, gate, conditions).run()
+}
+
+pub(super) fn simulation<'a>(
+    plan: &'a Arc<Plan>,
+    gate: &'a Gate<'a>,
+    conditions: Conditions,
+) -> Simulation<'a> {
     let start = vec![0.0; plan.draft().dimension()];
     let first = (0..PARTIES)
         .map(|party| contribution(plan, party, &start))
         .collect();
     let simulation = Simulation::new(plan.clone(), first, gate, conditions);
-    simulation
-        .contributing(|party, _, model| contribution(plan, party, model))
-        .run()
+    simulation.contributing(|party, _, model| contribution(plan, party, model))
 }
 
 pub(super) fn ended(report: &Report) -> Vec<(Party, &Outcome, &TrainingOutcome)> {
