@@ -19,7 +19,9 @@ const MOST: usize = 1 << 16;
 /// what was verified is taken for it; and nothing of a signature that was not good. Copies share
 /// what they know.
 #[derive(Clone, Default)]
-pub(crate) struct KnownSignatures(Arc<Mutex<BTreeSet<[u8; 32]>>>);
+pub(crate) struct KnownSignatures(Arc<Hashes>);
+
+type Hashes = Mutex<BTreeSet<[u8; 32]>>;
 
 impl fmt::Debug for KnownSignatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,7 +66,7 @@ impl KnownSignatures {
 /// The known signatures of a plan while anybody runs it, and nothing once nobody does: a daemon
 /// keeps plans of runs that are over.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WhileRun(Arc<Mutex<Weak<Mutex<BTreeSet<[u8; 32]>>>>>);
+pub(crate) struct WhileRun(Arc<Mutex<Weak<Hashes>>>);
 
 impl WhileRun {
     /// What all know who run the plan now.

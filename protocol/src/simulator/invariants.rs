@@ -16,7 +16,7 @@
 //! 9. [`ordered`]: shares are those of the schedule, each party's in the order of their rounds,
 //!    which with PPSC makes network rounds the same as one iteration after the other. (That no γ is
 //!    used twice is the simulator's to check: it draws them.)
-//! 10. [`accused`]: nobody is said to have sent what it may not, unless somebody lies.
+//! 10. [`accused`]: nobody but a liar is said to have sent what it may not.
 
 pub mod accused;
 pub mod agreed;

@@ -101,10 +101,10 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed)
 /// So many ports are held at most: fewer than a process may open files on most systems. Our choice.
 const MOST_HELD: usize = 256;
 
-/// Ports that nobody listens on now, and what holds (most of) them, below the range from which the system gives ports to outgoing
-/// connections (on Linux from 32768), so that the cluster's own connections do not take them before
-/// its nodes listen. Neighbouring ones, so that two clusters that start at the same moment hardly
-/// ever choose the same.
+/// Ports that nobody listens on now, and what holds them, or the first of them. They are below the
+/// range from which the system gives ports to outgoing connections (on Linux from 32768), so that
+/// the cluster's own connections do not take them before its nodes listen; and neighbouring ones,
+/// so that two clusters that start at the same moment hardly ever choose the same.
 fn free_ports(count: usize) -> Result<(Vec<u16>, Vec<TcpListener>), Failure> {
     const FROM: Range<u16> = 10_240..32_000;
     let start = rand::rng().random_range(FROM);

@@ -259,8 +259,8 @@ fn each_mixing_has_noise_and_a_digest_of_its_own() {
     );
 }
 
-/// What a slow connection carries arrives once more when two iterations are over: the shares of each
-/// mixing, and the answers to them. Nobody is blamed for it, and nothing changes.
+/// What a slow connection carries arrives once more when two iterations are over: the shares of
+/// each mixing, and the answers to them. Nobody is blamed for it, and nothing changes.
 #[test]
 fn what_comes_long_after_its_mixing_accuses_nobody() {
     let plan = training_plan("inca");
