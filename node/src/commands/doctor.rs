@@ -87,7 +87,7 @@ async fn visit_all(
     let mut visits = visits.join_all().await;
     visits.sort_by_key(|visit| (visit.subject.party, visit.subject.graph));
     for visit in &mut visits {
-        visit.measure().await;
+        visit.measure(&hub).await;
     }
     hub.shutdown().await;
     Ok(visits)

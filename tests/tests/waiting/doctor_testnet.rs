@@ -35,10 +35,11 @@ fn gather(net: &Testnet, parties: &Parties, party: usize, program: &Path) -> (Ru
 }
 
 /// Alice asks from her host.
-fn doctor(net: &Testnet, parties: &Parties, plan: &str) -> Ended {
+fn doctor(net: &Testnet, parties: &Parties, plan: &str, more: &[&str]) -> Ended {
     let mut command = net.command(0, undertone());
     command
         .args(["doctor", plan, "--identity", "alice.key", "--json"])
+        .args(more)
         .current_dir(parties.folder());
     Running::start(command, None).wait()
 }
@@ -149,14 +150,16 @@ fn doctor_finds_what_people_get_wrong_on_a_testnet() {
         .map(|party| gather(&net, &parties, party, &undertone()))
         .collect();
 
-    let healthy = doctor(&net, &parties, "plan.json").json_of(0);
+    let healthy = doctor(&net, &parties, "plan.json", &[]).json_of(0);
     assert_eq!(problems(&healthy), Vec::<&str>::new());
     check_measured(&healthy);
 
     // Too few could be reached: exit 4.
     parties.write("peers.toml", &mistaken_list(&net, &parties));
     let mistaken = parties.plan("mistaken", RUN);
-    let found = doctor(&net, &parties, "mistaken.json").json_of(4);
+    // Patient with who is silent, longer than peers are with who asks nothing.
+    let patient = ["--timeout-ms", "4000"];
+    let found = doctor(&net, &parties, "mistaken.json", &patient).json_of(4);
     let [bob, dave, erin] = [1, 3, 99].map(|host| net.address(host));
     assert_says(
         &found,
@@ -172,6 +175,9 @@ fn doctor_finds_what_people_get_wrong_on_a_testnet() {
         &format!("nothing answers at /ip4/{erin}/tcp/7001 (erin, private graph)"),
     );
     assert_says(&found, "frank runs another plan");
+    let frank = found["peers"].as_array().expect("a list").iter();
+    let measured = |peer: &&Value| peer["name"] == "frank" && peer["bytes_per_s"].is_number();
+    assert_eq!(frank.filter(measured).count(), 2, "on both graphs: {found}");
     assert_says(&found, &format!("this one's is {mistaken}"));
 
     // One who is too old to answer: the run could end without him, exit 5.
@@ -179,7 +185,7 @@ fn doctor_finds_what_people_get_wrong_on_a_testnet() {
     signal(frank.pid(), Signal::SIGKILL);
     frank.wait();
     nodes.push(gather(&net, &parties, HOSTS - 1, &old_version(parties.folder())));
-    let found = doctor(&net, &parties, "plan.json").json_of(5);
+    let found = doctor(&net, &parties, "plan.json", &[]).json_of(5);
     assert_says(&found, "frank takes no questions on the private graph");
     assert_says(&found, "its software is older, update it");
     assert!(

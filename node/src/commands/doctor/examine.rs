@@ -1,6 +1,6 @@
 //! One neighbour on one graph: who is there, and how far away.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use libp2p::{Multiaddr, PeerId};
 use undertone_protocol::messages::notice::Network;
@@ -40,7 +40,6 @@ pub(super) struct Visit {
     /// What is worth knowing although nothing is wrong with it.
     pub(super) notes: Vec<String>,
     pub(super) answers: Option<Answers>,
-    inquiry: Option<Inquiry>,
 }
 
 /// What the peer says, and how fast.
@@ -63,7 +62,6 @@ pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
         problem: None,
         notes: vec![],
         answers: None,
-        inquiry: None,
     };
     let mut found = visit.ask(hub, plan).await;
     for _ in 1..ATTEMPTS {
@@ -149,24 +147,29 @@ impl Visit {
     async fn ask(&mut self, hub: &Hub, plan: &Plan) -> Result<Answers, AskFault> {
         let mut inquiry = hub.inquire(self.subject.graph, self.subject.peer).await?;
         let (answers, other) = check(&mut inquiry, plan).await?;
-        self.inquiry = Some(inquiry);
         self.problem = other.map(|digest| self.subject.another_plan(plan, &digest));
         Ok(answers)
     }
 
-    /// Sends a mebibyte there and back.
-    pub(super) async fn measure(&mut self) {
-        let (Some(inquiry), Some(answers)) = (&mut self.inquiry, &mut self.answers) else {
+    /// Sends a mebibyte there and back; again if that fails: where packets are lost, one of them may
+    /// be lost so often that nothing moves for as long as a peer waits.
+    pub(super) async fn measure(&mut self, hub: &Hub) {
+        let Some(answers) = &mut self.answers else {
             return;
         };
-        let bytes = vec![0x5a; ECHO_LIMIT];
-        let begun = Instant::now();
-        match inquiry.ask(&Question::Echo, &bytes).await {
-            Ok((Reply::Echoed, back)) if back == bytes => {
-                let moving = (begun.elapsed().as_secs_f64() - answers.rtt_ms / 1e3).max(1e-6);
+        let mut found = self.subject.echo(hub).await;
+        for _ in 1..ATTEMPTS {
+            if found.is_ok() {
+                break;
+            }
+            found = self.subject.echo(hub).await;
+        }
+        match found {
+            Ok(Some(took)) => {
+                let moving = (took.as_secs_f64() - answers.rtt_ms / 1e3).max(1e-6);
                 answers.bytes_per_s = Some(2.0 * ECHO_LIMIT as f64 / moving);
             }
-            Ok(_) => {
+            Ok(None) => {
                 self.problem = Some(format!(
                     "{} does not send back what it was sent: update its software",
                     self.subject.name
@@ -180,11 +183,21 @@ impl Visit {
                 ));
             }
         }
-        self.inquiry = None;
     }
 }
 
 impl Subject {
+    /// How long a mebibyte takes there and back; none if something else comes back. On a stream of
+    /// its own: a peer closes one on which nothing was asked while others were visited.
+    async fn echo(&self, hub: &Hub) -> Result<Option<Duration>, AskFault> {
+        let mut inquiry = hub.inquire(self.graph, self.peer).await?;
+        let bytes = vec![0x5a; ECHO_LIMIT];
+        let begun = Instant::now();
+        let (reply, back) = inquiry.ask(&Question::Echo, &bytes).await?;
+        let echoed = matches!(reply, Reply::Echoed) && back == bytes;
+        Ok(echoed.then(|| begun.elapsed()))
+    }
+
     fn another_plan(&self, plan: &Plan, digest: &[u8; 32]) -> String {
         let theirs: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         format!(
