@@ -151,8 +151,8 @@ impl Visit {
         Ok(answers)
     }
 
-    /// Sends a mebibyte there and back; again if that fails: where packets are lost, one of them may
-    /// be lost so often that nothing moves for as long as a peer waits.
+    /// Sends a mebibyte there and back; again if that fails: where packets are lost, one of them
+    /// may be lost so often that nothing moves for as long as a peer waits.
     pub(super) async fn measure(&mut self, hub: &Hub) {
         let Some(answers) = &mut self.answers else {
             return;
