@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use crate::Parties;
+
 /// All of them, a row a line: 64 pixels from 0 to 16, and the digit.
 pub fn all() -> Vec<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/digits.csv.gz");
@@ -12,6 +14,18 @@ pub fn all() -> Vec<String> {
     let rows: Vec<String> = text.lines().map(String::from).collect();
     assert_eq!(rows.len(), 1797);
     rows
+}
+
+/// Writes NAME.csv of each party, a twelfth of the rows, and the peer list with how many it has.
+pub fn share_out_to(parties: &Parties) {
+    let rows = all();
+    let mut list = String::from("version = 1\n");
+    for (party, (name, lines)) in parties.names().iter().zip(parties.lines()).enumerate() {
+        let own: Vec<&str> = rows.iter().skip(party).step_by(12).map(String::as_str).collect();
+        parties.write(&format!("{name}.csv"), &(own.join("\n") + "\n"));
+        list += &format!("{lines}records = {}\n", own.len());
+    }
+    parties.write("peers.toml", &list);
 }
 
 /// Writes `tables/` of so many parties, and every fifth row to `test.csv`.

@@ -26,14 +26,7 @@ const RUN: &str = "version = 1\ntask = \"regression\"\nname = \"again\"\n[data]\
 /// Parties with a part of the digits each, and a plan "plan".
 fn planned(net: &Testnet) -> Parties {
     let parties = Parties::at(HOSTS, |host| net.listeners(host));
-    let rows = digits::all();
-    let mut list = String::from("version = 1\n");
-    for (party, (name, lines)) in parties.names().iter().zip(parties.lines()).enumerate() {
-        let own: Vec<&str> = rows.iter().skip(party).step_by(12).map(String::as_str).collect();
-        parties.write(&format!("{name}.csv"), &(own.join("\n") + "\n"));
-        list += &format!("{lines}records = {}\n", own.len());
-    }
-    parties.write("peers.toml", &list);
+    digits::share_out_to(&parties);
     parties.plan("plan", RUN);
     parties
 }

@@ -177,14 +177,7 @@ fn a_kill_costs_the_others_little() {
 /// Four parties with a part of the digits each, and a plan of a few iterations.
 fn four_with_a_plan() -> (Parties, String) {
     let parties = Parties::new(4);
-    let rows = digits::all();
-    let mut list = String::from("version = 1\n");
-    for (party, (name, lines)) in parties.names().iter().zip(parties.lines()).enumerate() {
-        let own: Vec<&str> = rows.iter().skip(party).step_by(12).map(String::as_str).collect();
-        parties.write(&format!("{name}.csv"), &(own.join("\n") + "\n"));
-        list += &format!("{lines}records = {}\n", own.len());
-    }
-    parties.write("peers.toml", &list);
+    digits::share_out_to(&parties);
     let few = RUN.replace("classes = 10\n", "classes = 10\niterations = 5\n");
     let digest = parties.plan("plan", &few);
     (parties, digest)

@@ -473,3 +473,17 @@ impl Picture {
         format!("{phase:<11} {stage}, {shares}, {}", bytes(total(3)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_ports_are_nobody_elses_until_they_are_let_go() {
+        let (ports, held) = free_ports(8).expect("ports");
+        let is_taken = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_err();
+        assert!(ports.len() == 8 && ports.iter().all(is_taken));
+        drop(held);
+        assert!(!ports.iter().any(is_taken), "its nodes can have them");
+    }
+}
