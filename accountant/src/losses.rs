@@ -1,5 +1,6 @@
 //! What a linear-Gaussian view costs those whose values it shows.
 
+pub mod charge;
 pub mod contributions;
 pub(crate) mod covariances;
 pub mod gaussian;

@@ -79,7 +79,7 @@ fn the_quote_says_what_the_draw_is_for_and_what_is_ignored() {
         "chosen before the schedule is drawn",
         "unless somebody chooses who departs by the schedule",
         "but for a draw of chance",
-        "k tries come to k times that chance",
+        "δ includes 3 times that chance",
     ] {
         assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
     }

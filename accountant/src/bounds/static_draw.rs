@@ -28,7 +28,27 @@
 //! many of those taken away, and the rest of each of the three among themselves; (2m − 1)!! is the
 //! number of pairings of 2m. Of an odd number of parties one is alone: as if it were paired with
 //! one more that is taken away, so that s + 1 stands for s.
+//!
+//! **Tries.** Whoever reveals its nonce last knows the draw, and may end that START instead, before
+//! anything private has left: the next one is another draw to choose from. With c who collude and D
+//! departures at most, a run begins with at least one of
+//!
+//! ⌊3(n − c)/(n − c − D)⌋
+//!
+//! draws, however often those who are against a value end a START. *Proof.* A run begins with a START
+//! of at least n − D parties, so that n − c − D or more of them do not collude, and each of these has
+//! signed it: it names the starts of all nodes in it and their commitments, and its draw follows from
+//! the nonces committed to. A start of a node has one nonce and signs one START. So no nonce of who
+//! does not collude is in two draws that a run may begin with, and each such draw, until it is known,
+//! has taken n − c − D of them. There are 3(n − c) in all: no node reveals more than
+//! [`MOST_REVEALS`] for one plan, each counted on disk before it leaves. ∎
+//!
+//! A draw that a run begins with is bad with a chance of at most p given all that was seen before
+//! its last honest nonce, whoever is against it by then. So the chance that some draw which a run may
+//! begin with is bad is at most p times the tries, whichever of them the run begins with. Fewer who
+//! collude only lower that number.
 
+use undertone_protocol::messages::commitment::MOST_REVEALS;
 use undertone_protocol::plan::claim::DrawBasis;
 
 use crate::class::setting::Setting;
@@ -43,17 +63,30 @@ const NEGLIGIBLE: f64 = 80.0;
 /// terms, each of logarithms below 10⁵ that are right to 10⁻¹⁶.
 const ROUNDING: f64 = 1e-8;
 
-/// The share of δ that is left to the chance of a bad draw: noise hardly grows for it, and each
-/// factor of a thousand costs two rounds.
+/// The share of δ that is left to the chance of a bad draw, among all that may be tried: noise hardly
+/// grows for it, and each factor of a thousand costs two rounds.
 pub const CHANCE_OF_DELTA: f64 = 1e-3;
+
+/// How many draws a run may begin with, at most, those included that somebody ends; `colluding` and
+/// `dropouts` together below `parties`.
+pub fn tries(parties: usize, colluding: usize, dropouts: usize) -> u64 {
+    let honest = parties.saturating_sub(colluding) as u64;
+    let of_each_draw = honest.saturating_sub(dropouts as u64).max(1);
+    MOST_REVEALS * honest / of_each_draw
+}
+
+/// The largest chance of one bad draw that is within its share of δ however often it is tried.
+pub fn most_chance(delta: f64, tries: u64) -> f64 {
+    (delta * CHANCE_OF_DELTA / tries as f64).next_down()
+}
 
 /// The δ that is left to the noise of a plan whose schedule START draws.
 pub fn delta_of_noise(delta: f64) -> f64 {
     delta * (1.0 - CHANCE_OF_DELTA)
 }
 
-/// What the draw of a setting hides, if the chance that it hides nothing is within its share of δ;
-/// none where it is not, or where nothing is drawn at START.
+/// What the draw of a setting hides, if the chance that one of all that may be tried hides nothing
+/// is within its share of δ; none where it is not, or where nothing is drawn at START.
 pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
     let draw = StaticDraw {
         round: drawn_round(setting),
@@ -62,14 +95,16 @@ pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
         share_faults: setting.drawn_share_faults?,
     };
     let ln_chance = draw.ln_chance(setting.rounds() as u32);
+    let tries = tries(draw.parties, setting.colluding, setting.dropouts);
     let basis = DrawBasis {
         // No chance is 0, and the smallest are below what a number holds.
-        chance: ln_chance.exp().max(f64::MIN_POSITIVE),
+        chance: libm::exp(ln_chance).max(f64::MIN_POSITIVE),
+        tries,
         removed: draw.removed,
         share_faults: draw.share_faults,
         among: draw.parties - draw.removed,
     };
-    (ln_chance <= (delta * CHANCE_OF_DELTA).ln()).then_some(basis)
+    (basis.chance <= most_chance(delta, tries)).then_some(basis)
 }
 
 /// What START draws for a setting.
@@ -239,6 +274,7 @@ fn ln_sum(terms: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use undertone_protocol::plan::calibration::Calibration;
     use undertone_protocol::topology::schedule::Schedule;
 
     use super::*;
@@ -415,5 +451,97 @@ mod tests {
         for share_faults in [6, 7, 8, 50] {
             assert_eq!(draw(8, 2, share_faults).ln_chance(63), 0.0, "{share_faults}");
         }
+    }
+
+    /// As many sets of `each` of those who are left as can be told off, each of whom may be in so many
+    /// more: every way is tried.
+    fn most_sets(left: &mut [u64], each: usize) -> u64 {
+        let chosen = |set: usize| (0..left.len()).filter(move |one| set >> one & 1 == 1);
+        let mut most = 0;
+        for set in 0..1usize << left.len() {
+            let fits = set.count_ones() as usize == each && chosen(set).all(|one| left[one] > 0);
+            if fits {
+                let mut rest = left.to_vec();
+                chosen(set).for_each(|one| rest[one] -= 1);
+                // In any order: the same sets again are the same number.
+                rest.sort_unstable();
+                most = most.max(1 + most_sets(&mut rest, each));
+            }
+        }
+        most
+    }
+
+    /// However those who are against it choose who is away, which nodes start again and which STARTs
+    /// end: as many draws as honest nonces allow, and no more.
+    #[test]
+    fn tries_are_as_many_as_the_nonces_of_those_who_do_not_collude_allow() {
+        for (honest, dropouts) in [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 1), (4, 2)] {
+            let found = most_sets(&mut vec![MOST_REVEALS; honest], honest - dropouts);
+            for colluding in 0..3 {
+                assert_eq!(
+                    tries(honest + colluding, colluding, dropouts),
+                    found,
+                    "{honest} {dropouts}"
+                );
+            }
+        }
+        for (parties, colluding, dropouts, expected) in [
+            (200, 20, 20, 3),
+            (24, 2, 2, 3),
+            (8, 1, 1, 3),
+            (8, 0, 6, 12),
+            (6, 1, 3, 7),
+            (5, 2, 0, 3),
+        ] {
+            assert_eq!(tries(parties, colluding, dropouts), expected, "{parties}");
+        }
+    }
+
+    /// All draws that may be tried share a thousandth of δ: where one round less leaves more than that,
+    /// and less than δ, or where one draw alone would do, nothing is claimed.
+    #[test]
+    fn all_tries_together_are_within_a_thousandth_of_delta() {
+        let lines = "[privacy]\ncoalitions = \"static\"\ncolluding = 2\ndropouts = 6\n\
+                     [mechanism]\ncorrelated = \"uniform\"\n[run]\nsealed = true\n";
+        let draft = crate::testing::draft(24, lines);
+        let draw = draw(24, 8, 1);
+        assert_eq!(tries(24, 2, 6), 4);
+        let (mut claimed, mut refused_for_tries, mut refused_for_delta) = (0, 0, 0);
+        for rounds in 4..30 {
+            let schedule = Calibration::draw_schedule(&draft, rounds, 1).expect("a schedule");
+            let setting = Setting::of_draft(&draft, &schedule).expect("a setting");
+            // By the formula of above, which is counted out below.
+            let chance = draw.ln_chance(rounds).exp();
+            for delta in [
+                1e-3,
+                1e-6,
+                1e-9,
+                3.9e3 * chance,
+                4.1e3 * chance,
+                1.1e3 * chance,
+                500.0 * chance,
+            ] {
+                let found = drawn(&setting, delta);
+                assert_eq!(
+                    found.is_some(),
+                    4.0 * chance <= delta / 1000.0,
+                    "{rounds} {delta}"
+                );
+                match found {
+                    Some(basis) => {
+                        claimed += 1;
+                        assert_eq!((basis.tries, basis.among, basis.removed), (4, 16, 8));
+                        assert!(
+                            (basis.chance / chance - 1.0).abs() < 1e-9
+                                && basis.chance_of_all() >= 4.0 * chance
+                        );
+                    }
+                    None if chance <= delta / 1000.0 => refused_for_tries += 1,
+                    None if 4.0 * chance < delta => refused_for_delta += 1,
+                    None => {}
+                }
+            }
+        }
+        assert!(claimed > 20 && refused_for_tries > 20 && refused_for_delta > 20);
     }
 }

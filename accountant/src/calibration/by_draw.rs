@@ -6,7 +6,7 @@ use undertone_protocol::plan::claim::Predicted;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::{MechanismKind, Rounds};
 
-use crate::bounds::static_draw::{CHANCE_OF_DELTA, DrawnRound, StaticDraw, delta_of_noise};
+use crate::bounds::static_draw::{DrawnRound, StaticDraw, delta_of_noise, most_chance, tries};
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::MARGIN;
@@ -34,7 +34,8 @@ pub(super) fn calibrate(
     let budget = gaussian::mu(privacy.epsilon, delta_of_noise(privacy.delta))?;
     let most = draft.mechanism.rules().most_rounds();
     progress("how many rounds keep a draw from leaving anybody apart");
-    let fewest = draw.fewest_rounds(&[privacy.delta * CHANCE_OF_DELTA], most)[0];
+    let tries = tries(draw.parties, privacy.colluding, privacy.dropouts);
+    let fewest = draw.fewest_rounds(&[most_chance(privacy.delta, tries)], most)[0];
     let rounds = match (draft.mechanism.rounds, fewest) {
         (Rounds::Auto, Some(fewest)) => fewest,
         (Rounds::Fixed(rounds), Some(fewest)) if rounds >= fewest => rounds,

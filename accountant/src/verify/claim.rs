@@ -3,7 +3,7 @@
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, DrawBasis, Faults};
 
-use crate::bounds::static_draw::delta_of_noise;
+use crate::bounds::static_draw::{delta_of_noise, most_chance};
 use crate::calibration::claims::is_sure;
 use crate::losses::gaussian;
 use crate::verify::error::VerifyError;
@@ -72,13 +72,15 @@ pub(super) fn check_claim(
 }
 
 /// Whether a claim rests on the draw that it says, or on none, and states no smaller chance of a
-/// bad one than there is.
+/// bad one than there is, nor a larger one than its δ has room for.
 fn is_same_draw(truth: &Claim, claim: &Claim) -> bool {
     match (truth.draw, claim.draw) {
         (None, None) => true,
         (Some(truth), Some(said)) => {
             let chance = said.chance;
-            !exceeds(truth.chance, chance) && said == DrawBasis { chance, ..truth }
+            !exceeds(truth.chance, chance)
+                && !exceeds(chance, most_chance(claim.delta, truth.tries))
+                && said == DrawBasis { chance, ..truth }
         }
         _ => false,
     }

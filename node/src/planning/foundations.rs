@@ -1,6 +1,7 @@
 //! What a plan with sealed finals rests on, and what those can do who break it: sentences for its
 //! quote (SEALING sections 3 and 5).
 
+use undertone_protocol::messages::commitment::MOST_REVEALS;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{ConnectivityBasis, DrawBasis, Faults};
 use undertone_protocol::sealing::holders::Threshold;
@@ -56,6 +57,7 @@ pub(super) fn text(plan: &Plan) -> String {
 fn drawn(basis: DrawBasis) -> String {
     let DrawBasis {
         chance,
+        tries,
         removed,
         share_faults,
         among,
@@ -68,9 +70,10 @@ fn drawn(basis: DrawBasis) -> String {
     format!(
         "The schedule is drawn at START, from numbers that nobody chooses: for any {removed} parties that were \
          to collude or depart before that{astray}, a draw leaves some value hidden among fewer than {among} \
-         with a chance of at most {chance:.1e}, which δ includes. A START that somebody ends by not revealing \
-         its number is another draw: k tries come to k times that chance. Against who chooses by the schedule \
-         the κ that the receipt states is what holds"
+         with a chance of at most {chance:.1e}. A START that somebody ends by not revealing its number is \
+         another draw: there are {tries} at most, since no node reveals more than {MOST_REVEALS} numbers for \
+         one plan, and δ includes {tries} times that chance. Against who chooses by the schedule the κ that \
+         the receipt states is what holds"
     )
 }
 

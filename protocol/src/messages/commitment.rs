@@ -5,12 +5,18 @@
 //! A node signs one START only, and has fixed the commitments of everybody in it before it shows
 //! its own nonce. So whoever reveals last knows the seed before the others, but has no other nonce
 //! to choose: it can only keep its own and so end the run, before anything private has left. Each
-//! such start gives a coalition one more draw: what a claim says of one draw holds for each start.
+//! such start gives a coalition one more draw to choose from. So a node reveals [`MOST_REVEALS`]
+//! nonces a plan at most, each counted on disk before it leaves; the accountant derives from that how
+//! many draws there can be.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::messages::signature::Digest;
 use crate::topology::party::Party;
+
+/// How many nonces a node reveals for one plan at most, however often it starts. Our choice: a START
+/// that an accident ends may be tried twice more.
+pub const MOST_REVEALS: u64 = 3;
 
 /// 256 random bits of one start of a node; secret until its START.
 pub type Nonce = [u8; 32];

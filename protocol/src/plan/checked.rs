@@ -433,6 +433,13 @@ impl Plan {
         (each * self.draft.releases() as f64).min(1.0)
     }
 
+    /// How far, in total variation, the noise of all releases is from what its claims are about: at
+    /// most, and at every ε alike.
+    pub fn sampling_distance(&self) -> f64 {
+        // At ε = 0 sampling adds (1 + 1) times the distance to δ.
+        self.sampling_delta(0.0) / 2.0
+    }
+
     /// What the lattice had to carry (for [`Lattice::sampling_delta`]).
     pub fn lattice_request(&self) -> LatticeRequest<'_> {
         self.calibration.lattice_request(&self.draft, &*self.mechanism)

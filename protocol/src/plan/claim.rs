@@ -70,8 +70,11 @@ pub enum Basis {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrawBasis {
-    /// p: the chance of a draw that does not, at most. The claim's δ includes it.
+    /// p: the chance of a draw that does not, at most. The claim's δ includes it, times `tries`.
     pub chance: f64,
+    /// How many draws those who are against a value may look at before a run begins with one, at
+    /// most.
+    pub tries: u64,
     /// s: how many may collude or depart, together.
     pub removed: usize,
     /// q: how many shares between the others may go astray besides, whoever chooses them.
@@ -196,6 +199,14 @@ fn or_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Err
     Ok(number.unwrap_or(f64::INFINITY))
 }
 
+impl DrawBasis {
+    /// The chance, at most, that one of the draws that may be looked at does not hide every value:
+    /// `chance` times `tries`, never below it.
+    pub fn chance_of_all(&self) -> f64 {
+        (self.chance * self.tries as f64).next_up()
+    }
+}
+
 impl Claim {
     /// What can be said of the plan's number `index` without the accountant; `threshold`: whether
     /// finals are sealed.
@@ -241,13 +252,13 @@ impl Claim {
                 field: field("basis"),
             });
         }
-        if let Some(DrawBasis { chance, .. }) = self.draw {
-            let fine = chance > 0.0 && chance < self.delta;
+        if let Some(draw) = self.draw {
+            let fine = draw.chance > 0.0 && draw.tries > 0 && draw.chance_of_all() < self.delta;
             number(
                 &field("draw.chance"),
-                chance,
+                draw.chance,
                 fine,
-                "above 0 and below the claim's delta",
+                "above 0 and, times the tries, below the claim's delta",
             )?;
         }
         number(
