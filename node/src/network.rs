@@ -36,6 +36,7 @@ mod door;
 mod edge;
 pub(crate) mod event;
 pub(crate) mod handle;
+pub(crate) mod held_port;
 mod hello;
 pub(crate) mod hub;
 mod lane;

@@ -8,10 +8,12 @@ pub mod digits;
 pub mod house;
 pub mod http;
 pub mod inputs;
+pub mod killed;
 pub mod network;
 pub mod openapi;
 pub mod outer;
 mod parties;
+pub mod ports;
 mod process;
 pub mod python;
 pub mod receipt;
@@ -26,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub use parties::{PLAN, Parties, free_ports};
+pub use parties::{PLAN, Parties};
 pub use process::{
     Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, run_on_terminal, signal,
     signal_if_alive, start_in, start_narrow_in, watched_in,

@@ -1,10 +1,10 @@
 //! Parties on this machine as people would set them up: a key each, one peer list, a run file, a
 //! plan.
 
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use crate::ports::Ports;
 use crate::{Ended, run_in, write_npy};
 
 /// A folder with keys NAME.key, inputs NAME.npy, and the files that the parties share.
@@ -13,32 +13,13 @@ pub struct Parties {
     folder: tempfile::TempDir,
     names: Vec<String>,
     lines: Vec<String>,
+    /// Ports of this machine that identities were given, held as long as anybody may listen there.
+    held: Mutex<Vec<Ports>>,
 }
 
-/// Ports that nobody listens on, below those from which systems give ports to outgoing connections
-/// and `undertone local` to its nodes.
-pub fn free_ports(count: usize) -> Vec<u16> {
-    const FIRST: u16 = 2_000;
-    const COUNT: u16 = 8_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = (std::process::id() % 79) as u16 * 100;
-    let fresh = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-    let tries = (0..COUNT).map(|_| fresh());
-    // Not by listening there: a process that another test starts meanwhile would hold the port for
-    // a moment longer.
-    let ports: Vec<u16> = tries
-        .filter(|&port| TcpStream::connect(("127.0.0.1", port)).is_err())
-        .take(count)
-        .collect();
-    assert_eq!(ports.len(), count, "free ports");
-    ports
-}
-
-fn addresses_here() -> [String; 2] {
-    let [private, public] = free_ports(2)[..] else {
-        unreachable!("two were asked for")
-    };
-    [private, public].map(|port| format!("/ip4/127.0.0.1/tcp/{port}"))
+/// Private and public, on this machine.
+fn addresses(ports: [u16; 2]) -> [String; 2] {
+    ports.map(|port| format!("/ip4/127.0.0.1/tcp/{port}"))
 }
 
 const NAMES: [&str; 16] = [
@@ -61,7 +42,10 @@ impl Parties {
     /// Keys for this many parties (alice, bob, …) on this machine, made by `identity new`, and
     /// their peer list.
     pub fn new(count: usize) -> Self {
-        Parties::at(count, |_| addresses_here())
+        let ports = Ports::hold(2 * count);
+        let parties = Parties::at(count, |party| addresses([ports[2 * party], ports[2 * party + 1]]));
+        parties.keep(ports);
+        parties
     }
 
     /// Keys and a peer list with the private and public addresses that each party is given.
@@ -70,6 +54,7 @@ impl Parties {
             folder: tempfile::tempdir().expect("a folder"),
             names: vec![],
             lines: vec![],
+            held: Mutex::default(),
         };
         for (party, name) in NAMES[..count].iter().enumerate() {
             let lines = parties.identity_at(name, addresses(party));
@@ -120,7 +105,17 @@ impl Parties {
 
     /// `identity new` with addresses on this machine; what it printed.
     pub fn new_identity(&self, name: &str) -> String {
-        self.identity_at(name, addresses_here())
+        let ports = Ports::hold(2);
+        let lines = self.identity_at(name, addresses([ports[0], ports[1]]));
+        self.keep(ports);
+        lines
+    }
+
+    fn keep(&self, ports: Ports) {
+        self.held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(ports);
     }
 
     fn identity_at(&self, name: &str, [private, public]: [String; 2]) -> String {

@@ -2,7 +2,8 @@
 //! wrong with a bad one.
 
 use serde_json::Value;
-use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, free_ports, signal};
+use undertone_tests::ports::Ports;
+use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, signal};
 
 const RUN: &str = "version = 1\nname = \"examined\"\n[data]\nnoise_ok = true\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\n";
 
@@ -87,13 +88,11 @@ fn each_fault_is_named_with_what_to_do() {
             .expect("an id")
             .to_owned()
     };
-    let [port] = free_ports(1)[..] else {
-        unreachable!("one was asked for")
-    };
+    let nowhere = Ports::hold(1);
     let mut lines = parties.lines().to_vec();
     lines[1] = lines[1].replace(
         &format!("/tcp/{}\"", parties.ports(1)[0]),
-        &format!("/tcp/{port}\""),
+        &format!("/tcp/{}\"", nowhere[0]),
     );
     lines[2] = lines[2]
         .replace("private =", "swapped =")
@@ -118,7 +117,11 @@ fn each_fault_is_named_with_what_to_do() {
         "{problems:#?}"
     );
     assert!(
-        names(&["bob refuses connections", &port.to_string(), "correct the port"]),
+        names(&[
+            "bob refuses connections",
+            &nowhere[0].to_string(),
+            "correct the port"
+        ]),
         "{problems:#?}"
     );
     assert!(

@@ -8,9 +8,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use undertone_tests::daemon::Daemon;
 use undertone_tests::http::Http;
+use undertone_tests::ports::Ports;
 use undertone_tests::{
-    Parties, Running, alone, assert_close, free_ports, left_out, npy_shape, read_json, read_npy, receipt,
-    run_in, undertone, write_npy,
+    Parties, Running, alone, assert_close, left_out, npy_shape, read_json, read_npy, receipt, run_in,
+    undertone, write_npy,
 };
 
 const PARTIES: usize = 5;
@@ -166,7 +167,7 @@ fn daemons_tell_sums_of_neighbours_on_their_own_machine_only() {
     };
     let _alone = alone();
     let parties = Parties::new(PARTIES);
-    let ports = free_ports(PARTIES);
+    let ports = Ports::hold(PARTIES);
     let everywhere = |port: u16| SocketAddr::from(([0, 0, 0, 0], port));
     let daemons: Vec<Daemon> = (0..PARTIES)
         .map(|party| Daemon::start_with(&parties, party, everywhere(ports[party]), "allow_remote = true\n"))

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use undertone_tests::browser::Browser;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::http::Reply;
-use undertone_tests::{Parties, alone, free_ports, left_out};
+use undertone_tests::ports::Ports;
+use undertone_tests::{Parties, alone, left_out};
 
 const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"ward-means\"\n[data]\nshape = [2]\nunit = \"record\"\n\
                    columns = [\"age\", \"weight\"]\nclip = { kind = \"box\", low = [18, 40], high = [100, 160] }\n\
@@ -17,12 +18,12 @@ const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"ward-means\"\n[data]\n
 const BUDGET: &str = "[[data_set]]\nname = \"ward-7\"\nunit = \"record\"\nepsilon = 3.0\ndelta = 1e-5\n";
 
 /// Four daemons, and a table of a thousand rows; alice's API is where a browser gets to.
-fn cluster(parties: &Parties) -> (Vec<Daemon>, String) {
+fn cluster(parties: &Parties, api: u16) -> (Vec<Daemon>, String) {
     let rows: String = (0..1000)
         .map(|row| format!("{},{}\n", 30 + row % 50, 60 + row % 40))
         .collect();
     parties.write("ward.csv", &format!("age,weight\n{rows}"));
-    let api = SocketAddr::from(([127, 0, 0, 1], free_ports(1)[0]));
+    let api = SocketAddr::from(([127, 0, 0, 1], api));
     let daemons = (0..4).map(|party| match party {
         0 => Daemon::start_with(parties, 0, api, BUDGET),
         _ => Daemon::start(parties, party, BUDGET),
@@ -57,7 +58,8 @@ fn the_page_shows_what_the_daemon_knows_and_nothing_private() {
     parties.write("peers.toml", &format!("version = 1\n{list}"));
     let digest = parties.plan("plan", RUN);
     parties.plan("next", &RUN.replace("ward-means", "next-means"));
-    let (daemons, address) = cluster(&parties);
+    let port = Ports::hold(1);
+    let (daemons, address) = cluster(&parties, port[0]);
     daemons.iter().for_each(|daemon| submit(daemon, "plan.json"));
     for daemon in &daemons {
         daemon.client(["watch", &digest]).json_of(0);

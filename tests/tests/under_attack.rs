@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Ended, Parties, alone, assert_mean_of, free_ports, read_npy, run_in, undertone};
+use undertone_tests::ports::Ports;
+use undertone_tests::{Ended, Parties, alone, assert_mean_of, read_npy, run_in, undertone};
 
 /// What an answer may take. (Before strangers were kept apart, it took 37 s after 10 s of abandoned
 /// requests.)
@@ -116,16 +117,15 @@ struct Cluster {
     parties: Parties,
     apis: Vec<SocketAddr>,
     daemons: Vec<Daemon>,
+    _held: Ports,
 }
 
 impl Cluster {
     /// Five daemons, each with an API on a TCP port.
     fn start() -> Self {
         let parties = Parties::new(5);
-        let apis: Vec<SocketAddr> = free_ports(5)
-            .into_iter()
-            .map(|port| ([127, 0, 0, 1], port).into())
-            .collect();
+        let ports = Ports::hold(5);
+        let apis: Vec<SocketAddr> = ports.iter().map(|port| local(*port)).collect();
         let start = |(party, api): (usize, &SocketAddr)| {
             let mut few_files = Command::new("sh");
             few_files
@@ -138,6 +138,7 @@ impl Cluster {
             parties,
             apis,
             daemons,
+            _held: ports,
         }
     }
 
@@ -235,7 +236,8 @@ fn a_plan_does_not_move_the_peers_of_a_daemon() {
     );
     // The same plan, but carol's private address is somewhere else.
     let [private, _] = parties.ports(2).map(|port| format!("/tcp/{port}"));
-    let elsewhere = format!("/tcp/{}", free_ports(1)[0]);
+    let nowhere = Ports::hold(1);
+    let elsewhere = format!("/tcp/{}", nowhere[0]);
     parties.write("peers.toml", &parties.peer_list().replace(&private, &elsewhere));
     parties.plan(
         "moved",

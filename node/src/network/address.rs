@@ -1,12 +1,12 @@
 //! Where peers listen, and where we do: `/ip4`, `/ip6` and `/dns` addresses with a TCP port.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use std::{fmt, io};
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::network::config::NetworkError;
@@ -103,10 +103,10 @@ impl Place {
     }
 
     /// The address to bind: the listed one if it belongs to this machine, else (behind address
-    /// translation, in a container) any address at the listed port. An occupied port is an error
-    /// here, because libp2p sets `SO_REUSEPORT` and would share the port silently with another
-    /// process of the same user.
-    pub(super) async fn to_bind(&self, listed: &Multiaddr) -> Result<SocketAddr, NetworkError> {
+    /// translation, in a container) any address at the listed port; with what holds the port until
+    /// somebody listens there. An occupied port is an error here, because libp2p sets
+    /// `SO_REUSEPORT` and would share the port silently with another process of the same user.
+    pub(super) async fn to_bind(&self, listed: &Multiaddr) -> Result<(SocketAddr, Holding), NetworkError> {
         let port = self.port;
         let candidates = self.resolve().await.unwrap_or_default();
         let v6 = candidates.first().is_some_and(SocketAddr::is_ipv6);
@@ -116,8 +116,8 @@ impl Place {
             Ipv4Addr::UNSPECIFIED.into()
         };
         for address in candidates.into_iter().chain([SocketAddr::new(any, port)]) {
-            match TcpListener::bind(address) {
-                Ok(_) => return Ok(address),
+            match Holding::of(address) {
+                Ok(holding) => return Ok((address, holding)),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     return Err(NetworkError::PortInUse {
                         address: listed.clone(),
@@ -140,6 +140,29 @@ impl Place {
     }
 }
 
+/// A socket that is bound to an address at which nobody listens. It never listens itself: a copy
+/// that a child has from fork to exec would then keep the real listener out.
+#[derive(Debug)]
+pub(super) struct Holding {
+    _bound: Option<TcpSocket>,
+}
+
+impl Holding {
+    fn of(address: SocketAddr) -> io::Result<Holding> {
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()
+        } else {
+            TcpSocket::new_v6()
+        }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        // Elsewhere than on Linux a socket that is bound keeps even its own listener out.
+        Ok(Holding {
+            _bound: cfg!(target_os = "linux").then_some(socket),
+        })
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
@@ -156,7 +179,11 @@ pub(super) fn to_multiaddr(address: SocketAddr) -> Multiaddr {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
+    use crate::network::held_port::HeldPort;
+    use crate::network::tests::nodes::free_port;
 
     fn place(text: &str) -> Result<Place, NetworkError> {
         Place::parse(&text.parse().expect("a multiaddress"))
@@ -191,12 +218,30 @@ mod tests {
     async fn a_name_is_looked_up_and_filtered_by_family() {
         let found = place("/dns4/localhost/tcp/7").unwrap().resolve().await.unwrap();
         assert!(!found.is_empty() && found.iter().all(|a| a.is_ipv4() && a.port() == 7));
+        // A machine may have no IPv6 at all.
+        let found = place("/dns6/localhost/tcp/7").unwrap().resolve().await;
+        assert!(found.is_err() || found.unwrap().iter().all(SocketAddr::is_ipv6));
+    }
+
+    #[tokio::test]
+    async fn a_name_refuses_only_if_each_of_its_addresses_does() {
+        let patience = Duration::from_secs(5);
+        let port = free_port();
+        let place = place(&format!("/dns/localhost/tcp/{port}")).unwrap();
+        assert!(place.refuses(patience).await);
+        // Where localhost has an IPv6 address, too, that one goes on refusing.
+        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert!(!place.refuses(patience).await);
+        let unknown = Place::parse(&"/dns/no-such-host.invalid/tcp/7".parse().unwrap()).unwrap();
+        assert!(!unknown.refuses(patience).await, "nobody knows where it is");
     }
 
     #[tokio::test]
     async fn only_a_free_port_refuses() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let place = Place::parse(&to_multiaddr(listener.local_addr().unwrap())).unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let place = Place::parse(&to_multiaddr(address)).unwrap();
+        assert!(place.refuses(Duration::from_secs(5)).await);
+        let listener = TcpListener::bind(address).unwrap();
         assert!(!place.refuses(Duration::from_secs(5)).await);
         drop(listener);
         assert!(place.refuses(Duration::from_secs(5)).await);
@@ -206,7 +251,26 @@ mod tests {
     async fn a_foreign_address_is_bound_at_its_port_on_any_interface() {
         // 192.0.2.1 is reserved for documentation (RFC 5737): never ours.
         let listed: Multiaddr = "/ip4/192.0.2.1/tcp/0".parse().unwrap();
-        let bound = Place::parse(&listed).unwrap().to_bind(&listed).await.unwrap();
+        let (bound, _) = Place::parse(&listed).unwrap().to_bind(&listed).await.unwrap();
         assert_eq!(bound, "0.0.0.0:0".parse().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_port_that_was_checked_is_held_without_listening_and_can_be_listened_on() {
+        let port = free_port();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listed = to_multiaddr(address);
+        let place = Place::parse(&listed).unwrap();
+        let (bound, holding) = place.to_bind(&listed).await.unwrap();
+        assert_eq!(bound, address);
+        assert!(place.refuses(Duration::from_secs(5)).await, "nobody listens yet");
+        assert!(HeldPort::take(port).is_none(), "and nobody else can have it");
+        // As a child does that was forked while the port was checked.
+        let _copy = holding;
+        let listener = TcpListener::bind(address).expect("the listener that it is held for");
+        let again = place.to_bind(&listed).await;
+        assert!(matches!(again, Err(NetworkError::PortInUse { .. })), "{again:?}");
+        drop(listener);
+        place.to_bind(&listed).await.expect("free again");
     }
 }

@@ -3,6 +3,6 @@
 mod ask;
 mod hub;
 mod impostor;
-mod nodes;
+pub(super) mod nodes;
 mod runs;
 mod streams;

@@ -1,11 +1,11 @@
 //! Proxies that keep every byte that they carry.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use rand::RngExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, tcp};
+use tokio::net::{TcpSocket, TcpStream, tcp};
 
 /// Everything that went over one connection to a proxy.
 #[derive(Default)]
@@ -51,12 +51,18 @@ async fn pump(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, keep: i
     let _ = to.shutdown().await;
 }
 
-/// Ports that nobody listens on, below the range from which the system gives ports to the
-/// connections that are made here; from anywhere in it, so that two processes with this test
-/// hardly ever choose the same.
-pub(crate) fn free_ports() -> impl Iterator<Item = u16> {
+/// Ports that nobody has, below the range from which the system gives ports to the connections that
+/// are made here, and what holds each: nobody else takes it, and it can be listened on.
+pub(crate) fn free_ports() -> impl Iterator<Item = (u16, TcpSocket)> {
     let start = rand::rng().random_range(10_240..31_000);
-    (start..32_000).filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+    (start..32_000).filter_map(|port| {
+        let holding = TcpSocket::new_v4().ok()?;
+        // First without SO_REUSEADDR, which would share the port with others who hold it; then
+        // with it, so that the listener shares the port with us.
+        holding.bind((Ipv4Addr::LOCALHOST, port).into()).ok()?;
+        holding.set_reuseaddr(true).ok()?;
+        Some((port, holding))
+    })
 }
 
 /// A proxy in front of `target`; returns its port.

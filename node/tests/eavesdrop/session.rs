@@ -146,10 +146,9 @@ pub(crate) fn run() -> Seen {
         .expect("a runtime");
     let captures: [Captures; 2] = Default::default();
     let (plan, mut told) = runtime.block_on(async {
-        let mut ports = free_ports();
-        let own: Vec<[u16; 2]> = (0..PARTIES)
-            .map(|_| [(); 2].map(|()| ports.next().expect("a free port")))
-            .collect();
+        let (ports, _held): (Vec<u16>, Vec<_>) = free_ports().take(2 * PARTIES).unzip();
+        let own: Vec<[u16; 2]> = ports.as_chunks().0.to_vec();
+        assert_eq!(own.len(), PARTIES, "free ports");
         let listed: Vec<[u16; 2]> = own
             .iter()
             .map(|own| [0, 1].map(|graph| proxy(own[graph], &captures[graph])))

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::TcpListener;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -20,6 +19,7 @@ use undertone_protocol::plan::peers::{Peer, Peers};
 
 use crate::commands::local::folders::{Folders, party_folder, result_name};
 use crate::commands::local::parties::LocalParty;
+use crate::network::held_port::HeldPort;
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::signals::{self, StopSignals};
@@ -32,8 +32,8 @@ use crate::telling::table::bytes;
 pub(super) struct Cluster {
     nodes: Vec<NodeFiles>,
     peers: Peers,
-    /// Ports of the nodes, held until these start: other clusters choose theirs meanwhile.
-    held: Vec<TcpListener>,
+    /// Ports of the nodes, or the first of them: other clusters choose theirs meanwhile.
+    _held: Vec<HeldPort>,
 }
 
 /// What every node of a cluster is given.
@@ -95,28 +95,31 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed)
         });
     }
     let peers = Peers::new(peers).map_err(|e| Failure::usage(e.to_string()).field("--nodes"))?;
-    Ok(Cluster { nodes, peers, held })
+    Ok(Cluster {
+        nodes,
+        peers,
+        _held: held,
+    })
 }
 
 /// So many ports are held at most: fewer than a process may open files on most systems. Our choice.
 const MOST_HELD: usize = 256;
 
-/// Ports that nobody listens on now, and what holds them, or the first of them. They are below the
+/// Ports that nobody has, and what holds them, or the first of them. They are below the
 /// range from which the system gives ports to outgoing connections (on Linux from 32768), so that
 /// the cluster's own connections do not take them before its nodes listen; and neighbouring ones,
 /// so that two clusters that start at the same moment hardly ever choose the same.
-fn free_ports(count: usize) -> Result<(Vec<u16>, Vec<TcpListener>), Failure> {
+fn free_ports(count: usize) -> Result<(Vec<u16>, Vec<HeldPort>), Failure> {
     const FROM: Range<u16> = 10_240..32_000;
     let start = rand::rng().random_range(FROM);
     let around = (start..FROM.end).chain(FROM.start..start);
     let mut held = vec![];
-    let is_free = |port: &u16| {
-        let listener = TcpListener::bind(("127.0.0.1", *port));
-        let is_free = listener.is_ok();
-        held.extend(listener.ok().filter(|_| held.len() < MOST_HELD));
-        is_free
+    let take = |port: u16| {
+        let taken = HeldPort::take(port)?;
+        held.extend(Some(taken).filter(|_| held.len() < MOST_HELD));
+        Some(port)
     };
-    let ports: Vec<u16> = around.filter(is_free).take(count).collect();
+    let ports: Vec<u16> = around.filter_map(take).take(count).collect();
     if ports.len() < count {
         return Err(Failure::usage("not enough free ports on 127.0.0.1")
             .hint("stop what listens there, or use fewer nodes"));
@@ -145,13 +148,12 @@ impl Cluster {
     }
 
     async fn watch(
-        mut self,
+        self,
         plan: &Plan,
         events: &Events,
         progress: &mut Progress,
         shared: &GlobalFlags,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
-        self.held.clear();
         let (mut stops, mut leaving) = (StopSignals::listen(), false);
         let (lines, mut told) = mpsc::channel(1024);
         let mut ends = BTreeMap::new();
@@ -476,14 +478,20 @@ impl Picture {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
     fn chosen_ports_are_nobody_elses_until_they_are_let_go() {
         let (ports, held) = free_ports(8).expect("ports");
-        let is_taken = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_err();
+        let is_taken = |port: &u16| HeldPort::take(*port).is_none();
         assert!(ports.len() == 8 && ports.iter().all(is_taken));
+        for port in &ports {
+            let node = TcpListener::bind(("127.0.0.1", *port));
+            assert!(node.is_ok(), "its nodes can listen there meanwhile");
+        }
         drop(held);
-        assert!(!ports.iter().any(is_taken), "its nodes can have them");
+        assert!(!ports.iter().any(is_taken), "and others afterwards");
     }
 }

@@ -116,7 +116,8 @@ pub(in crate::network) async fn listen(
         address: listed.clone(),
         source,
     };
-    let bound = address::Place::parse(listed)?.to_bind(listed).await?;
+    // The port is held until the swarm listens: nobody else can take it in between.
+    let (bound, _holding) = address::Place::parse(listed)?.to_bind(listed).await?;
     swarm
         .listen_on(address::to_multiaddr(bound))
         .map_err(|error| match error {

@@ -1,8 +1,7 @@
 //! Nodes of a test: keys, addresses, and a network of one run that is waited for.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::ops::Range;
+use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use crate::network::address;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress, RunConfig, RunGraph};
 use crate::network::event::NetworkEvent;
 use crate::network::handle::Handle;
+use crate::network::held_port::HeldPort;
 use crate::network::offence::Offence;
 use crate::network::queue::Frame;
 use crate::network::run_network::RunNetwork;
@@ -38,47 +38,18 @@ pub(super) async fn soon<T>(step: impl Future<Output = T>) -> T {
     timeout(DEADLINE, step).await.expect("an end in time")
 }
 
-/// Ports of one block.
-const BLOCK: u16 = 64;
-
-/// Blocks of ports that this process has to itself: it listens on the first port of each until it
-/// ends, so that other processes with these tests pass it by.
-struct Claimed {
-    guards: Vec<TcpListener>,
-    /// Ports of the last block that were not given yet.
-    left: Range<u16>,
-}
-
-impl Claimed {
-    /// Claims one block more. All lie below the range from which the system gives ports to outgoing
-    /// connections (on Linux from 32768), and outside of those where `undertone local` and the
-    /// tests of the whole program choose theirs.
-    fn claim(&mut self) {
-        let blocks = (1_040..2_000).chain(32_000..32_768).step_by(BLOCK.into());
-        let mut free =
-            blocks.filter_map(|first| Some((first, TcpListener::bind(("127.0.0.1", first)).ok()?)));
-        let (first, guard) = free.next().expect("a block of ports that nobody has claimed");
-        self.guards.push(guard);
-        self.left = first + 1..first + BLOCK;
-    }
-}
-
-/// A port that nobody listens on and that no other test is given.
-pub(super) fn free_port() -> u16 {
-    static CLAIMED: Mutex<Claimed> = Mutex::new(Claimed {
-        guards: vec![],
-        left: 0..0,
-    });
-    let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        // Not by listening there: a process that another test forks meanwhile would hold the port
-        // for a moment longer.
-        let is_free = |port: &u16| TcpStream::connect(("127.0.0.1", *port)).is_err();
-        match claimed.left.find(is_free) {
-            Some(port) => return port,
-            None => claimed.claim(),
-        }
-    }
+/// A port that refuses connections until somebody listens there, and that nobody else is given
+/// before this process ends. It lies below the range from which the system gives ports to outgoing
+/// connections (on Linux from 32768), and outside of those where `undertone local` and the tests of
+/// the whole program take theirs.
+pub(in crate::network) fn free_port() -> u16 {
+    static HELD: Mutex<Vec<HeldPort>> = Mutex::new(vec![]);
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ports = (1_040..2_000).chain(32_000..32_768);
+    let found = ports.find_map(|port| Some((port, HeldPort::take(port)?)));
+    let (port, holding) = found.expect("a port that nobody has");
+    held.push(holding);
+    port
 }
 
 /// Two addresses for each number, on ports that nobody else takes.
