@@ -257,7 +257,7 @@ impl Desk {
             ..
         } = *credentials;
         let frame = read_frame(stream, question_frame_limit()).await?;
-        sleep(self.wait(peer)).await;
+        sleep(self.wait(peer, Instant::now())).await;
         let context = Context {
             asker: peer,
             answerer: key.public().to_peer_id(),
@@ -274,9 +274,8 @@ impl Desk {
     }
 
     /// How long the peer's next question must wait.
-    fn wait(&self, peer: PeerId) -> Duration {
+    fn wait(&self, peer: PeerId, now: Instant) -> Duration {
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
         allowances.retain(|other, _| *other == peer || self.roster.lists(other));
         let allowance = allowances
             .entry(peer)
@@ -363,4 +362,52 @@ async fn read_frame(stream: &mut Stream, limit: usize) -> io::Result<Vec<u8>> {
         timeout(PATIENCE, stream.read_exact(&mut frame[filled..])).await??;
     }
     Ok(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use libp2p::identity::Keypair;
+
+    use super::*;
+    use crate::network::address::Place;
+
+    #[test]
+    fn a_peer_may_ask_64_questions_at_once_and_ten_a_second() {
+        let roster = Arc::new(Roster::new(None));
+        let desk = Desk::new(roster.clone(), Arc::default());
+        let [asker, other] = [(); 2].map(|()| Keypair::generate_ed25519().public());
+        let place = Place::parse(&"/ip4/127.0.0.1/tcp/1".parse().unwrap()).unwrap();
+        for key in [&asker, &other] {
+            roster.list(key.to_peer_id(), key, &place);
+        }
+        let begun = Instant::now();
+        let at = |tenths: u32| begun + Duration::from_millis(100) * tenths;
+        let wait = |tenths: u32| desk.wait(asker.to_peer_id(), at(tenths)).as_millis();
+        assert!((0..64).all(|_| wait(0) == 0));
+        assert_eq!([wait(0), wait(0)], [100, 200]);
+        assert_eq!(
+            desk.wait(other.to_peer_id(), at(0)),
+            Duration::ZERO,
+            "to each its own"
+        );
+        assert_eq!([wait(3), wait(3)], [0, 100]);
+        // A long silence gives no more than that.
+        assert!((0..64).all(|_| wait(1_000) == 0));
+        assert_eq!(wait(1_000), 100);
+        // Who is not listed any more is forgotten.
+        roster.unlist(&other.to_peer_id());
+        roster.expire(begun + Duration::from_secs(3_600));
+        wait(1_000);
+        assert_eq!(desk.allowances.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_two_characters() {
+        assert_eq!(shortened("short".to_owned()), "short");
+        let exact = "x".repeat(TEXT_LIMIT);
+        assert_eq!(shortened(exact.clone()), exact);
+        assert_eq!(shortened(format!("{exact}y")), exact);
+        let wide = format!("{}ε", "x".repeat(TEXT_LIMIT - 1));
+        assert_eq!(shortened(wide), "x".repeat(TEXT_LIMIT - 1));
+    }
 }

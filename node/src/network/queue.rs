@@ -216,5 +216,8 @@ mod tests {
         queue.push(frame(1)).unwrap_err();
         // Remembered until somebody looks.
         assert!(futures::FutureExt::now_or_never(queue.overflowed()).is_some());
+        queue.set_edge_is_up(false);
+        queue.push(frame(1)).unwrap_err();
+        assert!(futures::FutureExt::now_or_never(queue.overflowed()).is_none());
     }
 }

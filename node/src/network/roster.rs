@@ -158,10 +158,12 @@ impl Roster {
     }
 
     /// Forgets peers that nobody has listed for a while; returns them.
-    pub(super) fn expire(&self) -> Vec<PeerId> {
+    pub(super) fn expire(&self, now: Instant) -> Vec<PeerId> {
         let mut expired = Vec::new();
         self.lock().peers.retain(|peer, listed| {
-            let keep = listed.unused_since.is_none_or(|since| since.elapsed() < RETAINED);
+            let keep = listed
+                .unused_since
+                .is_none_or(|since| now.duration_since(since) < RETAINED);
             if !keep {
                 expired.push(*peer);
             }
@@ -278,12 +280,116 @@ mod tests {
     use libp2p::identity::Keypair;
 
     use super::*;
+    use crate::network::neighbours::Neighbour;
+
+    fn place(port: u16) -> Place {
+        Place::parse(&format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap()).unwrap()
+    }
+
+    fn keys<const N: usize>() -> [PublicKey; N] {
+        [(); N].map(|()| Keypair::generate_ed25519().public())
+    }
+
+    #[test]
+    fn a_peer_stays_listed_while_it_is_used_and_thirty_seconds_longer() {
+        let roster = Roster::new(None);
+        let [key] = keys();
+        let peer = key.to_peer_id();
+        let later = |share: u32| Instant::now() + RETAINED * share / 10;
+        roster.list(peer, &key, &place(1));
+        roster.list(peer, &key, &place(1));
+        roster.unlist(&peer);
+        assert!(roster.expire(later(20)).is_empty(), "a second run uses it");
+        roster.unlist(&peer);
+        assert!(roster.expire(later(9)).is_empty(), "neighbours may still ask");
+        roster.list(peer, &key, &place(1));
+        assert!(roster.expire(later(20)).is_empty(), "it is used again");
+        roster.unlist(&peer);
+        assert_eq!(roster.expire(later(11)), [peer]);
+        assert!(!roster.lists(&peer) && roster.expire(later(20)).is_empty());
+    }
+
+    #[test]
+    fn another_list_of_the_operators_lets_go_of_who_is_not_in_it_but_for_runs() {
+        let neighbours = |of: &[(&PublicKey, u16)]| {
+            let each = of.iter().map(|(key, port)| {
+                let (key, place) = ((*key).clone(), place(*port));
+                (key.to_peer_id(), Neighbour { place, key })
+            });
+            Neighbours(each.collect())
+        };
+        let roster = Roster::new(None);
+        let [stays, used, leaves] = keys();
+        roster.keep_only(&neighbours(&[(&stays, 1), (&used, 2), (&leaves, 3)]));
+        roster.list(used.to_peer_id(), &used, &place(9));
+        let long_after = Instant::now() + 2 * RETAINED;
+        assert!(roster.expire(long_after).is_empty(), "the operator's stay");
+        roster.keep_only(&neighbours(&[(&stays, 4)]));
+        assert_eq!(
+            roster.expire(Instant::now() + 2 * RETAINED),
+            [leaves.to_peer_id()]
+        );
+        assert_eq!(roster.look_up(&stays.to_peer_id()).unwrap().1, place(4));
+        // Whom only a run lists now is where the next run has it, and ends with it.
+        roster.list(used.to_peer_id(), &used, &place(9));
+        assert_eq!(roster.look_up(&used.to_peer_id()).unwrap().1, place(9));
+        roster.unlist(&used.to_peer_id());
+        roster.unlist(&used.to_peer_id());
+        assert_eq!(roster.expire(Instant::now() + 2 * RETAINED), [used.to_peer_id()]);
+    }
+
+    #[test]
+    fn a_peer_is_welcome_in_its_own_runs_while_these_go_on() {
+        let (only, other) = ([1; 32], [2; 32]);
+        let (events, _events) = mpsc::channel(1);
+        let (sender, _arrivals) = mpsc::channel(1);
+        for named in [None, Some(only)] {
+            let roster = Roster::new(named);
+            let [member, neighbour] = keys();
+            let (stop, stopping) = watch::channel(false);
+            let stop_of = stopping.clone();
+            for key in [&member, &neighbour] {
+                roster.list(key.to_peer_id(), key, &place(1));
+            }
+            let verdict = |key: &PublicKey, digest| match roster.verdict(&key.to_peer_id(), &digest) {
+                Verdict::Welcome(_) => "welcome",
+                Verdict::Other(digest) => {
+                    assert_eq!(digest, only);
+                    "other"
+                }
+                Verdict::Absent => "absent",
+            };
+            let elsewhere = if named.is_some() { "other" } else { "absent" };
+            assert_eq!(
+                (verdict(&member, only), verdict(&member, other)),
+                ("absent", elsewhere)
+            );
+            roster.attach(
+                only,
+                Reports {
+                    events: events.clone(),
+                    stop: stop_of,
+                },
+            );
+            assert_eq!(verdict(&member, only), "absent", "it is not in the run yet");
+            drop(roster.enter(&member.to_peer_id(), only, sender.clone()));
+            assert_eq!(
+                (verdict(&member, only), verdict(&member, other)),
+                ("welcome", elsewhere)
+            );
+            assert_eq!(verdict(&neighbour, only), "absent", "the run is without it");
+            stop.send(true).unwrap();
+            assert_eq!(verdict(&member, only), "absent", "the run ends");
+            roster.leave(&member.to_peer_id(), &only);
+            roster.detach(&only);
+            assert!(!roster.has(&only) && verdict(&member, only) == "absent");
+        }
+    }
 
     #[test]
     fn a_run_moves_nobody_whom_the_operator_has_listed() {
-        let place = |port: u16| Place::parse(&format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap()).unwrap();
         let roster = Roster::new(None);
-        let [kept, met] = [(); 2].map(|()| Keypair::generate_ed25519().public());
+        let [kept, met] = keys();
         let port_of = |key: &PublicKey| roster.look_up(&key.to_peer_id()).unwrap().1;
         roster.list(met.to_peer_id(), &met, &place(1));
         roster.list(met.to_peer_id(), &met, &place(2));

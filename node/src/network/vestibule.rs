@@ -287,6 +287,30 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_of_the_latest_connection_from_its_address() {
+        let vestibule = Vestibule::default();
+        let closed = vestibule.enter(Silent, &from(1, 7));
+        let mut open = vestibule.enter(Silent, &from(1, 7));
+        drop(closed);
+        assert_eq!(vestibule.waiting().entries.len(), 1);
+        vestibule.leave(&from(1, 7));
+        assert!(vestibule.waiting().entries.is_empty(), "it has said its name");
+        let mut crowd: Vec<_> = (0..2 * PLACES as u16)
+            .map(|port| vestibule.enter(Silent, &from(1, 1_000 + port)))
+            .collect();
+        assert!(!is_sent_away(&mut open) && is_sent_away(&mut crowd[0]));
+        assert_eq!(vestibule.waiting().entries.len(), PLACES);
+    }
+
+    #[test]
+    fn an_ipv6_network_is_one_host() {
+        let host = |text: &str| host_of(&format!("/ip6/{text}/tcp/7").parse().unwrap()).unwrap();
+        assert_eq!(host("2001:db8:0:1::1"), host("2001:db8:0:1:ffff:ffff:ffff:ffff"));
+        assert_ne!(host("2001:db8:0:1::1"), host("2001:db8:0:2::1"));
+        assert_eq!(host_of(&"/dns/a.example/tcp/7".parse().unwrap()), None);
+    }
+
+    #[test]
     fn what_we_opened_needs_no_place() {
         let vestibule = Vestibule::default();
         let dialled = ConnectedPoint::Dialer {

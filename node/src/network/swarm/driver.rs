@@ -245,7 +245,7 @@ impl SwarmDriver {
     /// Closes connections on which nobody has said hello in time, and those of peers that are no
     /// longer listed.
     fn sweep(&mut self) {
-        for peer in self.roster.expire() {
+        for peer in self.roster.expire(Instant::now()) {
             self.ports.remove(&peer);
             let _ = self.swarm.disconnect_peer_id(peer);
         }

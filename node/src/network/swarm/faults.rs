@@ -98,3 +98,52 @@ pub(super) fn is_silence(error: &io::Error) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use io::ErrorKind::*;
+    use libp2p::Multiaddr;
+
+    use super::*;
+
+    fn dialled(error: io::Error) -> DialFault {
+        let attempt = (Multiaddr::empty(), TransportError::Other(error));
+        fault(&DialError::Transport(vec![attempt]))
+    }
+
+    #[test]
+    fn what_the_system_says_of_a_dial_is_told_bare_or_wrapped() {
+        for (kind, expected) in [
+            (ConnectionRefused, DialFault::Refused),
+            (UnexpectedEof, DialFault::Closed),
+            (ConnectionReset, DialFault::Closed),
+            (ConnectionAborted, DialFault::Closed),
+            (BrokenPipe, DialFault::Closed),
+            (TimedOut, DialFault::Silent),
+            (HostUnreachable, DialFault::Silent),
+            (NetworkUnreachable, DialFault::Silent),
+        ] {
+            assert_eq!(dialled(kind.into()), expected, "{kind}");
+            assert_eq!(
+                dialled(io::Error::other(io::Error::from(kind))),
+                expected,
+                "{kind}"
+            );
+            // Nothing but the text is left of it.
+            let text = io::Error::from(kind).to_string();
+            assert_eq!(dialled(io::Error::other(text)), expected, "{kind}");
+        }
+        let other = dialled(io::Error::other("a poem"));
+        assert_eq!(other, DialFault::NotOurs("a poem".to_owned()));
+    }
+
+    #[test]
+    fn who_closes_says_nothing_wrong_and_who_says_something_does() {
+        for kind in [BrokenPipe, ConnectionReset, NotConnected, TimedOut, UnexpectedEof] {
+            assert!(is_silence(&kind.into()), "{kind}");
+            assert!(is_silence(&io::Error::other(io::Error::from(kind))), "{kind}");
+        }
+        assert!(is_silence(&io::Error::other(NegotiationError::Failed)));
+        assert!(!is_silence(&InvalidData.into()) && !is_silence(&io::Error::other("a poem")));
+    }
+}

@@ -76,3 +76,56 @@ impl Port {
             .count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A port with these connections, numbered in order: host, dialled, proved.
+    fn port(connections: &[(&str, bool, bool)]) -> Port {
+        let mut port = Port::default();
+        for (number, (host, dialled, proved)) in connections.iter().enumerate() {
+            let connection = Connection {
+                dialled: *dialled,
+                proved: *proved,
+                host: Some((*host).to_owned()),
+                born: Instant::now(),
+                users: Arc::default(),
+                examined: 0,
+            };
+            port.connections
+                .insert(ConnectionId::new_unchecked(number), connection);
+        }
+        port
+    }
+
+    #[test]
+    fn the_oldest_unproved_connection_of_the_busiest_host_is_the_first_to_close() {
+        let crowded = port(&[
+            ("b", false, false),
+            ("a", false, true),
+            ("a", true, false),
+            ("a", false, false),
+            ("c", false, true),
+            ("c", false, true),
+            ("c", false, true),
+            ("a", false, false),
+        ]);
+        assert_eq!(crowded.unproved(), 3, "dialled and proved ones are not counted");
+        assert_eq!(crowded.most_crowded(), Some((2, ConnectionId::new_unchecked(3))));
+        let usable = port(&[("a", true, false), ("a", false, true)]);
+        assert_eq!((usable.unproved(), usable.most_crowded()), (0, None));
+    }
+
+    #[test]
+    fn everybody_who_waits_for_a_dial_is_answered_once() {
+        let mut port = Port::default();
+        let (senders, waiting): (Vec<_>, Vec<_>) = (0..2).map(|_| oneshot::channel()).unzip();
+        (port.dialling, port.reaching) = (true, senders);
+        port.reached(&Err(DialFault::Refused));
+        assert!(!port.dialling && port.reaching.is_empty());
+        for mut answer in waiting {
+            assert_eq!(answer.try_recv().unwrap(), Err(DialFault::Refused));
+        }
+    }
+}

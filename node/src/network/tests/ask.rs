@@ -233,6 +233,28 @@ async fn who_takes_a_connection_and_closes_it_is_said_to() {
 }
 
 #[tokio::test]
+async fn a_peer_is_served_on_two_streams_with_64_questions_each() {
+    let addresses = Addresses::new(&[1, 2]);
+    let (one, _two) = (hub(&addresses, 1).await, hub(&addresses, 2).await);
+    let begin = async || soon(one.inquire(Network::Private, id(2))).await.unwrap();
+    let (mut first, mut second) = (begin().await, begin().await);
+    for inquiry in [&mut first, &mut second] {
+        soon(inquiry.ask(&Question::Echo, b"served")).await.unwrap();
+    }
+    let third = soon(begin().await.ask(&Question::Echo, b"one too many")).await;
+    assert!(third.is_err(), "{third:?}");
+    for _ in 1..64 {
+        soon(first.ask(&Question::Echo, b"again")).await.unwrap();
+    }
+    let last = soon(first.ask(&Question::Echo, b"the 65th")).await;
+    assert!(last.is_err(), "{last:?}");
+    // The place of a stream that has ended is free, as soon as that is noticed.
+    drop(first);
+    let served = async { while begin().await.ask(&Question::Echo, b"in its place").await.is_err() {} };
+    soon(served).await;
+}
+
+#[tokio::test]
 async fn another_version_is_told_to_who_asks() {
     let addresses = Addresses::new(&[1, 2]);
     let mut old = listing(&addresses, 2);

@@ -12,10 +12,12 @@ use libp2p::identity::{Keypair, PublicKey};
 use libp2p::swarm::SwarmEvent;
 use libp2p::swarm::dial_opts::DialOpts;
 use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, tcp};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
 
+use crate::network::address::Place;
 use crate::network::event::NetworkEvent;
 use crate::network::muxer::Yamux;
 use crate::network::offence::Offence;
@@ -182,6 +184,74 @@ async fn an_impostor_cannot_push_out_a_connected_peer() {
             NetworkEvent::Disconnected { .. } => panic!("the impostor has cut the edge"),
             _ => {}
         }
+    }
+}
+
+/// What somebody at a peer's address says to a hello.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reply {
+    /// An answer whose signature is wrong.
+    Forged,
+    /// Nothing, but the stream stays open.
+    Silence,
+    /// Nothing: the stream ends.
+    End,
+}
+
+/// Listens in place of node `pretended`, says this to two hellos, and returns how many connections
+/// that took.
+async fn replies(reply: Reply) -> usize {
+    // The lower id dials.
+    let (dialler, pretended) = if id(1) < id(2) { (1, 2) } else { (2, 1) };
+    let addresses = Addresses::new(&[1, 2]);
+    let (_, private, public) = addresses.0[usize::from(pretended) - 1].clone();
+    // Somebody is at the private address, or the peer would count as absent.
+    let place = Place::parse(&private).unwrap().resolve().await.unwrap()[0];
+    let _private = TcpListener::bind(place).await.unwrap();
+    let mut swarm = impostor(dialler, pretended);
+    let mut streams = swarm.behaviour().new_control().accept(STREAM).unwrap();
+    swarm.listen_on(public).unwrap();
+    while !matches!(swarm.select_next_some().await, SwarmEvent::NewListenAddr { .. }) {}
+    let mut config = addresses.config(dialler);
+    config.hub.patience.hello = Duration::from_millis(300);
+    let _node = Node::start(config).await;
+    let is_new = |event| usize::from(matches!(event, SwarmEvent::ConnectionEstablished { .. }));
+    let (mut connections, mut open) = (0, vec![]);
+    while open.len() < 2 {
+        tokio::select! {
+            event = swarm.select_next_some() => connections += is_new(event),
+            Some((_, mut stream)) = streams.next() => {
+                let saying = async {
+                    stream.write_all(&[b'C'; 33]).await?;
+                    stream.read_exact(&mut [0; 134]).await?;
+                    if reply == Reply::Forged {
+                        stream.write_all(&[b'A'; 102]).await?;
+                        stream.flush().await?;
+                    }
+                    if reply == Reply::End {
+                        stream.close().await?;
+                    }
+                    io::Result::Ok(stream)
+                };
+                let mut saying = std::pin::pin!(saying);
+                open.push(loop {
+                    tokio::select! {
+                        said = &mut saying => break said,
+                        event = swarm.select_next_some() => connections += is_new(event),
+                    }
+                });
+            }
+        }
+    }
+    connections
+}
+
+/// Whoever answers wrongly, or not at all, is not the peer: the next attempt is on another
+/// connection. Who ends a stream may be starting over on this very one.
+#[tokio::test]
+async fn a_connection_to_somebody_else_is_not_used_again() {
+    for (reply, connections) in [(Reply::Forged, 2), (Reply::Silence, 2), (Reply::End, 1)] {
+        assert_eq!(soon(replies(reply)).await, connections, "{reply:?}");
     }
 }
 

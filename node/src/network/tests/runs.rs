@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
+use libp2p::PeerId;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use undertone_protocol::messages::notice::Network;
@@ -133,6 +135,34 @@ async fn frames_that_were_sent_before_the_peer_was_up_arrive() {
     one.send(Network::Private, 2, b"early");
     let mut two = Node::start(addresses.config(2)).await;
     assert_eq!(two.frame().await, (Network::Private, id(1), b"early".to_vec()));
+}
+
+/// Before everybody is known to be up one that refuses connections may not have started yet.
+#[tokio::test]
+async fn a_peer_that_was_never_there_is_refused_once_and_gone_once_all_are_up() {
+    for waiting in [1, 2] {
+        let addresses = Addresses::new(&[1, 2]);
+        let late = 3 - waiting;
+        let mut one = Node::start(addresses.config(waiting)).await;
+        match one.next().await {
+            NetworkEvent::Refused { peer } => assert_eq!(peer, id(late)),
+            other => panic!("unexpected {other:?}"),
+        }
+        one.send(Network::Public, late, b"dropped when it is gone");
+        one.handle.everybody_is_up();
+        match one.next().await {
+            NetworkEvent::Gone { peer } => assert_eq!(peer, id(late)),
+            other => panic!("unexpected {other:?}"),
+        }
+        // On both graphs, and neither word is said twice.
+        let mut two = Node::start(addresses.config(late)).await;
+        for _ in 0..2 {
+            let event = one.next().await;
+            assert!(matches!(event, NetworkEvent::Connected { .. }), "{event:?}");
+        }
+        one.send(Network::Public, late, b"fresh");
+        assert_eq!(two.frame().await.2, b"fresh");
+    }
 }
 
 #[tokio::test]
@@ -325,12 +355,27 @@ async fn bad_neighbours_are_refused() {
             Err(NetworkError::Peer { .. })
         ));
     }
-    let mut limit = addresses.config(1);
-    limit.run.public.max_frame = 1 << 31;
+    // Not even an id that hides its key, as those of other kinds of keys do.
+    let mut hashed = addresses.config(1);
+    hashed.run.private.peers[0].peer_id = PeerId::random();
     assert!(matches!(
-        RunNetwork::start(limit.hub, limit.run).await,
-        Err(NetworkError::Limit { .. })
+        RunNetwork::start(hashed.hub, hashed.run).await,
+        Err(NetworkError::Peer { .. })
     ));
+    for (max_frame, is_possible) in [(0, false), (1, true), ((1 << 31) - 1, true), (1 << 31, false)] {
+        let mut limit = addresses.config(1);
+        limit.run.public.max_frame = max_frame;
+        match RunNetwork::start(limit.hub, limit.run).await {
+            Ok((network, _)) => {
+                assert!(is_possible, "{max_frame}");
+                network.shutdown(DEADLINE).await;
+            }
+            Err(error) => assert!(
+                !is_possible && matches!(error, NetworkError::Limit { .. }),
+                "{max_frame}: {error}"
+            ),
+        }
+    }
 }
 
 /// Runs node 2 in a runtime of its own, whose end closes all of its sockets, as a kill does.
@@ -471,6 +516,27 @@ async fn shutdown_delivers_what_is_queued() {
     assert!(soon(closing).await.unwrap(), "the shutdown ran into its deadline");
     two.find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(()))
         .await;
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_in_time_and_says_that_not_all_was_read() {
+    let addresses = Addresses::new(&[1, 2]);
+    let mut config = addresses.config(2);
+    (config.run.private.max_frame, config.run.private.inbound_bytes) = (1 << 20, 0);
+    let mut one = Node::start(addresses.config(1)).await;
+    let mut two = Node::start(config).await;
+    one.connected(2).await;
+    for _ in 0..4 {
+        one.send(Network::Private, 2, &[5; 1 << 20]);
+    }
+    // Holding the first one back holds back the others.
+    let kept = two.find(|event| match event {
+        NetworkEvent::Frame { bytes, .. } => Some(bytes),
+        _ => None,
+    });
+    let kept = kept.await;
+    assert!(!soon(one.network.shutdown(Duration::from_millis(100))).await);
+    drop(kept);
 }
 
 #[tokio::test]

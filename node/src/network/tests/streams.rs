@@ -148,6 +148,88 @@ async fn a_recorded_hello_is_worthless() {
     ));
 }
 
+/// Carries a hello from 1 to 2, with byte `hello` of the opener's word and byte `answer` of the
+/// acceptor's changed on the way, if these are said; what each end makes of it.
+async fn meet_altered(hello: Option<usize>, answer: Option<usize>) -> [Result<(), HelloError>; 2] {
+    let ((mut out, mut from_opener), (mut to_acceptor, mut inward)) = (sockets().await, sockets().await);
+    let (opener, acceptor) = (
+        credentials(1, 2, Network::Public),
+        credentials(2, 1, Network::Public),
+    );
+    let opening = async {
+        let result = hello::open(&mut out, &opener, DIGEST).await;
+        drop(out);
+        result
+    };
+    let accepting = async {
+        let result = hello::accept(&mut inward, &acceptor, verdict).await;
+        drop(inward);
+        result
+    };
+    // Ends both connections with the first word that does not come.
+    let carrying = async move {
+        let mut challenge = [0; 33];
+        to_acceptor.read_exact(&mut challenge).await?;
+        from_opener.write_all(&challenge).await?;
+        let mut word = [0; 134];
+        from_opener.read_exact(&mut word).await?;
+        hello.iter().for_each(|&byte| word[byte] ^= 1);
+        to_acceptor.write_all(&word).await?;
+        let mut word = [0; 102];
+        to_acceptor.read_exact(&mut word).await?;
+        answer.iter().for_each(|&byte| word[byte] ^= 1);
+        from_opener.write_all(&word).await
+    };
+    let (opened, accepted, _) = soon(futures::future::join3(opening, accepting, carrying)).await;
+    [opened, accepted]
+}
+
+#[tokio::test]
+async fn every_byte_of_a_hello_and_of_its_answer_is_signed() {
+    let unaltered = meet_altered(None, None).await;
+    assert!(unaltered.iter().all(Result::is_ok), "{unaltered:?}");
+    for byte in 0..134 {
+        let [_, accepted] = meet_altered(Some(byte), None).await;
+        assert!(is_no_hello(&accepted), "byte {byte} of the hello: {accepted:?}");
+    }
+    for byte in 0..102 {
+        let [opened, _] = meet_altered(None, Some(byte)).await;
+        assert!(is_no_hello(&opened), "byte {byte} of the answer: {opened:?}");
+    }
+}
+
+/// What an eavesdropper has heard from node 2 is worth nothing to whoever says it again.
+#[tokio::test]
+async fn a_recorded_answer_is_worthless() {
+    let (mut out, mut from_opener) = sockets().await;
+    let (mut to_acceptor, mut inward) = sockets().await;
+    let (ours, theirs) = (
+        credentials(1, 2, Network::Public),
+        credentials(2, 1, Network::Public),
+    );
+    let recording = async {
+        let (mut challenge, mut hello, mut answer) = ([0; 33], [0; 134], [0; 102]);
+        to_acceptor.read_exact(&mut challenge).await.unwrap();
+        from_opener.write_all(&challenge).await.unwrap();
+        from_opener.read_exact(&mut hello).await.unwrap();
+        to_acceptor.write_all(&hello).await.unwrap();
+        to_acceptor.read_exact(&mut answer).await.unwrap();
+        from_opener.write_all(&answer).await.unwrap();
+        (challenge, answer)
+    };
+    let (opened, accepted, (challenge, answer)) = soon(futures::future::join3(
+        hello::open(&mut out, &ours, DIGEST),
+        hello::accept(&mut inward, &theirs, verdict),
+        recording,
+    ))
+    .await;
+    assert!(opened.is_ok() && accepted.is_ok());
+    let (mut out, mut impostor) = sockets().await;
+    impostor.write_all(&challenge).await.unwrap();
+    impostor.write_all(&answer).await.unwrap();
+    assert!(is_no_hello(&soon(hello::open(&mut out, &ours, DIGEST)).await));
+}
+
 #[tokio::test]
 async fn an_answer_must_be_signed_by_the_acceptor() {
     let (mut out, mut inward) = sockets().await;
@@ -292,6 +374,39 @@ async fn silence_between_frames_is_no_stall() {
     ))
     .await;
     assert!(matches!(end, End::Closed), "{end:?}");
+}
+
+#[tokio::test]
+async fn at_most_64_frames_of_a_peer_are_unread_however_short_they_are() {
+    let (reports, mut events, _stop) = reports();
+    let line = Line {
+        inbound_bytes: 6_400,
+        ..line(1000, DEADLINE)
+    };
+    // In memory: what is not read now is held back.
+    let frames = futures::io::Cursor::new(vec![0; 4 * 100]);
+    let mut reading = std::pin::pin!(tokio::task::unconstrained(read_frames(frames, &line, &reports)));
+    assert!(futures::poll!(&mut reading).is_pending());
+    let mut held: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert_eq!(held.len(), 64);
+    held.truncate(60);
+    assert!(futures::poll!(&mut reading).is_pending());
+    let more = std::iter::from_fn(|| events.try_recv().ok()).count();
+    assert_eq!(more, 4, "as many as were let go of");
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_nothing_stalls() {
+    let (out, _inward) = sockets().await;
+    let (reports, _events, _stop) = reports();
+    let line = line(64 << 20, Duration::from_millis(20));
+    // More than the system's buffers hold.
+    line.queue.push(Frame::new(vec![0; 64 << 20].into())).unwrap();
+    let end = soon(write_frames(out, &line, &reports)).await;
+    assert!(
+        matches!(end, End::Offence(Offence::Stalled { after_ms: 20 })),
+        "{end:?}"
+    );
 }
 
 #[tokio::test]
