@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertone_tests::{
-    Parties, Signal, alone, assert_close, assert_mean_of, follow_in, read_json, read_npy, receipt, run_in,
-    signal,
+    Parties, Signal, alone, assert_close, assert_mean_of, follow_in, killed, read_json, read_npy, receipt,
+    run_in, signal_if_alive,
 };
 
 const DIMENSION: usize = 200;
@@ -123,10 +123,15 @@ fn assert_exact_sum(receipt: &Value, victim: &str, survivors: &[&String]) {
 #[test]
 fn a_kill_among_eight_leaves_the_survivors_exact_mean() {
     let _alone = alone();
+    killed::in_time(60, one_of_eight_is_killed);
+}
+
+/// False: the victim was through with mixing when it was killed.
+fn one_of_eight_is_killed(pace_ms: u64) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let lines = "[data]\nclip = { kind = \"l2\", radius = 1.0 }\n[mechanism]\nkind = \"ppsc\"\n\
-                 independent_noise = \"none\"\naccept_exact_sum = true\n[run]\npace_ms = 60\n";
-    write_run(folder.path(), &format!("{lines}{PATIENT}"));
+                 independent_noise = \"none\"\naccept_exact_sum = true\n[run]\n";
+    write_run(folder.path(), &format!("{lines}pace_ms = {pace_ms}\n{PATIENT}"));
     std::fs::create_dir(folder.path().join("inputs")).expect("writable");
     let inputs: Vec<Vec<f64>> = undertone_tests::write_inputs(&folder.path().join("inputs"), 8, &[DIMENSION]);
     let (running, mut events) = follow_in(
@@ -138,9 +143,12 @@ fn a_kill_among_eight_leaves_the_survivors_exact_mean() {
     events.until("its fourth round", |e| {
         e["event"] == "round" && e["party"] == *victim && e["round"] == 4
     });
-    signal(pid, Signal::SIGKILL);
-    let told = events.rest();
-    let object = running.wait().json_of(5);
+    signal_if_alive(pid, Signal::SIGKILL);
+    let (told, ended) = (events.rest(), running.wait());
+    if !killed::in_mixing(&told, &victim) {
+        return false;
+    }
+    let object = ended.json_of(5);
     let kept = folder.path().join("kept");
     let survivors: Vec<&String> = spawned
         .iter()
@@ -180,16 +188,22 @@ fn a_kill_among_eight_leaves_the_survivors_exact_mean() {
             .all(|e| e["event"] != "fault" || !e["text"].as_str().unwrap_or("").contains("fit")),
         "{told:?}"
     );
+    true
 }
 
 /// With noise: the same, σ*/√7, and ε within the claim.
 #[test]
 fn a_kill_in_multi_gossip_costs_accuracy_only() {
     let _alone = alone();
+    killed::in_time(60, one_is_killed_in_multi_gossip);
+}
+
+/// False: the victim was through with mixing when it was killed.
+fn one_is_killed_in_multi_gossip(pace_ms: u64) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     write_run(
         folder.path(),
-        &format!("[mechanism]\nkind = \"ppsc\"\n[run]\npace_ms = 60\n{PATIENT}"),
+        &format!("[mechanism]\nkind = \"ppsc\"\n[run]\npace_ms = {pace_ms}\n{PATIENT}"),
     );
     let line = format!("local --nodes 8 --dimension {DIMENSION} --run run.toml --output kept --json");
     let (running, mut events) = follow_in(folder.path(), line.split(' '));
@@ -197,9 +211,12 @@ fn a_kill_in_multi_gossip_costs_accuracy_only() {
     events.until("its sixth round", |e| {
         e["event"] == "round" && e["party"] == *victim && e["round"] == 6
     });
-    signal(pid, Signal::SIGKILL);
-    drop(events.rest());
-    let object = running.wait().json_of(5);
+    signal_if_alive(pid, Signal::SIGKILL);
+    let (told, ended) = (events.rest(), running.wait());
+    if !killed::in_mixing(&told, &victim) {
+        return false;
+    }
+    let object = ended.json_of(5);
     let kept = folder.path().join("kept");
     for party in (0..8).filter(|&party| party != 5) {
         assert_eq!(mean(&kept, party), mean(&kept, 0), "same bits");
@@ -217,6 +234,7 @@ fn a_kill_in_multi_gossip_costs_accuracy_only() {
         (&object["outcome"], &object["finished"]),
         (&"degraded".into(), &7.into())
     );
+    true
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertone_tests::{
-    PLAN, Parties, Signal, alone, assert_close, follow_in, read_json, receipt, run_in, signal,
+    PLAN, Parties, Signal, alone, assert_close, follow_in, killed, read_json, receipt, run_in, signal,
+    signal_if_alive,
 };
 
 const DIMENSION: usize = 1000;
@@ -113,17 +114,25 @@ fn a_local_cluster_averages_over_residues_at_the_floor() {
 #[test]
 fn a_kill_among_residues_costs_accuracy_only() {
     let _alone = alone();
+    killed::in_time(300, one_is_killed_among_residues);
+}
+
+/// False: the victim was through with mixing when it was killed.
+fn one_is_killed_among_residues(pace_ms: u64) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
-    write_run(folder.path(), "", "pace_ms = 300\n");
+    write_run(folder.path(), "", &format!("pace_ms = {pace_ms}\n"));
     let line = format!("local --nodes 8 --dimension {DIMENSION} --run run.toml --output kept --json");
     let (running, mut events) = follow_in(folder.path(), line.split(' '));
     let (victim, pid) = events.spawned(8)[5].clone();
     events.until("its second round", |e| {
         e["event"] == "round" && e["party"] == *victim && e["round"] == 2
     });
-    signal(pid, Signal::SIGKILL);
-    drop(events.rest());
-    let object = running.wait().json_of(5);
+    signal_if_alive(pid, Signal::SIGKILL);
+    let (told, ended) = (events.rest(), running.wait());
+    if !killed::in_mixing(&told, &victim) {
+        return false;
+    }
+    let object = ended.json_of(5);
     assert_eq!(
         (&object["finished"], &object["agreed"]),
         (&json!(7), &json!(true)),
@@ -147,6 +156,7 @@ fn a_kill_among_residues_costs_accuracy_only() {
         assert!(number(&receipt, "epsilon") <= 1.0);
         receipt::assert_mu_follows(&receipt);
     }
+    true
 }
 
 /// A process that is killed as soon as its sealed final has left is in the mean of all others.

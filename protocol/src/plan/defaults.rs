@@ -149,7 +149,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("run", "dissemination", r#""flood""#, r#""flood", "consensus", "auto""#, "how final states spread; auto: whichever sends fewer bytes"),
     setting("run", "sealed", "", "true, false", "finals leave sealed, with the logs, and are opened for one agreed set or for none; default: true with uniform noise, which alone has sealed finals").without_default(),
     setting("run", "join_ms", "120000", "ms", "how long to wait for the others, and again for their STARTs").or_local("10000"),
-    setting("run", "grace_ms", "2000", "ms", "how long to wait for parties whose addresses refuse connections, once all others are ready and enough; join_ms where parties are started one by one, by hand"),
+    setting("run", "grace_ms", "2000", "ms", "how long to wait for parties whose addresses refuse connections, once all others are ready and enough; join_ms where parties are started one by one, by hand, and by default in local"),
     setting("run", "round_ms", "2000", "ms", "round r ends at the latest r times this after START").or_local("1000"),
     setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),
     setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\", and gossip of one value: largest difference between nodes"),

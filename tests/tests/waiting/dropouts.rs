@@ -2,7 +2,7 @@
 //! holds its exact mean.
 
 use serde_json::{Value, json};
-use undertone_tests::{Signal, assert_close, follow_in, receipt, signal};
+use undertone_tests::{Signal, assert_close, follow_in, killed, receipt, signal_if_alive};
 
 const NODES: usize = 8;
 const DIMENSION: usize = 1000;
@@ -32,16 +32,21 @@ fn assert_receipt(receipt: &Value, alive: &[String]) {
 }
 
 fn two_leave(first: Signal, second: Signal) {
+    killed::in_time(150, |pace_ms| two_leave_rounds_of(pace_ms, first, second));
+}
+
+/// False: one of them was through with mixing when the signal came.
+fn two_leave_rounds_of(pace_ms: u64, first: Signal, second: Signal) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     // Only a silent party's deadlines are waited for; the others' rounds end long before, on a
     // machine with other work, too.
     let (round_ms, settle_ms) = if second == Signal::SIGSTOP {
-        (2000, 4000)
+        (2000 + pace_ms, 4000)
     } else {
         (30_000, 30_000)
     };
     let run = format!(
-        "[privacy]\ndropouts = 2\n[mechanism]\nrounds = 5\n[run]\npace_ms = 150\njoin_ms = 60000\nround_ms = {round_ms}\n\
+        "[privacy]\ndropouts = 2\n[mechanism]\nrounds = 5\n[run]\npace_ms = {pace_ms}\njoin_ms = 60000\nround_ms = {round_ms}\n\
          settle_ms = {settle_ms}\n"
     );
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");
@@ -53,7 +58,7 @@ fn two_leave(first: Signal, second: Signal) {
         events.until("that round", |e| {
             e["event"] == "round" && e["party"] == *party && e["round"] == round
         });
-        signal(pids[victim].1, how);
+        signal_if_alive(pids[victim].1, how);
     }
     if second == Signal::SIGSTOP {
         for _ in 0..NODES - 2 {
@@ -62,10 +67,16 @@ fn two_leave(first: Signal, second: Signal) {
             });
         }
         // A stopped process would hold `local` for ever.
-        signal(pids[5].1, Signal::SIGKILL);
+        signal_if_alive(pids[5].1, Signal::SIGKILL);
     }
-    let _ = events.rest();
-    let object: Value = running.wait().json_of(5);
+    let (told, ended) = (events.rest(), running.wait());
+    if [2, 5]
+        .iter()
+        .any(|&victim| !killed::in_mixing(&told, &name(victim)))
+    {
+        return false;
+    }
+    let object: Value = ended.json_of(5);
     let alive: Vec<String> = (0..NODES)
         .filter(|party| ![2, 5].contains(party))
         .map(name)
@@ -89,6 +100,7 @@ fn two_leave(first: Signal, second: Signal) {
         (ratio - 1.0).abs() <= 5.0 * (2.0 / DIMENSION as f64).sqrt(),
         "{ratio} times the accounted variance"
     );
+    true
 }
 
 #[test]

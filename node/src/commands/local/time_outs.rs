@@ -17,8 +17,12 @@ const JOIN_MS: f64 = 1.5;
 /// A deadline is so many times what it all takes on an idle machine. Our choice.
 const MARGIN: f64 = 4.0;
 
+/// The default of `run.join_ms` in a cluster.
+const LEAST_JOIN_MS: u64 = 10_000;
+
 /// Sets the time-outs that nobody has set, where the defaults are too short for so many parties and
-/// coordinates on so many cores.
+/// coordinates on so many cores. Whoever is not up yet is waited for to the end: this command has
+/// started all of them, and a machine with other work may take seconds to start one.
 pub(super) fn stretch(run: &mut RawRunSettings, parties: usize, dimension: usize, cores: usize) {
     let pairs = (parties * parties) as f64;
     let each = |ms: f64| MARGIN * pairs * ms / cores.max(1) as f64;
@@ -28,7 +32,8 @@ pub(super) fn stretch(run: &mut RawRunSettings, parties: usize, dimension: usize
             *field = Some(ms as u64);
         }
     };
-    atleast(&mut run.join_ms, 10_000, each(JOIN_MS) + work);
+    atleast(&mut run.join_ms, LEAST_JOIN_MS, each(JOIN_MS) + work);
+    run.grace_ms.get_or_insert(run.join_ms.unwrap_or(LEAST_JOIN_MS));
     atleast(&mut run.settle_ms, 2000, work);
     // A round has one share of each party, where all else has one vector of each pair.
     let share = MARGIN * parties as f64 * COORDINATE_MS * dimension as f64 / cores.max(1) as f64;
@@ -42,6 +47,8 @@ pub(super) fn cores() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use undertone_protocol::plan::defaults::{Defaults, document};
+
     use super::*;
 
     fn stretched(parties: usize, dimension: usize, cores: usize) -> [Option<u64>; 3] {
@@ -68,5 +75,25 @@ mod tests {
         };
         stretch(&mut run, 100, 1000, 2);
         assert_eq!(run.settle_ms, Some(7), "what was asked for stays");
+    }
+
+    #[test]
+    fn who_is_started_late_is_waited_for_as_long_as_anybody() {
+        let grace_ms = |join_ms, grace_ms, parties| {
+            let mut run = RawRunSettings {
+                join_ms,
+                grace_ms,
+                ..RawRunSettings::default()
+            };
+            stretch(&mut run, parties, 1000, 2);
+            (run.grace_ms.expect("stretched"), run.join_ms)
+        };
+        let default = document(Defaults::Local).parse::<toml::Table>().expect("TOML");
+        assert_eq!(default["run"]["join_ms"].as_integer(), Some(LEAST_JOIN_MS as i64));
+        assert_eq!(grace_ms(None, None, 8).0, LEAST_JOIN_MS);
+        assert_eq!(grace_ms(Some(60_000), None, 8).0, 60_000);
+        assert_eq!(grace_ms(None, Some(5), 8).0, 5, "what was asked for stays");
+        let (grace, join) = grace_ms(None, None, 100);
+        assert!(grace > 40_000 && join == Some(grace), "{grace}");
     }
 }
