@@ -3,22 +3,24 @@
 //! Blocks fenced as `sh` run with `sh -eu` in one empty folder; `undertone`, and
 //! `cargo run --release --`, mean the binary under test, `python3` one that has what they import,
 //! and `node` is the repository's. A block is left out only if the line above it says
-//! `<!-- not run: REASON -->` with a reason that is listed here.
+//! `<!-- not run: REASON -->` with a reason that is listed here, or, loudly and not in CI, if the
+//! machine lacks a program that it needs. Every path that the README names is there.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use undertone_tests::composition::top;
 use undertone_tests::python::python;
-use undertone_tests::{Running, alone, undertone};
+use undertone_tests::{Running, alone, left_out, undertone};
 
 /// Why a block may not be run here.
 const REASONS: [&str; 4] = [
     "needs another machine",
     "needs the network",
     "it is the test command itself",
-    "tests/tests/compose.rs runs it",
+    "tests/tests/waiting/compose.rs runs it",
 ];
 
 #[derive(Debug, PartialEq)]
@@ -63,6 +65,35 @@ fn blocks(text: &str) -> Vec<Block> {
         comment = None;
     }
     blocks
+}
+
+/// Programs that a block may need and that not every machine has.
+const PROGRAMS: [&str; 6] = ["awk", "cmp", "curl", "cut", "python3", "sha256sum"];
+
+/// What a block needs and a machine with these folders on its PATH lacks.
+fn lacking(commands: &str, path: &str) -> Option<String> {
+    let word = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
+    let program = |word: &&str| PROGRAMS.contains(word);
+    let is_there = |name: &str| {
+        path.split(':')
+            .any(|folder| Path::new(folder).join(name).is_file())
+    };
+    let needed = commands.split(word).filter(program);
+    let absent = needed.into_iter().find(|name| !is_there(name)).map(str::to_owned);
+    let wants_packages = commands.contains("venv/bin/");
+    let packages =
+        || (wants_packages && python().is_none()).then(|| "Python with ensurepip, numpy and pandas".into());
+    absent.or_else(packages)
+}
+
+/// The files that a block names.
+fn files(commands: &str) -> BTreeSet<String> {
+    let part = |c: char| !c.is_ascii_alphanumeric() && !"-_./:".contains(c);
+    let is_file = |word: &&str| {
+        let extension = Path::new(word).extension().and_then(|it| it.to_str());
+        extension.is_some_and(|it| it.chars().all(|c| c.is_ascii_lowercase())) && !word.contains(':')
+    };
+    commands.split(part).filter(is_file).map(str::to_owned).collect()
 }
 
 /// A folder to be put first on PATH: `undertone` and `cargo` that mean the binary under test, and a
@@ -138,6 +169,9 @@ fn every_command_of_the_readme_works() {
         tools.path().display(),
         std::env::var("PATH").expect("a PATH")
     );
+    let mut simulated = None;
+    // Files that blocks name, and those that only blocks name that were left out.
+    let (mut present, mut absent) = (BTreeSet::new(), BTreeSet::new());
     for Block {
         line,
         commands,
@@ -151,6 +185,13 @@ fn every_command_of_the_readme_works() {
             );
             continue;
         }
+        let made = absent.intersection(&files(&commands)).next().cloned();
+        if let Some(missing) = lacking(&commands, &path).or(made) {
+            left_out(&format!("README.md:{line}"), &format!("no {missing}"));
+            absent.extend(files(&commands).difference(&present).cloned());
+            continue;
+        }
+        present.extend(files(&commands));
         let mut shell = Command::new("sh");
         shell
             .args(["-euc", &commands])
@@ -168,7 +209,121 @@ fn every_command_of_the_readme_works() {
             "README.md:{line}:\n{commands}\n{}\n{}",
             ended.stdout, ended.stderr
         );
+        if commands.contains("undertone simulate little.toml") {
+            simulated = Some(ended.stdout);
+        }
     }
+    if let Some(simulated) = simulated {
+        the_figures_of_the_models_are_those_of(&simulated, &text);
+    }
+}
+
+/// What the README says of three kinds of noise is what its own command found, within the errors
+/// that it states, and the differences are no chance.
+fn the_figures_of_the_models_are_those_of(simulated: &str, text: &str) {
+    let number = |text: &str| {
+        text.parse::<f64>()
+            .unwrap_or_else(|_| panic!("{text:?} is no number"))
+    };
+    let found = ["a trusted server's noise", "this plan", "local noise alone"].map(|name| {
+        let row = simulated.lines().find_map(|line| line.trim().strip_prefix(name));
+        let cells: Vec<&str> = row.expect("a row of the table").split_whitespace().collect();
+        (number(cells[0]), number(cells[1]))
+    });
+    for pair in found.windows(2) {
+        let [(better, of_one), (worse, of_other)] = [pair[0], pair[1]];
+        assert!(better - worse > of_one.hypot(of_other), "chance: {simulated}");
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let stated = words
+        .windows(3)
+        .filter(|three| three[1] == "±")
+        .filter_map(|three| {
+            let error = three[2].trim_end_matches([',', '.']);
+            Some((three[0].parse::<f64>().ok()?, error.parse::<f64>().ok()?))
+        });
+    let [plan, server, local] = stated.collect::<Vec<_>>()[..] else {
+        panic!("the README states three figures with their errors")
+    };
+    for ((stated, error), (mean, _)) in [server, plan, local].into_iter().zip(found) {
+        assert!((stated - mean).abs() <= error, "{stated} ± {error}: {simulated}");
+    }
+}
+
+#[test]
+fn a_block_without_its_programs_is_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = format!("/nowhere:{}", folder.path().display());
+    let block = "curl -fsS -K curl.rc http://127.0.0.1:7300/v1/status";
+    assert_eq!(lacking(block, &path).as_deref(), Some("curl"));
+    assert_eq!(
+        lacking("DIGEST=$(sha256sum third.json)", &path).as_deref(),
+        Some("sha256sum")
+    );
+    assert_eq!(lacking("undertone status > curl.rc; cat curl.rc", &path), None);
+    std::fs::write(folder.path().join("curl"), "").expect("writable");
+    assert_eq!(lacking(block, &path), None);
+    let named = files(
+        "undertone plan a/run.toml --epsilon 0.2 --out 'third.json'; curl http://127.0.0.1:7300/x.html",
+    );
+    assert!(named.iter().eq(["a/run.toml", "third.json"]), "{named:?}");
+}
+
+/// What stands in a text like a path into the repository: a name at its top, and more behind it.
+/// Capitals stand for what is different each time.
+fn paths(text: &str, top: &[String]) -> Vec<String> {
+    let part = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
+    let words = text.split(part).map(|word| word.trim_start_matches("./"));
+    let is_ours = |word: &&str| {
+        let first = word.split('/').next().unwrap_or_default();
+        word.contains('/') && top.iter().any(|name| name == first)
+    };
+    let capitals = |name: &str| name.chars().all(|c| c.is_ascii_uppercase() || c == '-');
+    let named = words.filter(is_ours).map(|word| {
+        let kept = word
+            .split('/')
+            .take_while(|name| name.is_empty() || !capitals(name));
+        kept.collect::<Vec<_>>()
+            .join("/")
+            .trim_end_matches(['.', '/'])
+            .to_owned()
+    });
+    named.collect()
+}
+
+#[test]
+fn every_path_that_documents_name_is_there() {
+    let entries = std::fs::read_dir(top()).expect("the repository").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    // What a build and a run make: neither is in a clean clone.
+    let names: Vec<String> = names.filter(|name| name != "target" && name != ".git").collect();
+    let mut found = 0;
+    for file in [
+        "README.md",
+        "node/CHANGELOG.md",
+        ".github/SECURITY.md",
+        "docker-compose.yml",
+    ] {
+        let text = std::fs::read_to_string(top().join(file)).expect("there is such a file");
+        for path in paths(&text.replace("deploy/results/", ""), &names) {
+            assert!(
+                top().join(&path).exists(),
+                "{file} names {path}, which is not there"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 12, "{found} paths");
+}
+
+#[test]
+fn paths_are_found() {
+    let top = ["node".to_owned(), "deploy".to_owned()];
+    let text = "in `node/src/`, and './node/python[pandas]'; deploy/results/DIGEST/x. Not node or alice/node.toml (deploy/x.yml).";
+    assert_eq!(
+        paths(text, &top),
+        ["node/src", "node/python", "deploy/results", "deploy/x.yml"]
+    );
 }
 
 #[test]

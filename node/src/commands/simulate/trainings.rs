@@ -192,6 +192,14 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
+/// The standard error of the mean over trainings: two means that differ by less than some of these
+/// may differ by chance. `None` of fewer than two.
+fn standard_error(values: &[f64]) -> Option<f64> {
+    let (mean, count) = (mean(values), values.len() as f64);
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt())
+}
+
 fn worst(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
@@ -258,7 +266,12 @@ impl Qualities {
 
     fn object(&self, trial: &TrainingTrial, exit: Exit) -> Value {
         let plan: &Plan = &trial.plan;
-        let of = |values: &[f64]| json!({ "mean": mean(values), "worst": worst(values), "each": values });
+        let of = |values: &[f64]| {
+            json!({
+                "mean": mean(values), "standard_error": standard_error(values), "worst": worst(values),
+                "each": values,
+            })
+        };
         json!({
             "parties": plan.parties(), "runs": self.plan.len(), "endings": self.endings,
             "measure": Self::measure(trial).0, "test_rows": trial.test.len(),
@@ -277,9 +290,10 @@ impl Qualities {
 
     fn table(&self, trial: &TrainingTrial) -> String {
         let measure = format!("{} on {} rows", Self::measure(trial).1, trial.test.len());
-        let mut models = Table::with_headings([&measure[..], "mean", "worst"]);
+        let mut models = Table::with_headings([&measure[..], "mean", "±", "worst"]);
         let mut row = |what: &str, values: &[f64]| {
-            models.row([what.into(), number(mean(values)), number(worst(values))]);
+            let error = standard_error(values).map_or("–".into(), number);
+            models.row([what.into(), number(mean(values)), error, number(worst(values))]);
         };
         row("this plan", &self.plan);
         row("a trusted server's noise", &self.central);
@@ -311,4 +325,17 @@ fn epsilon(trial: &TrainingTrial, outcome: &Outcome) -> Option<f64> {
     let mu = trial.gate.answer(&plan, &logs, |verdict| verdict.audit.mu);
     let together = releases::together(mu, training.spent);
     gaussian::epsilon(plan.draft().privacy.delta, together).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_mean_over_trainings_is_its_standard_error() {
+        assert_eq!(standard_error(&[0.8]), None);
+        // Variance 1/3 · (0.01 + 0.01 + 0.01 + 0.01) over four trainings.
+        let error = standard_error(&[0.7, 0.9, 0.7, 0.9]).expect("of four");
+        assert!((error - (0.04f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12, "{error}");
+    }
 }
