@@ -4,8 +4,11 @@ The folder has plans (array, model, table, rounds, dear, alone), four parties' k
 daemons, and the true means as truth.json."""
 
 import json
+import logging
+import logging.handlers
 import math
 import os
+import queue
 import sys
 import time
 import traceback
@@ -26,11 +29,14 @@ from undertone_node import (
     PlanRefused,
     PolicyRefused,
     Refused,
+    Run,
     TimedOut,
     Unauthorized,
     UndertoneError,
     Unreachable,
 )
+from undertone_node.http import Answer
+from undertone_node.missing import Missing
 
 NAMES = ["alice", "bob", "carol", "dave"]
 os.chdir(sys.argv[1])
@@ -155,13 +161,76 @@ def refusals():
     run = bob.submit(value, plan="alone.json")
     while not run.status()["waiting_for"]:
         time.sleep(0.05)
-    slow = refused(TimedOut, lambda: run.average(timeout=0.2), "alice")
+    absent = "alice (it answers, and does not take part in this plan yet)"
+    slow = refused(TimedOut, lambda: run.average(timeout=0.2), absent)
     assert isinstance(slow, TimeoutError) and slow.run is run
     assert run.status()["state"] == "gathering"
     refused(Conflict, lambda: bob.average(value, plan="alone.json"))
     assert run.withdraw()["state"] == "withdrawn"
     none = refused(NoMean, run.average, "withdrawn")
     assert none.run["charged"] is None
+
+
+class Fake:
+    """An API with these peers, for what is said of them."""
+
+    def __init__(self, **problems):
+        side = {name: {"problem": problem, "address": f"/at/{name}"} for name, problem in problems.items()}
+        self.peers = [{"name": name, "private": side[name], "public": side[name]} for name in problems]
+
+    def ask(self, method, path):
+        assert (method, path) == ("GET", "/v1/status?limit=0"), path
+        return Answer(200, "application/json", json.dumps({"peers": self.peers}).encode())
+
+
+def missing():
+    """Who is missing, and why, is said once it has lasted, and once."""
+    said = queue.SimpleQueue()
+    handler = logging.handlers.QueueHandler(said)
+    logging.getLogger("undertone_node").addHandler(handler)
+
+    def lines():
+        return [said.get_nowait().getMessage() for _ in range(said.qsize())]
+
+    api = Fake(bob=None, carol="it refuses connections", dave=None)
+    found = Missing(api, "ab" * 32, {"bob": "refused: too dear", "carol": "not reached: x", "dave": "open"})
+    first, second = "bob (refused: too dear)", "carol (not reached: x)"
+    assert lines() == [f"run {'ab' * 6} was offered; {first}, {second}"]
+    found = Missing(api, "ab" * 32)
+
+    def look(now, *waiting, state="gathering", gone=()):
+        found.look({"state": state, "waiting_for": list(waiting), "gone": list(gone)}, now)
+        return [line.removeprefix(f"run {'ab' * 6} ") for line in lines()]
+
+    assert look(0, "bob", "carol") == look(2.9, "bob", "carol") == []
+    apart = "bob (it answers, and does not take part in this plan yet)"
+    refusing = "carol (it refuses connections: /at/carol)"
+    assert look(3, "bob", "carol") == [f"waits for {apart}, {refusing}"]
+    assert look(60, "bob", "carol") == look(61, "carol") == look(63.9, "carol") == []
+    assert look(64, "carol") == [f"waits for {refusing}"]
+    assert look(65) == ["goes on: it waits for nobody any more"]
+    late = "dave (it answers, and is late)"
+    assert look(66, "dave", state="running") == []
+    assert look(69, "dave", state="running") == [f"waits for {late}"]
+    lost = "dave (its connection was lost)"
+    assert look(70, "dave", state="running", gone=["dave"]) == [f"has lost {lost}"]
+    assert look(90, state="running", gone=["dave"]) == ["goes on: it waits for nobody any more"]
+    found.end({"outcome": "degraded", "reason": "3 of 4 parties, without dave"})
+    found.end({"outcome": "done", "reason": None})
+    assert lines() == [f"run {'ab' * 6} ended degraded: 3 of 4 parties, without dave"]
+
+    # Of a daemon, while somebody waits: for a mean, and for the first of several.
+    session = bob.rounds(np.zeros((1000, 2)), plan="rounds-2.json", data_set="rows")
+    line = said.get(timeout=60).getMessage()
+    absent = "alice (it answers, and does not take part in this plan yet)"
+    assert line.startswith(f"run {session.digest[:12]} waits for ") and absent in line, line
+    run = next(run for run in bob.runs() if run["digest"] == session.digest)
+    assert run["state"] == "gathering"
+    refused(TimedOut, lambda: Run(bob._api, session.digest, session._first, {}).wait(timeout=4), absent)
+    assert any(absent in line for line in lines())
+    Run(bob._api, session.digest, session._first, {}).withdraw()
+    refused(NoMean, lambda: next(session), "withdrawn")
+    logging.getLogger("undertone_node").removeHandler(handler)
 
 
 def settings():
@@ -188,6 +257,6 @@ def settings():
 
 
 if __name__ == "__main__":
-    for step in arrays, models, tables, rounds, refusals, settings:
+    for step in arrays, models, tables, rounds, refusals, missing, settings:
         step()
         print("done:", step.__name__, flush=True)

@@ -41,6 +41,7 @@ fn prepare(parties: &Parties) {
     plan("table", "mean", TABLE, 1.0);
     plan("table-2", "mean", TABLE, 1.0);
     plan("rounds", "rounds", ROUNDS, 8.0);
+    plan("rounds-2", "rounds", ROUNDS, 8.0);
     for (party, name) in parties.names().iter().enumerate() {
         let row = |row: usize| format!("{}.5,{}\n", 30 + (row + party) % 50, 60 + (row * party) % 40);
         let rows: String = (0..1000).map(row).collect();
@@ -66,7 +67,7 @@ fn four_owners_average_from_python_by_the_built_wheel() {
     let ended = Running::start(command, None).wait();
     println!("{}", ended.stdout);
     assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
-    assert_eq!(ended.stdout.matches("done: ").count(), 6, "{}", ended.stdout);
+    assert_eq!(ended.stdout.matches("done: ").count(), 7, "{}", ended.stdout);
     for daemon in &daemons {
         let token = daemon.http.token.clone().expect("each has one");
         assert!(

@@ -14,12 +14,12 @@ from urllib.parse import quote
 from . import settings
 from .errors import NoMean, NotThere, UndertoneError
 from .http import Api, Part
+from .missing import OVER, Missing
 from .rounds import Rounds
 from .values import Encoded, by_column, encode, encode_part
 
 #: Seconds between two looks at a run: at first, and at most. Our choice.
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 0.5
-_OVER = ("ended", "withdrawn", "interrupted")
 
 #: A path, or the bytes of a file.
 File = str | os.PathLike[str] | bytes
@@ -82,8 +82,9 @@ class TimedOut(UndertoneError, TimeoutError):
 class Run:
     """One run of a daemon."""
 
-    def __init__(self, api: Api, digest: str, value: Encoded) -> None:
+    def __init__(self, api: Api, digest: str, value: Encoded, answers: Mapping[str, str]) -> None:
         self._api, self._value = api, value
+        self._missing = Missing(api, digest, answers)
         #: SHA-256 of the plan's bytes, in hex: the run's name.
         self.digest = digest
 
@@ -96,20 +97,23 @@ class Run:
         return status
 
     def wait(self, timeout: float | None = None) -> dict[str, Any]:
-        """Waits for the run's end, at most so many seconds; the run as it ended.
+        """Waits for the run's end, at most so many seconds; the run as it ended. Who is missing, and
+        why, is logged meanwhile as a warning of the logger ``undertone_node``.
 
-        Raises TimedOut; the run then goes on."""
+        Raises TimedOut, which says it, too; the run then goes on."""
         until = math.inf if timeout is None else time.monotonic() + timeout
         look = _FIRST_LOOK_S
-        while (status := self.status())["state"] not in _OVER:
+        while (status := self.status())["state"] not in OVER:
+            self._missing.look(status, time.monotonic())
             left = until - time.monotonic()
             if left <= 0:
                 where = status["phase"] or status["state"]
-                missing = ", ".join(status["waiting_for"])
+                missing = self._missing.waiting(status)
                 waits = f", waiting for {missing}" if missing else ""
                 raise TimedOut(f"the run goes on after {timeout} s ({where}{waits})", self)
             time.sleep(min(look, left))
             look = min(2 * look, _LAST_LOOK_S)
+        self._missing.end(status)
         return status
 
     def average(self, timeout: float | None = None) -> Average:
@@ -200,7 +204,8 @@ class Daemon:
         that all parties have; ``offer``, the digest of a plan that another daemon proposed; or
         ``propose``, a run file, of which this daemon makes a plan and offers it to the others.
         ``data_set`` names whose budget pays, where the daemon has several. ``timeout`` is in
-        seconds, and counts from when the run was taken.
+        seconds, and counts from when the run was taken. Who is missing meanwhile, and why, is
+        logged as a warning of the logger ``undertone_node``.
 
         Raises BudgetRefused, AlreadySpent, PlanRefused, PolicyRefused or InputRefused before
         anything has left, TimedOut while the run goes on, and NoMean if it ended without one."""
@@ -218,8 +223,8 @@ class Daemon:
     ) -> Run:
         """What :meth:`average` does up to where it waits: the run has its place and goes on."""
         encoded = encode(value)
-        taken = self._bring(encoded, plan=plan, offer=offer, propose=propose, data_set=data_set)
-        return Run(self._api, taken["digest"], encoded)
+        taken, answers = self._bring(encoded, plan=plan, offer=offer, propose=propose, data_set=data_set)
+        return Run(self._api, taken["digest"], encoded, answers)
 
     def rounds(
         self,
@@ -231,9 +236,11 @@ class Daemon:
         data_set: str | None = None,
     ) -> Rounds:
         """Takes part in a sequence of means (task = "rounds") with this first part. Iterating gives
-        one mean after another; :meth:`Rounds.hand_over` takes the part that follows from it."""
+        one mean after another; :meth:`Rounds.hand_over` takes the part that follows from it. Who is
+        missing meanwhile, and why, is logged as a warning of the logger ``undertone_node``."""
         encoded = encode_part(first)
-        taken = self._bring(encoded, plan=plan, offer=offer, propose=propose, data_set=data_set)
+        taken, answers = self._bring(encoded, plan=plan, offer=offer, propose=propose, data_set=data_set)
+        Missing(self._api, taken["digest"], answers).follow()
         return Rounds(self._api, taken, encoded)
 
     def _bring(
@@ -244,7 +251,8 @@ class Daemon:
         offer: str | None,
         propose: File | None,
         data_set: str | None,
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """The run that was taken, and what members said to its offer."""
         if sum(way is not None for way in (plan, offer, propose)) != 1:
             raise TypeError("say one of plan=, offer= and propose=")
         parts = [Part("vector", value.data, value.file_name)]
@@ -261,8 +269,7 @@ class Daemon:
             path = "/v1/offers"
             parts.insert(0, Part("run", _bytes_of(propose), "run.toml"))
         answer: dict[str, Any] = self._api.post_form(path, parts).json()
-        run: dict[str, Any] = answer["run"] if propose is not None else answer
-        return run
+        return (answer["run"], answer["members"]) if propose is not None else (answer, {})
 
 
 def _bytes_of(file: File | None) -> bytes:
