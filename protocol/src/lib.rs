@@ -13,6 +13,7 @@
 //! agreement   who takes part; agreeing on sets of items
 //! messages    what is said, who signed it, its bytes
 //! sealing     keys, letters, deals and masks: what hides a vector until it is opened
+//! clipping    a contribution within its range on the lattice, and one that stands in
 //! plan        what was agreed on paper: run file, peers, the checked plan
 //! averaging   the mathematics of averaging in public
 //! model       the mathematics of training: gradients, descent, sets, second moments
@@ -40,6 +41,7 @@
 
 pub mod agreement;
 pub mod averaging;
+pub mod clipping;
 pub mod lattice;
 pub mod messages;
 pub mod mixing;

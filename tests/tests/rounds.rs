@@ -101,8 +101,8 @@ fn a_network_learns_from_six_parties_programs() {
     );
 }
 
-/// Each party's program does something else wrong: all contribute zero in that round, the run is
-/// whole, and only the party's own log says so.
+/// Each party's program does something else wrong: its party contributes nothing in that round, the
+/// run is whole, and only the party's owner is told.
 #[test]
 fn whatever_programs_do_the_run_is_whole() {
     let _alone = alone();
@@ -112,10 +112,10 @@ fn whatever_programs_do_the_run_is_whole() {
     prepare(folder, &quick);
     let faults = "party-0:nan:2 party-0:shape:4 party-1:rows:3 party-2:round:5 party-3:hang:6 party-4:die:7 \
                   party-5:endless:8 party-1:huge:9";
-    let object = local(folder, &[("FAULTS", faults), ("WHOLE", "")]).json_of(0);
+    let object = local(folder, &[("FAULTS", faults), ("WHOLE", "")]).json_of(5);
     assert_eq!(
         (&object["outcome"], &object["same_bits"]),
-        (&"done".into(), &true.into())
+        (&"degraded".into(), &true.into())
     );
     assert_eq!(
         object["iterations"]["departed"],
@@ -133,12 +133,12 @@ fn whatever_programs_do_the_run_is_whole() {
     ] {
         let log = log(folder, party);
         assert!(
-            log.contains("contributes zero") && log.contains(words),
+            log.contains("contributes nothing") && log.contains(words),
             "{words}: {log}"
         );
     }
     assert_eq!(
-        log(folder, 1).matches("contributes zero").count(),
+        log(folder, 1).matches("contributes nothing").count(),
         1,
         "what is huge is clipped"
     );
@@ -147,11 +147,24 @@ fn whatever_programs_do_the_run_is_whole() {
         let receipt = fs::read_to_string(folder.join(format!("kept/party-{party}/receipt.json")));
         let receipt = receipt.expect("a receipt");
         assert!(
-            !receipt.contains("zero") && !receipt.contains("program"),
+            !receipt.contains("nothing") && !receipt.contains("program"),
             "{receipt}"
         );
     }
-    assert!(!object.to_string().contains("contributes zero"), "{object}");
+    // On this machine all parties are one's own. (Under load more rounds may be missed.)
+    let missed = |party: &str, round: u64| {
+        let spans = object["silence"][party]["contributed_nothing"].as_array();
+        spans.into_iter().flatten().any(|span| {
+            let bound = |key: &str| span[key].as_u64().expect("a round");
+            (bound("first")..=bound("last")).contains(&round)
+        })
+    };
+    for (party, round) in [(0, 2), (0, 4), (1, 3), (2, 5), (3, 6), (4, 7), (4, 12), (5, 8)] {
+        assert!(
+            missed(&format!("party-{party}"), round),
+            "{party}, {round}: {object}"
+        );
+    }
     // Those that went on have the last model; the others' programs are gone, and so is what hung.
     let weights = weights(folder);
     assert_eq!(weights.len(), 3, "parties 0, 1 and 2");
@@ -190,6 +203,52 @@ fn a_program_may_hand_over_rows() {
     }
     let plan = run_in(folder, ["verify", "kept/plan.json"]);
     assert!(plan.stdout.contains("no record makes it fail"), "{}", plan.stdout);
+}
+
+/// A program that prints to its standard output: all parties contribute nothing in every round, and
+/// whoever runs them is told so, and asked the right question.
+#[test]
+fn a_program_that_prints_is_found_out() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    fs::create_dir(folder.join("tables")).expect("writable");
+    let names = ["ann", "ben", "cat"];
+    names.iter().for_each(|name| {
+        let rows = "1,2\n".repeat(400);
+        fs::write(folder.join(format!("tables/{name}.csv")), rows).expect("writable");
+    });
+    let run = "version = 1\ntask = \"rounds\"\nname = \"prints\"\n[data]\nshape = [2]\nunit = \"record\"\n\
+               releases = 3\nclip = { kind = \"box\", low = 10.0, high = 11.0 }\n[privacy]\nepsilon = 8.0\n";
+    fs::write(folder.join("run.toml"), run).expect("writable");
+    script(
+        folder,
+        &ADDED.replace(
+            "    mean = array",
+            "    print('round', round, flush=True)\n    mean = array",
+        ),
+    );
+    let line = "local --inputs tables --run run.toml --output kept --program ./step";
+    let ended = run_in(folder, line.split(' '));
+    assert_eq!(ended.code, 5, "{}", ended.stderr);
+    for name in names {
+        let told = format!("{name} contributed nothing in rounds 1 to 3: the program's answer is text");
+        assert!(ended.stdout.contains(&told), "{}", ended.stdout);
+    }
+    assert!(
+        ended
+            .stdout
+            .contains("did the program print to its standard output?")
+    );
+    // The box has no zero: what counts instead is its corner.
+    let (_, _, mean) = read_npy(&folder.join("kept/ann/mean.npy"));
+    assert!(mean.iter().all(|x| (x - 10.0).abs() < 0.2), "{mean:?}");
+    let summary = read_json(&folder.join("kept/summary.json"));
+    assert_eq!(summary["exit_codes"]["ben"], 5, "{summary}");
+    script(folder, ADDED);
+    let works = run_in(folder, line.split(' '));
+    assert_eq!(works.code, 0, "{}", works.stderr);
+    assert!(!works.stdout.contains("contributed nothing"), "{}", works.stdout);
 }
 
 /// Each row of the party's table, plus the mean so far; keeps the last mean beside the table.
@@ -268,7 +327,7 @@ fn daemons_take_parts_over_the_api() {
             post(daemon, 2, &part("twice.npy", &[0.4, 0.0])).refused(409, "round");
         }
     }
-    // Alice gave nothing for round 2: she counts as zero, and goes on.
+    // Alice gave nothing for round 2: zero counts, and she goes on.
     for daemon in &daemons {
         let found = mean(daemon, 2);
         assert!((found[0] - 0.3).abs() < 0.02, "{found:?}");
@@ -294,7 +353,15 @@ fn assert_tensors(daemon: &Daemon, document: &Document, place: &str, mean: &[f64
 /// The last mean is each run's result, and nothing is asked for any more.
 fn rounds_end(daemons: Vec<Daemon>, parties: &Parties, digest: &str, mean: impl Fn(&Daemon) -> Vec<f64>) {
     for daemon in &daemons {
-        let ended = daemon.client(["watch", digest]).json_of(0);
+        // Alice's owner is told what alice missed, and nobody else.
+        let (code, missed) = match &daemon.name[..] {
+            "alice" => (5, serde_json::json!([2])),
+            _ => (0, serde_json::json!([])),
+        };
+        let ended = daemon.client(["watch", digest]).json_of(code);
+        let spans = ended["contributed_nothing"].as_array().expect("spans");
+        let rounds: Value = spans.iter().map(|span| span["first"].clone()).collect();
+        assert_eq!(rounds, missed, "{ended}");
         assert_eq!(
             (&ended["outcome"], &ended["iteration"]),
             (&"done".into(), &3.into()),
@@ -345,9 +412,6 @@ fn what_makes_no_rounds_is_refused_by_field() {
         with,
         (2, "data.releases"),
     );
-    let without_zero = "clip = { kind = \"box\", low = 1.0, high = 2.0 }";
-    let boxed = run_file(WHOLE).replace("clip = { kind = \"l2\", radius = 0.001 }", without_zero);
-    refused(boxed, with, (2, "data.clip"));
     refused(
         run_file(&format!("{WHOLE}\n[mechanism]\nkind = \"ppsc\"")),
         with,
@@ -400,22 +464,43 @@ fn parties_join_with_programs_of_their_own() {
     start_in(folder, without.split(' '))
         .wait()
         .refused_at(2, "--program");
+    // The first one's program ends in its third round: nobody but its owner is told.
+    let ends = folder.join("ends");
+    fs::write(
+        &ends,
+        ONES.replace("    header = ", "    if round == 3: break\n    header = "),
+    )
+    .expect("writable");
+    fs::set_permissions(&ends, fs::Permissions::from_mode(0o755)).expect("ours");
     let running: Vec<Running> = (0..4)
-        .map(|party| join(party, "./step", &format!("mean-{party}.npy")))
+        .map(|party| {
+            let program = if party == 0 { "./ends" } else { "./step" };
+            join(party, program, &format!("mean-{party}.npy"))
+        })
         .collect();
-    for running in running.into_iter().rev() {
-        running.wait().json_of(0);
+    for (party, running) in running.into_iter().enumerate().rev() {
+        let object = running.wait().json_of(if party == 0 { 5 } else { 0 });
+        assert_eq!(object["outcome"], "done", "{object}");
+        let missed = &object["contributed_nothing"];
+        match party {
+            0 => assert_eq!(
+                (&missed[0]["first"], &missed[0]["last"]),
+                (&3.into(), &4.into()),
+                "{object}"
+            ),
+            _ => assert!(missed.is_null(), "{object}"),
+        }
     }
     let means: Vec<Vec<f64>> = (0..4)
         .map(|party| read_npy(&folder.join(format!("mean-{party}.npy"))).2)
         .collect();
     assert!(means.iter().all(|mean| *mean == means[0]));
-    // Each hands over a thousand tenths of the round's number: four times 400 in the last.
+    // Each hands over a thousand tenths of the round's number: 400 in the last, three of them.
     let receipt = read_json(&folder.join(format!("{}.json", parties.names()[0])));
     let error = receipt["standard_error"].as_f64().expect("a number");
     assert!((1.0..40.0).contains(&error), "{receipt}");
     assert!(
-        means[0].iter().all(|x| (x - 1600.0).abs() < 6.0 * error),
+        means[0].iter().all(|x| (x - 1200.0).abs() < 6.0 * error),
         "{:?}",
         means[0]
     );

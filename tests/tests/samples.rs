@@ -172,6 +172,7 @@ fn assert_run(name: &str, plan: &Arc<Plan>, kill: Option<Kill>) {
             outcome,
             draws: 0,
             iteration_ms: serde_json::Value::Null,
+            silence: Default::default(),
             wall_s: 1.0,
             private_bytes: 2,
             public_bytes: 3,

@@ -21,8 +21,9 @@ use crate::party::part::Private;
 use crate::party::program::Program;
 use crate::party::receipt::Account;
 use crate::party::room::{self, Room};
+use crate::party::silence::Silence;
 use crate::party::spent::{KeyLock, Spent, User};
-use crate::party::{input, part, reaching, shelf, signals};
+use crate::party::{clipping, input, part, randomness, reaching, shelf, signals};
 use crate::planning::policy::{self, Policy};
 use crate::planning::{files, template, worth};
 use crate::telling::failure::{Exit, Failure};
@@ -58,10 +59,14 @@ pub struct JoinArgs {
     /// number (4 bytes, little-endian), a length (8 bytes), so many bytes of .npy, or of
     /// .safetensors where the plan names tensors (rows are their first axis). It is sent round k
     /// with the mean of round k - 1 (of length 0 before the first), and answers with the same
-    /// number and its contribution within 0.4 of run.iteration_ms; what is late, not finite or of
-    /// another shape counts as zero. At the end comes the number 0 with the last mean. Of a stream
-    /// (kind = "gossip") it hands over a row a round, within 0.4 of run.round_ms; unless the plan
-    /// says data.adaptive, or all read the one sum, it is sent no estimate before the end.
+    /// number and its contribution within 0.4 of run.iteration_ms. For what is late, not finite or
+    /// of another shape the point of the range nearest to zero counts, and for a row (unit =
+    /// "record") that is not finite too, alone; a record that makes the program late or crash is
+    /// not covered by the claim for records. This command says at the end to which rounds the party
+    /// contributed nothing, and exits with 5. What the program prints belongs on its standard
+    /// error. At the end comes the number 0 with the last mean. Of a stream (kind = "gossip") it
+    /// hands over a row a round, within 0.4 of run.round_ms; unless the plan says data.adaptive, or
+    /// all read the one sum, it is sent no estimate before the end.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last
@@ -109,10 +114,11 @@ struct ResultFiles<'a> {
 
 impl ResultFiles<'_> {
     /// Both are tried, and neither failure ends this node: the others still need it.
-    fn deliver(&self, account: Account, mean: Option<Vec<f64>>) -> Delivery {
+    fn deliver(&self, account: Account, mean: Option<Vec<f64>>, silence: Silence) -> Delivery {
         let mut delivery = Delivery {
             account,
             values: mean,
+            silence,
             mean: None,
             receipt: None,
             places: std::iter::once(&self.arguments.output)
@@ -198,10 +204,12 @@ impl OwnInput {
 impl OwnInput {
     /// What leaves of it, with its own noise; a program is started, with `input` for its argument.
     fn privatise(self, plan: &Arc<Plan>, me: Party, input: Option<&Path>) -> Result<Private, Failure> {
+        let rng = randomness::for_noise()?;
         match self {
-            OwnInput::File(vector, path) => part::privatise(plan, me, vector, &path),
+            OwnInput::File(vector, path) => part::privatise(plan, me, vector, &path, rng),
             OwnInput::Program(path) => {
-                part::privatise_handed_over(plan, me, Program::start(&path, input, plan, me)?)
+                let program = Program::start(&path, input, plan, me)?;
+                Ok(part::privatise_handed_over(plan, me, program, rng))
             }
         }
     }
@@ -267,7 +275,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         room = None;
         let account = Account::of(&plan, me, finish)?;
         let mean = account.mean(&plan, &finish.outcome);
-        delivery = Some(destination.deliver(account, mean));
+        delivery = Some(destination.deliver(account, mean, finish.silence.clone()));
         Ok(())
     };
     // One thread carries the network, this one works on vectors: a second worker made long runs no
@@ -288,9 +296,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
     let owners = Owners {
         clipped: arguments.show_private.then_some(clipped.changed),
-        sentence: clipped
-            .sentence(&plan.draft().data)
-            .filter(|_| output::is_terminal()),
+        sentence: clipping::sentence(&clipped, &plan.draft().data).filter(|_| output::is_terminal()),
     };
     let name = &plan.draft().members[me].name;
     let outcome = delivery.account.outcome();

@@ -12,6 +12,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus};
 use crate::daemon::taking_part::Job;
 use crate::party::part;
+use crate::party::silence::Silence;
 use crate::planning::worth::{self, Worth};
 use crate::planning::{files, template};
 
@@ -92,6 +93,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         reason: None,
         exit_code: None,
         included: vec![],
+        silence: Silence::default(),
         opened_for: vec![],
         standard_error: None,
         worth: Some(Worth::of(plan).sentence()),

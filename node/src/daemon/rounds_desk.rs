@@ -36,7 +36,7 @@ enum RoundPart {
     #[default]
     Awaited,
     HandedOver,
-    /// It counts as zero.
+    /// Something else counts in its place.
     Late,
 }
 
@@ -87,7 +87,7 @@ impl RoundsDesk {
     /// # Errors
     /// Another shape or number of rows than the plan's; a round that is over, or not asked for yet.
     pub fn hand_over(&self, round: u32, part: VectorFile) -> Result<(), Refusal> {
-        input::check_handed_over(&self.plan, self.me, &part.layout)
+        input::check_handed_over(&self.plan, self.me, &part)
             .map_err(|reason| Refusal::new(Kind::Input, reason).field("body"))?;
         let mut taken = Ok(());
         self.stand.send_if_modified(|stand| {
@@ -146,7 +146,9 @@ impl Stand {
             _ if round > asked => format!("round {round} is not asked for yet, round {asked} is"),
             _ if round < asked => format!("round {round} is over, round {asked} is asked for"),
             RoundPart::HandedOver => format!("this party's part of round {round} was handed over before"),
-            RoundPart::Late => format!("it is too late for round {round}, which counts this party as zero"),
+            RoundPart::Late => {
+                format!("it is too late for round {round}, to which this party contributes nothing")
+            }
             RoundPart::Awaited => return Ok(()),
         };
         Err(Refusal::new(Kind::Conflict, why)
@@ -249,7 +251,7 @@ mod tests {
         // Nobody hands over part 2 in time.
         let late = source.ask(2, &[0.5, 0.5], Instant::now());
         assert!(late.is_err_and(|why| why.contains("in time")));
-        assert!(refused(&desk, 2).contains("counts this party as zero"));
+        assert!(refused(&desk, 2).contains("contributes nothing"));
         assert!(desk.tensors().is_none(), "the plan names none");
         let mean = desk.mean(1).await.expect("kept").expect("there");
         assert_eq!((mean.values, mean.layout.shape), (vec![0.5, 0.5], vec![2]));

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::run_seconds::RunSeconds;
+use crate::party::silence::Silence;
 
 /// Where a run is, seen from this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +106,9 @@ pub struct RunStatus {
     pub reason: Option<String>,
     /// What `undertone join` would exit with; None before the end.
     pub exit_code: Option<i32>,
+    /// Rounds to which this party contributed nothing, although it took part.
+    #[serde(flatten)]
+    pub silence: Silence,
     /// Names whose finals were summed.
     pub included: Vec<String>,
     /// Names of those of them who were gone, and whose sealed final others opened.

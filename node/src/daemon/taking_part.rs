@@ -21,7 +21,8 @@ use crate::daemon::status::{RunState, RunStatus};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::part::Private;
 use crate::party::receipt::Account;
-use crate::party::{input, part, shelf};
+use crate::party::silence::Silence;
+use crate::party::{input, part, randomness, shelf};
 use crate::planning::template;
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
@@ -209,10 +210,16 @@ fn privatise(
     path: &Path,
 ) -> Result<Private, Failure> {
     let Some(desk) = run.desk.get() else {
-        return part::privatise(plan, me, file, path);
+        return part::privatise(plan, me, file, path, randomness::for_noise()?);
     };
     let taken = || Failure::new(Exit::Internal, "the run's rounds are taken already");
-    part::privatise_handed_over(plan, me, desk.source(file).ok_or_else(taken)?)
+    let source = desk.source(file).ok_or_else(taken)?;
+    Ok(part::privatise_handed_over(
+        plan,
+        me,
+        source,
+        randomness::for_noise()?,
+    ))
 }
 
 /// How often a result that could not be written is tried again.
@@ -266,6 +273,8 @@ async fn broken_off(run: &Run) -> Stop {
 /// What a run that ended by itself left.
 struct Delivered {
     account: Option<Account>,
+    /// Rounds to which this party contributed nothing.
+    silence: Silence,
     /// The mean, until it is written.
     values: Option<Vec<f64>>,
     /// The name of its file.
@@ -317,6 +326,7 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     let charged = shared.ledger().charged(&digest);
     Delivered {
         account,
+        silence: finish.silence.clone(),
         values,
         mean,
         problem,
@@ -350,6 +360,7 @@ fn give_back(destination: &Destination<'_>, me: Party, account: &Account) {
 fn end(run: &Run, delivered: Delivered) {
     let Delivered {
         account,
+        silence,
         mean,
         problem,
         charged,
@@ -360,7 +371,7 @@ fn end(run: &Run, delivered: Delivered) {
         (status.state, status.phase, status.charged) = (RunState::Ended, Some("done".into()), charged);
         [status.private_bytes, status.public_bytes] = bytes;
         if let Some(account) = &account {
-            describe(status, account);
+            describe(status, account, silence);
         }
         if let Some(failure) = problem {
             tracing::error!(digest = status.digest, "{failure}");
@@ -373,10 +384,11 @@ fn end(run: &Run, delivered: Delivered) {
     });
 }
 
-fn describe(status: &mut RunStatus, account: &Account) {
+fn describe(status: &mut RunStatus, account: &Account, silence: Silence) {
     status.outcome = Some(account.outcome().into());
     status.reason = account.reason();
-    status.exit_code = Some(account.exit().code());
+    status.exit_code = Some(silence.exit(account.exit()).code());
+    status.silence = silence;
     status.epsilon = account.epsilon();
     status.unbounded = account.unbounded();
     status.included = account.included().to_vec();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::mixing::gossip::weights::{RoundWeights, WHOLE};
@@ -19,7 +20,6 @@ use undertone_protocol::topology::party::Party;
 
 use crate::measuring::synthetic;
 use crate::measuring::trial::CachedGate;
-use crate::party::clipping;
 
 /// A plan of gossip with the releases of its parties.
 pub struct GossipTrial {
@@ -52,7 +52,9 @@ impl GossipTrial {
     }
 
     fn on_lattice(&self, party: Party, release: usize) -> LatticeVector {
-        let value = clipping::onto_lattice(&self.plan, party, &self.releases[party][release]);
+        let value = Clipped::of(&self.plan, party, self.releases[party][release].clone())
+            .0
+            .without_noise();
         if !self.plan.reads_circles() {
             return value;
         }

@@ -67,9 +67,13 @@ impl TrainingTrial {
     pub fn simulate(&self, conditions: Conditions) -> Simulated {
         let gate = |plan: &Plan, logs: &AgreedLogs| self.gate.verdict(plan, logs);
         let start = vec![0.0; self.settings().parameters()];
-        let first = self.parties.iter().map(|party| party.sum(&start)).collect();
+        let first = self
+            .parties
+            .iter()
+            .map(|party| party.sum(&start).without_noise())
+            .collect();
         Simulation::new(self.plan.clone(), first, &gate, conditions)
-            .contributing(|party, _, model| self.parties[party].sum(model))
+            .contributing(|party, _, model| self.parties[party].sum(model).without_noise())
             .run()
     }
 
@@ -109,7 +113,7 @@ impl TrainingTrial {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let step = self.plan.lattice().step();
         let mut noisy_sum = |model: &[f64]| -> Vec<f64> {
-            let sums = self.parties.iter().map(|party| party.sum(model));
+            let sums = self.parties.iter().map(|party| party.sum(model).without_noise());
             let sum = sums.reduce(|mut all: LatticeVector, party| {
                 all.add(&party);
                 all

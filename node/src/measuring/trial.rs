@@ -8,6 +8,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Verdict;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::messages::stage::Phase;
@@ -20,7 +21,6 @@ use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 
 use crate::measuring::synthetic;
-use crate::party::clipping;
 
 /// The real gate, which every node of a run asks the same: its verdict follows from the plan and
 /// the agreed logs alone.
@@ -112,7 +112,7 @@ impl Trial {
         self.inputs
             .iter()
             .enumerate()
-            .map(|(party, values)| clipping::onto_lattice(&self.plan, party, values))
+            .map(|(party, values)| Clipped::of(&self.plan, party, values.clone()).0.without_noise())
             .collect()
     }
 

@@ -56,3 +56,16 @@ impl Handle {
         self.public_sent.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+impl Handle {
+    /// A handle without peers.
+    pub(crate) fn to_nobody() -> Self {
+        Handle {
+            lines: Arc::default(),
+            private_sent: Arc::default(),
+            public_sent: Arc::default(),
+            begun: Arc::new(watch::channel(false).0),
+        }
+    }
+}

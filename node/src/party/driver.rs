@@ -44,6 +44,7 @@ use crate::party::contributor::Contributor;
 use crate::party::events::Events;
 use crate::party::iteration_times::IterationTimes;
 use crate::party::reaching::run_configuration;
+use crate::party::silence::{Silence, SilenceLog};
 use crate::party::spent::Costs;
 use crate::telling::failure::Failure;
 
@@ -89,6 +90,8 @@ pub struct Finish {
     pub wall_s: f64,
     /// Milliseconds from one iteration of a training to the next, as `{median, worst}`; else null.
     pub iteration_ms: Value,
+    /// Rounds to which the party contributed nothing, for its owner alone.
+    pub silence: Silence,
     /// Bytes that this node sent on the private graph.
     pub private_bytes: u64,
     /// Bytes that this node sent on the public graph.
@@ -111,6 +114,7 @@ struct Driver {
     audits: mpsc::Sender<Verdict>,
     /// Works away from the network's thread.
     contributor: Option<Arc<Mutex<Box<dyn Contributor>>>>,
+    silence: SilenceLog,
     contributions: mpsc::Sender<(u32, LatticeVector)>,
     gate: Option<Verdict>,
     iteration_times: IterationTimes,
@@ -294,6 +298,7 @@ impl Driver {
             costs,
             events,
             audits,
+            silence: contributor.as_ref().map(|it| it.silence()).unwrap_or_default(),
             contributor: contributor.map(|contributor| Arc::new(Mutex::new(contributor))),
             contributions,
             gate: None,
@@ -465,6 +470,7 @@ impl Driver {
             draws: self.draws,
             wall_s,
             iteration_ms: self.iteration_times.json(),
+            silence: self.silence.so_far(),
             private_bytes,
             public_bytes,
         })
@@ -563,3 +569,6 @@ impl Driver {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,3 +79,53 @@ impl Events {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_line_for_each_event_and_begins_empty() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events");
+        std::fs::write(&path, "what was there before\n").expect("writable");
+        let events = Events::open(Some(&path), Instant::now()).expect("writable");
+        events.emit("anna", "round", json!({ "round": 3 }));
+        events.clone().forward(&json!({ "made": "elsewhere" }));
+        let text = std::fs::read_to_string(&path).expect("flushed at once");
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(
+            (&lines[0]["party"], &lines[0]["event"], &lines[0]["round"]),
+            (&json!("anna"), &json!("round"), &json!(3))
+        );
+        assert!(lines[0]["t_ms"].is_u64() && lines[1] == json!({ "made": "elsewhere" }));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named_before_the_run() {
+        let failure =
+            Events::open(Some(Path::new("/nowhere/events")), Instant::now()).expect_err("no folder");
+        assert_eq!(failure.field.as_deref(), Some("--events"), "{failure}");
+        assert!(failure.message.contains("/nowhere/events"), "{failure}");
+    }
+
+    #[test]
+    fn a_listener_is_told_and_nobody_else_has_to_be() {
+        let (heard, told) = std::sync::mpsc::channel();
+        let listening = Events::listened(
+            move |line| heard.send(line.clone()).expect("it listens"),
+            Instant::now(),
+        );
+        listening.emit("ben", "phase", json!({ "phase": "mixing" }));
+        assert_eq!(told.recv().expect("told")["phase"], "mixing");
+        Events::open(None, Instant::now())
+            .expect("nothing to open")
+            .emit("ben", "phase", Value::Null);
+    }
+}

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use undertone_accountant::calibration::by_circles;
 use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
 use undertone_accountant::losses::gaussian;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
@@ -16,8 +17,6 @@ use undertone_protocol::topology::party::Party;
 use crate::party::circle_noise::with_noise_of_circles;
 use crate::party::contributor::Contributor;
 use crate::party::sealing::opened_for;
-use crate::party::{clipping, randomness};
-use crate::telling::failure::Failure;
 
 /// Rows of a stream, one a round, clipped already.
 pub(super) struct StreamOfRows {
@@ -28,18 +27,14 @@ pub(super) struct StreamOfRows {
 }
 
 impl StreamOfRows {
-    /// The party with these clipped rows.
-    ///
-    /// # Errors
-    /// A system without randomness.
-    pub(super) fn of(plan: &Arc<Plan>, me: Party, rows: Vec<f64>) -> Result<Self, Failure> {
-        let rng = randomness::for_noise()?;
-        Ok(StreamOfRows {
+    /// The party with these clipped rows, and randomness for its noise.
+    pub(super) fn of(plan: &Arc<Plan>, me: Party, rows: Vec<f64>, rng: ChaCha12Rng) -> Self {
+        StreamOfRows {
             noise: LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), 0.0),
             plan: plan.clone(),
             me,
             rows,
-        })
+        }
     }
 }
 
@@ -47,13 +42,13 @@ impl Contributor for StreamOfRows {
     fn contribution(&mut self, iteration: u32, _: &[f64]) -> LatticeVector {
         let dimension = self.plan.draft().dimension();
         let row = self.rows.chunks(dimension).nth(iteration as usize - 1);
-        let mut value = match row {
-            Some(row) => clipping::onto_lattice(&self.plan, self.me, row),
+        let contribution = match row {
+            Some(row) => Clipped::of(&self.plan, self.me, row.to_vec()).0,
             // Never: as many rows as releases were read.
-            None => self.plan.lattice().zeros(dimension),
+            None => Clipped::stand_in(&self.plan, self.me),
         };
-        self.noise
-            .add_independent(self.plan.calibration().independent_std, &mut value);
+        let std = self.plan.calibration().independent_std;
+        let value = self.noise.noisy(std, contribution);
         with_noise_of_circles(&self.plan, self.me, iteration, value, &mut self.noise)
     }
 
@@ -178,3 +173,6 @@ fn reason(plan: &Plan, gossip: &GossipOutcome) -> Option<String> {
         names.join("; ")
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::handed_over::ClippedBy;
-use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::topology::party::Party;
 
@@ -39,12 +39,26 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
     }
 }
 
-/// Refuses what a program hands over in another shape than the plan's, or with another number of
-/// rows.
+/// Refuses what a program hands over in another shape than the plan's, with another number of rows,
+/// or not finite where it is not rows: a row that is not finite is one row, and clipping takes it
+/// for the point of its range nearest to zero.
 ///
 /// # Errors
 /// What is different, for the program's owner.
-pub fn check_handed_over(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
+pub fn check_handed_over(plan: &Plan, me: Party, handed: &VectorFile) -> Result<(), String> {
+    check_shape(plan, me, &handed.layout)?;
+    match judges_rows(plan) {
+        true => Ok(()),
+        false => formats::finite(handed),
+    }
+}
+
+/// Whether a party hands over rows that are clipped here, each by itself, in every round.
+pub fn judges_rows(plan: &Plan) -> bool {
+    plan.draft().task == TaskKind::Rounds && brings_rows(plan)
+}
+
+fn check_shape(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
     if let Format::Safetensors { .. } = &layout.format {
         if plan.draft().data.tensors.is_none() {
             return Err(
@@ -69,7 +83,7 @@ pub fn check_handed_over(plan: &Plan, me: Party, layout: &Layout) -> Result<(), 
 /// # Errors
 /// Those of [`check_handed_over`].
 pub fn values_handed_over(plan: &Plan, me: Party, handed: VectorFile) -> Result<Vec<f64>, String> {
-    check_handed_over(plan, me, &handed.layout)?;
+    check_handed_over(plan, me, &handed)?;
     let is_model = matches!(handed.layout.format, Format::Safetensors { .. });
     let (Some(_), Some(tensors)) = (
         rows_handed_over(plan, me).filter(|_| is_model),

@@ -231,3 +231,6 @@ pub fn rows(model: &ModelSettings, path: &Path) -> Result<Rows, Failure> {
 fn beside(path: &Path) -> PathBuf {
     path.with_extension("json")
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,19 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libp2p::PeerId;
+use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
+use undertone_protocol::clipping::contribution::Clipped;
+use undertone_protocol::clipping::range::{ClippingReport, clip_all};
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::outer::OuterSettings;
 use undertone_protocol::topology::party::Party;
 
-use crate::party::clipping::{self, Clipped};
 use crate::party::contributor::{Contributor, HandedOver, PartSource};
 use crate::party::gossiped::StreamOfRows;
+use crate::party::input;
 use crate::party::solver::Solver;
 use crate::party::trainee::Trainee;
-use crate::party::{input, randomness};
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::vector::VectorFile;
@@ -39,7 +41,10 @@ pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
 
 /// Reads what the party brings and holds it against the plan (exit 7).
 pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure> {
-    let vector = formats::read(path)?;
+    let vector = match input::judges_rows(plan) {
+        true => formats::read_rows(path)?,
+        false => formats::read(path)?,
+    };
     input::check(plan, me, &vector.layout, path)?;
     Ok(vector)
 }
@@ -51,30 +56,33 @@ pub struct Private {
     /// Its correlated noise.
     pub noise: SystemNoise,
     /// What clipping did, for the party's owner.
-    pub clipped: Clipped,
+    pub clipped: ClippingReport,
     /// In a training: what contributes to its later iterations.
     pub contributor: Option<Box<dyn Contributor>>,
 }
 
-/// The correlated noise of one party, from the system's randomness.
+/// The noise of one party.
 pub type SystemNoise = LatticeNoise<ChaCha12Rng>;
 
 /// Clips, weighs or sums up, rounds and adds the independent noise η*: from here on only the noisy
-/// value x̃ exists. In a training it is the party's first contribution.
-pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -> Result<Private, Failure> {
-    let calibration = plan.calibration();
-    let rng = randomness::for_noise()?;
-    let mut noise = LatticeNoise::new(
-        rng,
-        *plan.lattice(),
-        plan.mixed_coordinates(),
-        calibration.correlated_std,
-    );
-    if let Some(trainee) = Trainee::of(plan, me, &vector.values, path)? {
+/// value x̃ exists. In a training it is the party's first contribution. All noise of the run comes
+/// from `rng`.
+///
+/// # Errors
+/// A target that the loss does not know (exit 7).
+pub fn privatise(
+    plan: &Arc<Plan>,
+    me: Party,
+    vector: VectorFile,
+    path: &Path,
+    mut rng: ChaCha12Rng,
+) -> Result<Private, Failure> {
+    let mut noise = correlated_noise(plan, &mut rng);
+    if let Some(trainee) = Trainee::of(plan, me, &vector.values, path, fork(&mut rng))? {
         let start = vec![0.0; plan.draft().dimension()];
         return Ok(of_contributor(Box::new(trainee), &start, noise));
     }
-    if let Some(solver) = Solver::of(plan, &vector.values, path)? {
+    if let Some(solver) = Solver::of(plan, me, &vector.values, path)? {
         let start = plan.draft().outer.as_ref().map(OuterSettings::start);
         return Ok(of_contributor(
             Box::new(solver),
@@ -82,23 +90,33 @@ pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -
             noise,
         ));
     }
-    let mut values = vector.values;
-    let clipped = clipping::clip_all(&plan.draft().data, &mut values);
     if streams(plan) {
-        let stream = Box::new(StreamOfRows::of(plan, me, values)?);
+        let mut rows = vector.values;
+        let clipped = clip_all(&plan.draft().data, &mut rows);
+        let stream = StreamOfRows::of(plan, me, rows, rng);
         return Ok(Private {
             clipped,
-            ..of_contributor(stream, &[], noise)
+            ..of_contributor(Box::new(stream), &[], noise)
         });
     }
-    let mut value = clipping::onto_lattice(plan, me, &values);
-    noise.add_independent(calibration.independent_std, &mut value);
+    let (contribution, clipped) = Clipped::of(plan, me, vector.values);
     Ok(Private {
-        value,
+        value: noise.noisy(plan.calibration().independent_std, contribution),
         noise,
         clipped,
         contributor: None,
     })
+}
+
+/// The source of the noise that a party mixes.
+fn correlated_noise(plan: &Plan, rng: &mut ChaCha12Rng) -> SystemNoise {
+    let (coordinates, std) = (plan.mixed_coordinates(), plan.calibration().correlated_std);
+    LatticeNoise::new(fork(rng), *plan.lattice(), coordinates, std)
+}
+
+/// A generator of its own, so that drawing from one leaves the other alone.
+fn fork(rng: &mut ChaCha12Rng) -> ChaCha12Rng {
+    ChaCha12Rng::from_rng(rng)
 }
 
 /// Whether a party brings many releases, one a round.
@@ -107,23 +125,17 @@ pub fn streams(plan: &Plan) -> bool {
     draft.mechanism.gossip.is_some() && draft.releases() > 1
 }
 
-/// What is handed over round by round, of which the first contribution is waited for here.
-///
-/// # Errors
-/// A system without randomness. Whatever the source does is no error.
+/// What is handed over round by round, of which the first contribution is waited for here. Whatever
+/// the source does is no error.
 pub fn privatise_handed_over(
     plan: &Arc<Plan>,
     me: Party,
     source: impl PartSource + 'static,
-) -> Result<Private, Failure> {
-    let noise = LatticeNoise::new(
-        randomness::for_noise()?,
-        *plan.lattice(),
-        plan.mixed_coordinates(),
-        plan.calibration().correlated_std,
-    );
-    let contributor = HandedOver::of(plan, me, source)?;
-    Ok(of_contributor(Box::new(contributor), &[], noise))
+    mut rng: ChaCha12Rng,
+) -> Private {
+    let noise = correlated_noise(plan, &mut rng);
+    let contributor = HandedOver::of(plan, me, source, rng);
+    of_contributor(Box::new(contributor), &[], noise)
 }
 
 /// A training's part, with its first contribution.
@@ -131,7 +143,11 @@ fn of_contributor(mut contributor: Box<dyn Contributor>, start: &[f64], noise: S
     Private {
         value: contributor.contribution(1, start),
         noise,
-        clipped: Clipped::none(),
+        // How many gradients are clipped depends on the model, and is told nobody.
+        clipped: ClippingReport::none(),
         contributor: Some(contributor),
     }
 }
+
+#[cfg(test)]
+mod tests;

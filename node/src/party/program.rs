@@ -45,6 +45,8 @@ struct ProgramFrame {
 /// Why nothing more is read of a program.
 enum Silent {
     Ended,
+    /// Bytes that begin like text, where a frame should begin.
+    Text,
     TooLong(u64),
     Unreadable(io::Error),
 }
@@ -142,7 +144,7 @@ impl Program {
                 Err(RecvTimeoutError::Disconnected) => return Err("the program has ended".to_owned()),
             };
             if frame.round == round {
-                let answer = formats::of_bytes(frame.body);
+                let answer = formats::rows_of_bytes(frame.body);
                 let answer = answer.map_err(|e| format!("the program's answer: {e}"))?;
                 self.speaks_tensors = matches!(answer.layout.format, Format::Safetensors { .. });
                 return Ok(answer);
@@ -169,6 +171,11 @@ impl Program {
 
     fn why(&mut self, silent: Silent) -> String {
         match silent {
+            Silent::Text => {
+                "the program's answer is text and no frame: did the program print to its standard \
+                             output? What it prints belongs on its standard error"
+                    .to_owned()
+            }
             Silent::TooLong(bytes) => {
                 format!("the program announced {bytes} bytes, more than a contribution has")
             }
@@ -237,6 +244,27 @@ fn read_frames(mut stdout: ChildStdout, frames: SyncSender<Result<ProgramFrame, 
     }
 }
 
+/// How many bytes at the start are of text in UTF-8: printable or white space. A character that the
+/// end cuts off counts.
+fn text_at_start(bytes: &[u8]) -> usize {
+    let (valid, is_cut) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, false),
+        Err(error) => {
+            let valid = &bytes[..error.valid_up_to()];
+            (
+                std::str::from_utf8(valid).unwrap_or_default(),
+                error.error_len().is_none(),
+            )
+        }
+    };
+    let is_text = |letter: &char| !letter.is_control() || "\t\r\n\u{1b}".contains(*letter);
+    let length: usize = valid.chars().take_while(is_text).map(char::len_utf8).sum();
+    match is_cut && length == valid.len() {
+        true => bytes.len(),
+        false => length,
+    }
+}
+
 fn read_frame(stdout: &mut impl Read, longest: u64) -> Result<ProgramFrame, Silent> {
     let cut = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => Silent::Ended,
@@ -244,10 +272,18 @@ fn read_frame(stdout: &mut impl Read, longest: u64) -> Result<ProgramFrame, Sile
     };
     let (mut round, mut length) = ([0; 4], [0; 8]);
     stdout.read_exact(&mut round).map_err(cut)?;
+    // No plan has as many rounds as four bytes of text come to: nothing that follows is a frame.
+    if text_at_start(&round) == round.len() {
+        return Err(Silent::Text);
+    }
     stdout.read_exact(&mut length).map_err(cut)?;
     let length = u64::from_le_bytes(length);
     if length > longest {
-        return Err(Silent::TooLong(length));
+        // A shorter text, and then a frame in the wrong place.
+        return Err(match text_at_start(&round) {
+            0 | 1 => Silent::TooLong(length),
+            _ => Silent::Text,
+        });
     }
     // Grows with what is really there.
     let mut body = Vec::new();
@@ -260,3 +296,6 @@ fn read_frame(stdout: &mut impl Read, longest: u64) -> Result<ProgramFrame, Sile
         body,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,3 +68,48 @@ pub(super) fn run_configuration(plan: &Plan, me: Party) -> RunConfig {
         public: side(&plan.public_links(), false, public_limit, Run::most_owed(plan)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use undertone_protocol::plan::peers::{Peers, simulated_keypair};
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    /// A party listens where its own entry says, and reaches its neighbours of each graph where
+    /// theirs say.
+    #[test]
+    fn a_party_listens_and_reaches_where_the_plan_says() {
+        let text = "name = \"t\"\n[data]\nshape = [2]\n[topology]\npublic = \"ring\"\n";
+        let run = RunFile::parse(text, 6).unwrap_or_else(|e| panic!("{e}"));
+        let plan = make::make(run, &Peers::simulated(6, None).expect("peers"), 1);
+        let plan = plan.unwrap_or_else(|e| panic!("{}", e.message));
+        let members = &plan.draft().members;
+        let hub = hub_configuration(&plan, 2, &simulated_keypair(2));
+        assert_eq!(hub.private.listen.to_string(), members[2].private.as_str());
+        assert_eq!(hub.public.listen.to_string(), members[2].public.as_str());
+        assert_ne!(hub.private.listen, hub.public.listen);
+        let run = run_configuration(&plan, 2);
+        assert_eq!(run.digest, *plan.digest());
+        for (side, links, private) in [
+            (&run.private, plan.private_links(), true),
+            (&run.public, plan.public_links(), false),
+        ] {
+            let found: BTreeSet<(String, String)> = side
+                .peers
+                .iter()
+                .map(|peer| (peer.peer_id.to_string(), peer.address.to_string()))
+                .collect();
+            let expected = links.neighbours(2).iter().map(|&party| {
+                let member = &members[party];
+                let address = if private { &member.private } else { &member.public };
+                (member.id.to_string(), address.as_str().to_owned())
+            });
+            assert_eq!(found, expected.collect(), "private: {private}");
+            assert!(!found.is_empty());
+        }
+    }
+}

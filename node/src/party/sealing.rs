@@ -83,3 +83,6 @@ pub(super) fn reason_without_mean(plan: &Plan, outcome: &Outcome, fate: SealedFi
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

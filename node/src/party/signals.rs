@@ -75,3 +75,27 @@ pub fn ended_by_signal(code: i32) -> bool {
         .map(|signal| 128 + signal as i32)
         .contains(&code)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_codes_of_two_signals_say_that_a_signal_ended_it() {
+        let ended: Vec<i32> = (0..256).filter(|code| ended_by_signal(*code)).collect();
+        // 128 + SIGINT, 128 + SIGTERM.
+        assert_eq!(ended, [130, 143]);
+        assert_eq!(LEAVE as i32, 10, "none of them");
+    }
+
+    /// A process of its own: a signal goes to all of it.
+    #[tokio::test]
+    async fn a_listener_hears_and_the_process_goes_on() {
+        let mut stops = StopSignals::listen();
+        nix::sys::signal::raise(Signal::SIGTERM).expect("to ourselves");
+        assert_eq!(stops.next().await, Signal::SIGTERM);
+        let leave = leave();
+        nix::sys::signal::raise(LEAVE).expect("to ourselves");
+        leave.await;
+    }
+}

@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::model::local_step::{LocalStep, PrivateRows};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::outer::OuterSettings;
-use undertone_protocol::plan::run_file::settings::Clip;
+use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
 use crate::telling::failure::Failure;
@@ -16,6 +17,7 @@ use crate::telling::failure::Failure;
 /// A party with its rows: equations hᵀx = z, or features with a target.
 pub(super) struct Solver {
     plan: Arc<Plan>,
+    me: Party,
     step: LocalStep,
 }
 
@@ -25,7 +27,12 @@ impl Solver {
     ///
     /// # Errors
     /// A target that the loss does not know (exit 7); no value is told.
-    pub(super) fn of(plan: &Arc<Plan>, values: &[f64], path: &Path) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(
+        plan: &Arc<Plan>,
+        me: Party,
+        values: &[f64],
+        path: &Path,
+    ) -> Result<Option<Self>, Failure> {
         let Some(outer) = &plan.draft().outer else {
             return Ok(None);
         };
@@ -41,6 +48,7 @@ impl Solver {
         let step = outer.local_step(rows);
         Ok(Some(Solver {
             plan: plan.clone(),
+            me,
             step,
         }))
     }
@@ -70,12 +78,85 @@ impl Contributor for Solver {
             1 => self.step.begin(&mut state),
             k => self.step.apply(u64::from(k), &mut state),
         }
-        if let Clip::Box { low, high } = &self.plan.draft().data.clip {
-            let within = state.iter_mut().enumerate();
-            within.for_each(|(at, x)| *x = x.clamp(low.at(at), high.at(at)));
-        }
-        self.plan.lattice().encode(state.into_iter())
+        // The recursion's noise is that of its exchanges: an iterate leaves without its own.
+        Clipped::of(&self.plan, self.me, state).0.without_noise()
     }
 
     fn conclude(&mut self, _: Option<&[f64]>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn plan(lines: &str) -> Arc<Plan> {
+        let text = format!(
+            "name = \"t\"\n{lines}\n[outer]\niterations = 3\naccuracy = 1e-2\n\
+             [mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n"
+        );
+        let run = RunFile::parse(&text, 4).unwrap_or_else(|e| panic!("{e}"));
+        let peers = Peers::simulated(4, Some(1)).expect("peers");
+        Arc::new(make::make(run, &peers, 0).unwrap_or_else(|e| panic!("{}", e.message)))
+    }
+
+    fn iterates(plan: &Arc<Plan>, row: &[f64]) -> Vec<Vec<f64>> {
+        let solver = Solver::of(plan, 0, row, Path::new("rows.csv"));
+        let mut solver = solver.expect("usable").expect("a recursion");
+        let state = vec![0.25; row.len() - 1];
+        let contribution = |k| solver.contribution(k, &state).to_f64(plan.lattice().step());
+        (1..=3).map(contribution).collect()
+    }
+
+    /// Each iterate is the projection of what was released, as it is, on the lattice.
+    #[test]
+    fn iterates_solve_the_party_s_equation() {
+        let plan = plan("task = \"linear-equations\"\n[data]\nshape = [3]");
+        for state in iterates(&plan, &[1.0, 1.0, 2.0]) {
+            let cell = plan.lattice().value_step();
+            assert!((state[0] + state[1] - 2.0).abs() < 4.0 * cell, "{state:?}");
+            assert!(
+                (state[0] - state[1]).abs() < 4.0 * cell,
+                "nearest to where it was: {state:?}"
+            );
+        }
+    }
+
+    /// Rows that lead out of the range, or nowhere, do not take the state there.
+    #[test]
+    fn iterates_stay_within_their_range() {
+        let boxed = "task = \"linear-equations\"\n[data]\nshape = [3]\n\
+                     clip = { kind = \"box\", low = 1, high = 2 }";
+        let plan = plan(boxed);
+        for row in [
+            [1.0, 0.0, 1e9],
+            [1.0, 0.0, -1e9],
+            [1e200, 1e200, 1e200],
+            [0.0, 0.0, 0.0],
+        ] {
+            for state in iterates(&plan, &row) {
+                assert!(
+                    state.iter().all(|x| (1.0..=2.0).contains(x)),
+                    "{row:?}: {state:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_target_that_the_loss_does_not_know_is_refused_without_its_value() {
+        let plan = plan("task = \"optimise\"\n[data]\nshape = [2]\n[model]\nloss = \"logistic\"");
+        let refused = Solver::of(&plan, 0, &[0.5, 7.25], Path::new("rows.csv"))
+            .err()
+            .expect("7.25");
+        assert!(
+            refused.message.contains("row 1") && !refused.message.contains("7.25"),
+            "{}",
+            refused.message
+        );
+        assert!(Solver::of(&plan, 0, &[0.5, 1.0], Path::new("rows.csv")).is_ok_and(|it| it.is_some()));
+    }
 }

@@ -170,3 +170,6 @@ fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
+use undertone_protocol::clipping::contribution::Clipped;
+use undertone_protocol::clipping::row_sum::RowSum;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::model::loss::clip_gradient;
@@ -15,9 +17,7 @@ use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
-use crate::party::row_sum::RowSum;
 use crate::party::rows::Rows;
-use crate::party::{clipping, randomness};
 use crate::telling::failure::Failure;
 
 /// A party of a training, with its rows.
@@ -27,26 +27,30 @@ pub struct Trainee {
 }
 
 impl Trainee {
-    /// The party `me` with these rows, of the plan's columns; none where the plan fits no model.
+    /// The party `me` with these rows, of the plan's columns, and randomness for its noise; none
+    /// where the plan fits no model.
     ///
     /// # Errors
-    /// A target that the loss does not know; a system without randomness.
-    pub fn of(plan: &Arc<Plan>, me: Party, values: &[f64], path: &Path) -> Result<Option<Self>, Failure> {
-        let Some(rows) = TrainingRows::of(plan, me, values, path)? else {
-            return Ok(None);
-        };
-        let rng = randomness::for_noise()?;
-        let noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), 0.0);
-        Ok(Some(Trainee { rows, noise }))
+    /// A target that the loss does not know.
+    pub fn of(
+        plan: &Arc<Plan>,
+        me: Party,
+        values: &[f64],
+        path: &Path,
+        rng: ChaCha12Rng,
+    ) -> Result<Option<Self>, Failure> {
+        let rows = TrainingRows::of(plan, me, values, path)?;
+        Ok(rows.map(|rows| Trainee {
+            rows,
+            noise: LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), 0.0),
+        }))
     }
 }
 
 impl Contributor for Trainee {
     fn contribution(&mut self, _: u32, model: &[f64]) -> LatticeVector {
-        let mut sum = self.rows.sum(model);
-        self.noise
-            .add_independent(self.rows.plan.calibration().independent_std, &mut sum);
-        sum
+        let std = self.rows.plan.calibration().independent_std;
+        self.noise.noisy(std, self.rows.sum(model))
     }
 
     fn conclude(&mut self, _: Option<&[f64]>) {}
@@ -87,7 +91,7 @@ impl TrainingRows {
 
     /// What the party brings to a sum at a model, on the lattice and within the range that Δ was
     /// derived from.
-    pub(crate) fn sum(&self, model: &[f64]) -> LatticeVector {
+    pub(crate) fn sum(&self, model: &[f64]) -> Clipped {
         match self.plan.draft().data.unit {
             Unit::Record => self.sum_of_rows(model),
             Unit::Party => self.mean_of_rows(model),
@@ -96,15 +100,12 @@ impl TrainingRows {
 
     /// Each row's gradient or second moments clipped, rounded towards zero and its integer length
     /// checked, and their sum.
-    fn sum_of_rows(&self, model: &[f64]) -> LatticeVector {
-        let (lattice, settings) = (self.plan.lattice(), self.settings());
+    fn sum_of_rows(&self, model: &[f64]) -> Clipped {
+        let settings = self.settings();
         let moments = settings.is_statistics();
-        let radius = match moments {
-            true => settings.clip * settings.clip,
-            false => settings.clip,
-        };
         let mut of_row = vec![0.0; self.plan.draft().dimension()];
-        let mut sum = RowSum::new(lattice, radius, (self.rows.len(), of_row.len()));
+        let sum = RowSum::of(&self.plan, self.rows.len());
+        let mut sum = sum.expect("gradients and second moments lie in one ball");
         for (features, target) in self.rows.iter() {
             if moments {
                 let row: Vec<f64> = features.iter().copied().chain([target]).collect();
@@ -120,8 +121,7 @@ impl TrainingRows {
 
     /// The mean of the rows' gradients clipped as one, times the party's weight. A row whose
     /// gradient is not finite counts as zero.
-    fn mean_of_rows(&self, model: &[f64]) -> LatticeVector {
-        let (weight, radius) = (self.plan.draft().weight(self.me), self.settings().clip);
+    fn mean_of_rows(&self, model: &[f64]) -> Clipped {
         let mut gradient = vec![0.0; model.len()];
         let mut mean = gradient.clone();
         let share = 1.0 / self.rows.len().max(1) as f64;
@@ -131,18 +131,20 @@ impl TrainingRows {
                 mean.iter_mut().zip(&gradient).for_each(|(m, g)| *m += g * share);
             }
         }
-        clip_gradient(radius, &mut mean);
-        clipping::ball_onto_lattice(self.plan.lattice(), radius * weight, weight, &mean)
+        clip_gradient(self.settings().clip, &mut mean);
+        Clipped::of(&self.plan, self.me, mean).0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
     use undertone_protocol::lattice::payload::Payload;
     use undertone_protocol::plan::peers::Peers;
     use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
+    use crate::party::noise_tests::{COORDINATES, assert_planned_noise};
     use crate::planning::make;
 
     fn plan(data: &str, model: &str, epsilon: f64) -> Arc<Plan> {
@@ -157,7 +159,10 @@ mod tests {
 
     fn sum(plan: &Arc<Plan>, values: &[f64]) -> LatticeVector {
         let rows = TrainingRows::of(plan, 0, values, Path::new("rows.csv"));
-        rows.expect("usable").expect("a model").sum(&[0.0; 2])
+        rows.expect("usable")
+            .expect("a model")
+            .sum(&[0.0; 2])
+            .without_noise()
     }
 
     /// Euclidean, in the data's unit.
@@ -228,5 +233,61 @@ mod tests {
         // What has no finite gradient counts as zero, in the mean of as many.
         let spoilt = sum(&plan, &[-0.2, 0.0, 1.0, 1e200, 1.0, 1e200]).to_f64(plan.lattice().step());
         assert!((spoilt[0] - 0.25).abs() < 0.01, "{spoilt:?}");
+    }
+
+    /// Gradients and second moments leave with noise of their own in every iteration: rows of zeros
+    /// have a gradient of zero.
+    #[test]
+    fn every_iteration_has_the_planned_noise() {
+        let descent = format!("shape = [{}]", COORDINATES + 1);
+        // The moments of 141 columns are 10,011 coordinates.
+        let cases = [
+            (&descent[..], "loss = \"squared\"", COORDINATES + 1),
+            (&descent, "loss = \"logistic\"", COORDINATES + 1),
+            (
+                "shape = [141]",
+                "loss = \"squared\"\nmethod = \"statistics\"",
+                141,
+            ),
+        ];
+        for (shape, model, columns) in cases {
+            let units: &[&str] = match model.contains("statistics") {
+                true => &["record"],
+                false => &["record", "party"],
+            };
+            for unit in units {
+                let text = format!(
+                    "task = \"regression\"\nname = \"t\"\n[data]\n{shape}\nunit = \"{unit}\"\nnoise_ok = true\n\
+                     [model]\n{model}\nrows = \"as-is\"\nintercept = false\nclip = 1.0\n{}\n",
+                    if model.contains("statistics") {
+                        ""
+                    } else {
+                        "step = 1.0\niterations = 5"
+                    }
+                );
+                let records = (*unit == "record").then_some(2);
+                let run = RunFile::parse(&text, 4).unwrap_or_else(|e| panic!("{e}: {text}"));
+                let peers = Peers::simulated(4, records).expect("peers");
+                let plan = make::make(run, &peers, 0).unwrap_or_else(|e| panic!("{}: {text}", e.message));
+                let plan = Arc::new(plan);
+                let rows = vec![0.0; 2 * columns];
+                let rng = ChaCha12Rng::seed_from_u64(8);
+                let party = Trainee::of(&plan, 0, &rows, Path::new("rows.csv"), rng).expect("usable");
+                let mut party = party.expect("a model");
+                let model = vec![0.0; plan.draft().dimension()];
+                assert_planned_noise(&plan, &mut party, &model, &text);
+            }
+        }
+    }
+
+    /// One row whose gradient is not finite counts as zero, whatever the others are.
+    #[test]
+    fn a_row_without_a_finite_gradient_is_one_row() {
+        let plan = plan("", "clip = 2.0\nstep = 1.0", 1.0);
+        let good = [-0.5, 0.25, 1.0];
+        let of = |row: [f64; 3]| sum(&plan, &[good, row].concat());
+        let zero = of([0.0, 0.0, 0.0]);
+        assert!(of([1e200, 1.0, 1e200]) == zero && of([f64::INFINITY, 1.0, 1.0]) == zero);
+        assert!(of([1.0, 1.0, 1.0]) != zero);
     }
 }

@@ -121,15 +121,19 @@ fn of_each_round(plan: &Plan, range: &str) -> String {
     let draft = plan.draft();
     let rounds = draft.releases();
     let handed_over = match draft.data.clipped {
-        ClippedBy::ByNode => ("hands over", "and ", ""),
-        ClippedBy::ByProgram => ("adds up", "", ", and each program clips as it says"),
+        ClippedBy::ByNode => ("hands over", "and ", ")"),
+        ClippedBy::ByProgram => (
+            "adds up",
+            "",
+            ", or a sum that is not finite), and each program clips as it says",
+        ),
     };
     match draft.data.unit {
         Unit::Party => format!("all that a party hands over in {rounds} rounds ({range} in each)"),
         Unit::Record => format!(
             "each single one of {} rows in {rounds} rounds ({range} in each), if each row that a program \
              {} depends on one record, on released {}s and on nothing else, {}no record \
-             makes it fail{}",
+             makes it fail (be late, crash, or hand over another shape{}",
             draft.total_weight(),
             handed_over.0,
             draft.data.result.name(),

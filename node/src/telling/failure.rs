@@ -17,7 +17,8 @@ pub enum Exit {
     PlanRefused = 3,
     /// Aborted; nothing private has left this node.
     Aborted = 4,
-    /// Finished, but somebody of the plan is missing, or not enough members agreed.
+    /// Finished, but somebody of the plan is missing, not enough members agreed, or this party
+    /// contributed nothing to some round.
     Degraded = 5,
     /// Budget, plan already spent, or final withheld.
     PrivacyRefused = 6,

@@ -23,11 +23,15 @@ const OF_TORCH: &str =
 /// finite. Allocates no more than a small multiple of what is really in the file, whatever its
 /// header says.
 pub fn read(path: &Path) -> Result<VectorFile, Failure> {
-    let refused = |problem: UnusableFile| {
-        Failure::input(format!("{}: {}", path.display(), problem.what))
-            .field(path.display())
-            .hint(problem.hint)
-    };
+    let file = read_rows(path)?;
+    check_finite(&file).map_err(|problem| refused(path, problem))?;
+    Ok(file)
+}
+
+/// Reads a file as [`read`] does, but takes numbers that are not finite from a `.npy` or a
+/// `.safetensors`: a row with one of them is for clipping to judge.
+pub fn read_rows(path: &Path) -> Result<VectorFile, Failure> {
+    let refused = |problem| refused(path, problem);
     let extension = extension_of(path);
     let reader = match extension.as_deref() {
         Some("npy") => npy::read,
@@ -65,12 +69,57 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
     reader(file, metadata.len()).map_err(refused)
 }
 
-/// Reads the bytes of a `.npy` or of a `.safetensors`, which begins with its header's length and a
-/// bracket, as [`read`] does a file.
+fn refused(path: &Path, problem: UnusableFile) -> Failure {
+    Failure::input(format!("{}: {}", path.display(), problem.what))
+        .field(path.display())
+        .hint(problem.hint)
+}
+
+/// Refuses numbers that are not finite, and says where the first stands.
+pub(super) fn check_finite(file: &VectorFile) -> Result<(), UnusableFile> {
+    let Some(index) = file.values.iter().position(|value| !value.is_finite()) else {
+        return Ok(());
+    };
+    let place = match &file.layout.format {
+        Format::Safetensors { tensors, .. } => {
+            let mut first = index;
+            let tensor = tensors.iter().find(|tensor| {
+                let own = first < tensor.len();
+                first -= if own { 0 } else { tensor.len() };
+                own
+            });
+            let name = tensor.map_or("", |tensor| &tensor.name);
+            format!("coordinate {first} of tensor {name:?}")
+        }
+        _ => format!("coordinate {index}"),
+    };
+    Err(UnusableFile::not_finite(place, file.values[index]))
+}
+
+/// Refuses numbers that are not finite.
+///
+/// # Errors
+/// Where the first stands; its value is not told.
+pub fn finite(file: &VectorFile) -> Result<(), String> {
+    check_finite(file).map_err(|problem| problem.what)
+}
+
+/// Reads the bytes of a `.npy` or of a `.safetensors` as [`read`] does a file.
 ///
 /// # Errors
 /// Why they are none that can be used; no value is told.
 pub fn of_bytes(bytes: Vec<u8>) -> Result<VectorFile, String> {
+    let file = rows_of_bytes(bytes)?;
+    finite(&file)?;
+    Ok(file)
+}
+
+/// Reads the bytes of a `.npy` or of a `.safetensors`, which begins with its header's length and a
+/// bracket, as [`read_rows`] does a file.
+///
+/// # Errors
+/// Why they are none that can be used; no value is told.
+pub fn rows_of_bytes(bytes: Vec<u8>) -> Result<VectorFile, String> {
     let length = bytes.len() as u64;
     let of_numpy = bytes.starts_with(b"\x93NUMPY");
     let read = match bytes.get(8) {

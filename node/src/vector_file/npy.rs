@@ -60,12 +60,6 @@ pub(super) fn read(mut file: impl Read + Seek, bytes: u64) -> Result<VectorFile,
     } else {
         values
     };
-    if let Some(index) = values.iter().position(|v| !v.is_finite()) {
-        return Err(UnusableFile::not_finite(
-            format!("coordinate {index}"),
-            values[index],
-        ));
-    }
     Ok(VectorFile {
         layout: Layout::npy(shape, dtype),
         values,

@@ -56,14 +56,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Result<VectorFile, UnusableFile> {
                 "leave it out, or convert it to F32, F16, BF16 or F64: tensor.float()",
             )
         })?;
-        let from = values.len();
         extend(&mut values, dtype, view.data());
-        if let Some(index) = values[from..].iter().position(|v: &f64| !v.is_finite()) {
-            return Err(UnusableFile::not_finite(
-                format!("coordinate {index} of tensor {name:?}"),
-                values[from + index],
-            ));
-        }
         tensors.push(Tensor {
             name,
             shape: view.shape().to_vec(),

@@ -9,7 +9,8 @@ use crate::vector_file::layout::Layout;
 pub struct VectorFile {
     /// Shape, dtype and names.
     pub layout: Layout,
-    /// The values in C order (last index fastest), all finite.
+    /// The values in C order (last index fastest), all finite where the reader did not leave that
+    /// to its caller.
     pub values: Vec<f64>,
 }
 

@@ -1,7 +1,7 @@
 //! Marked values and marked noise, and what they would look like in bytes and in words.
 
 use libp2p::identity::Keypair;
-use undertone::party::clipping::onto_lattice;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::grid::{Lattice, LatticeWeight};
 use undertone_protocol::lattice::packed::PackedVector;
 use undertone_protocol::lattice::vector::LatticeVector;
@@ -57,7 +57,7 @@ fn vector(lattice: &Lattice, steps: impl Iterator<Item = i128>) -> LatticeVector
 /// A party's vector on the lattice.
 pub(crate) fn on_lattice(plan: &Plan, party: Party) -> LatticeVector {
     let values: Vec<f64> = (0..DIMENSION).map(|i| value(party, i)).collect();
-    onto_lattice(plan, party, &values)
+    Clipped::of(plan, party, values).0.without_noise()
 }
 
 fn value(party: Party, i: usize) -> f64 {

@@ -103,6 +103,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         account.write(&receipt, &key(me))?;
         delivery = Some(Delivery {
             values: None,
+            silence: finish.silence.clone(),
             account,
             mean: None,
             receipt: None,

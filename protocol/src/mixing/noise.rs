@@ -13,6 +13,7 @@
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::clipping::contribution::Clipped;
 use crate::lattice::grid::{Lattice, NOISE_REACH};
 use crate::lattice::packed::PackedVector;
 use crate::lattice::sampling::levels;
@@ -61,7 +62,15 @@ impl<R: Rng> LatticeNoise<R> {
         }
     }
 
-    /// Adds η* of `independent_std` (σ*, in the data's unit) to the party's value: x becomes x̃.
+    /// Makes a party's contribution noisy, with fresh η* of `independent_std` (σ*, in the data's
+    /// unit): x becomes x̃.
+    pub fn noisy(&mut self, independent_std: f64, contribution: Clipped) -> LatticeVector {
+        let mut value = contribution.without_noise();
+        self.add_independent(independent_std, &mut value);
+        value
+    }
+
+    /// Adds η* of `independent_std` (σ*, in the data's unit) to a vector.
     pub fn add_independent(&mut self, independent_std: f64, value: &mut LatticeVector) {
         let std = independent_std / self.lattice.step();
         add_gaussian(

@@ -26,6 +26,7 @@ pub const ORDERS: [Order; 3] = [
             "model",
             "sealing",
             "plan",
+            "clipping",
             "messages",
             "agreement",
             "mixing",

@@ -63,6 +63,9 @@ pub(super) fn run(run: &RunStatus) -> String {
             format!("{} at δ = {:e}", epsilon(run.epsilon_claimed, false), run.delta),
         ])
         .row(["ε as it turned out".into(), epsilon(run.epsilon, run.unbounded)]);
+    for sentence in run.silence.sentences("this party") {
+        table.row(["silence".into(), sentence]);
+    }
     for (name, value) in [
         ("data set", &run.data_set),
         ("proposed by", &run.proposer),

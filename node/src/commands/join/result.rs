@@ -9,6 +9,7 @@ use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::party::driver::Finish;
 use crate::party::receipt::Account;
+use crate::party::silence::Silence;
 use crate::planning::quote;
 use crate::planning::worth::Worth;
 use crate::telling::failure::{Exit, Failure};
@@ -26,15 +27,20 @@ pub struct Delivery {
     pub mean: Option<Failure>,
     /// Why the receipt could not be written.
     pub receipt: Option<Failure>,
+    /// Rounds to which this party contributed nothing.
+    pub silence: Silence,
     /// Where the mean goes, and where the receipt goes if anywhere.
     pub places: Vec<PathBuf>,
 }
 
 impl Delivery {
-    /// What the process exits with.
+    /// What the process exits with: the run's code, and where that is 0 although this party
+    /// contributed nothing to some of its rounds, 5.
     pub fn exit(&self) -> Exit {
-        self.unwritten()
-            .map_or(self.account.exit(), |failure| failure.exit)
+        if let Some(failure) = self.unwritten() {
+            return failure.exit;
+        }
+        self.silence.exit(self.account.exit())
     }
 
     /// Whether a mean was written.
@@ -127,6 +133,7 @@ fn object(
         object["iteration_ms"] = finish.iteration_ms.clone();
     }
     account.add_gossip_to(&mut object);
+    delivery.silence.add_to(&mut object);
     if account.unbounded() {
         object["unbounded"] = true.into();
     }
@@ -193,6 +200,12 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     }
     if let Some(reason) = account.reason() {
         text += &format!("  {reason}\n\n");
+    }
+    for sentence in delivery.silence.sentences("this party") {
+        text += &format!("  {sentence}\n");
+    }
+    if !delivery.silence.is_none() {
+        text += "  (Nobody else is told; what counted instead has noise like any other contribution.)\n\n";
     }
     text += &table(plan, object, account).render();
     text += &format!(

@@ -190,10 +190,10 @@ fn patients(hospital: usize, seed: u64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use undertone_protocol::clipping::range::clip_all;
     use undertone_protocol::plan::defaults::Defaults;
 
     use super::*;
-    use crate::party::clipping;
 
     #[test]
     fn patients_are_within_their_bounds_but_for_a_few() {
@@ -215,7 +215,7 @@ mod tests {
         for party in &parties {
             let again = formats::read(&party.input).unwrap();
             assert!(again.layout == party.vector.layout && again.values == party.vector.values);
-            clipped += clipping::clip_all(&run.data, &mut party.vector.values.clone()).changed;
+            clipped += clip_all(&run.data, &mut party.vector.values.clone()).changed;
         }
         assert!(
             (1..=14 * PATIENTS / 20).contains(&clipped),

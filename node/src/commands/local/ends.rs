@@ -9,6 +9,7 @@ use undertone_protocol::plan::checked::Plan;
 use crate::commands::local::cluster::NodeEnd;
 use crate::commands::local::folders::{party_folder, result_name};
 use crate::commands::local::parties::LocalParty;
+use crate::party::silence::Silence;
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
 
@@ -130,6 +131,13 @@ impl<'a> Ends<'a> {
             .iter()
             .filter_map(|(name, result)| Some(((*name).clone(), reason(result)?)))
             .collect()
+    }
+
+    /// Rounds to which parties contributed nothing, by party.
+    pub(super) fn silences(&self) -> BTreeMap<String, Silence> {
+        let of = |(name, result): &(&String, &Value)| ((*name).clone(), Silence::of_object(result));
+        let all = self.results.iter().map(of);
+        all.filter(|(_, silence)| !silence.is_none()).collect()
     }
 
     /// The means of those that hold one, read from their files.

@@ -14,6 +14,7 @@ use crate::commands::local::ends::Ends;
 use crate::commands::local::parties::LocalParty;
 use crate::commands::local::truth::Truths;
 use crate::party::model_file;
+use crate::party::silence::Silence;
 use crate::planning::quote;
 use crate::planning::worth::Worth;
 use crate::telling::failure::Failure;
@@ -36,6 +37,8 @@ pub(super) struct Summary<'a> {
     clipping: Vec<String>,
     /// What nodes said that have no mean.
     reasons: BTreeMap<String, String>,
+    /// Rounds to which parties contributed nothing, by party.
+    silences: BTreeMap<String, Silence>,
 }
 
 impl<'a> Summary<'a> {
@@ -95,6 +98,10 @@ impl<'a> Summary<'a> {
         if plan.draft().run.sealed {
             object.insert("opened_for".into(), ends.said_first("opened_for"));
         }
+        let silences = ends.silences();
+        if !silences.is_empty() {
+            object.insert("silence".into(), json!(silences));
+        }
         if plan.draft().data.unit == Unit::Record {
             object.insert("records".into(), (plan.draft().total_weight() as u64).into());
         }
@@ -107,6 +114,7 @@ impl<'a> Summary<'a> {
             clipping: truths.map_or(vec![], |truths| truths.clipping()),
             model: plan.draft().model.as_ref().and(means.into_iter().next()),
             reasons: ends.reasons(),
+            silences,
         })
     }
 
@@ -142,6 +150,7 @@ impl<'a> Summary<'a> {
     /// The table at the end.
     pub(super) fn text(&self, kept: Option<&Path>) -> String {
         let mut text = self.headline();
+        text += &self.silence();
         text += &self.column_table();
         text += &self.protection();
         text += &self.errors();
@@ -255,6 +264,17 @@ impl<'a> Summary<'a> {
             self.object["iterations"]["run"],
             self.nodes_that_failed()
         )
+    }
+
+    /// Lines for each party that contributed nothing to some round: on this machine all are one's
+    /// own.
+    fn silence(&self) -> String {
+        let told = |(name, silence): (&String, &Silence)| silence.sentences(name);
+        let lines: Vec<String> = self.silences.iter().flat_map(told).collect();
+        match lines.is_empty() {
+            true => String::new(),
+            false => format!("  {}\n\n", lines.join("\n  ")),
+        }
     }
 
     /// A line for each node that holds no mean, or ended with neither 0 nor 5, with what it said.

@@ -2,11 +2,12 @@
 //! machine.
 
 use serde_json::{Value, json};
+use undertone_protocol::clipping::range::{ClippingReport, clip_all};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::Data;
 
 use crate::commands::local::parties::LocalParty;
-use crate::party::clipping::{self, Clipped};
+use crate::party::clipping;
 
 /// Columns of the object. Our choice: what is longer is a vector.
 const MOST_LISTED: usize = 10_000;
@@ -27,7 +28,7 @@ struct Truth {
     plain: Vec<f64>,
     /// What that is after clipping.
     kept: Vec<f64>,
-    clipped: Clipped,
+    clipped: ClippingReport,
 }
 
 impl Truth {
@@ -40,7 +41,7 @@ impl Truth {
             mean.into_iter().map(|x| x * rows).collect()
         };
         let plain = told(&values);
-        let clipped = clipping::clip_all(data, &mut values);
+        let clipped = clip_all(data, &mut values);
         Truth {
             plain,
             kept: told(&values),
@@ -76,7 +77,7 @@ impl<'a> Truths<'a> {
     pub(super) fn clipping(&self) -> Vec<String> {
         let data = &self.plan.draft().data;
         let told = |(party, truth): (&LocalParty, &Truth)| {
-            let sentence = truth.clipped.sentence(data)?;
+            let sentence = clipping::sentence(&truth.clipped, data)?;
             Some(format!("{}: {sentence}", party.name))
         };
         self.parties.iter().zip(&self.each).filter_map(told).collect()

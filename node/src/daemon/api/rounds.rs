@@ -96,7 +96,7 @@ pub(super) async fn hand_over(
             return Err(problem);
         }
     };
-    let part = formats::of_bytes(bytes).map_err(|why| {
+    let part = formats::rows_of_bytes(bytes).map_err(|why| {
         Refusal::new(Kind::Input, format!("the body: {why}"))
             .field("body")
             .hint("send the bytes of a .npy, as numpy.save writes it, or of a .safetensors")

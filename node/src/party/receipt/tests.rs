@@ -100,6 +100,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
         draws: 0,
         wall_s: 0.1,
         iteration_ms: Value::Null,
+        silence: Default::default(),
         private_bytes: 0,
         public_bytes: 0,
     }

@@ -158,12 +158,6 @@ impl Asked<'_> {
             })?;
         }
         count("data.releases", self.data.releases, 1, MOST_ITERATIONS)?;
-        if self.task == TaskKind::Rounds {
-            let without = self.data.clip.without_zero(self.data.dimension());
-            if let Some(coordinate) = without {
-                return refuse("data.clip", Problem::WithoutZero { coordinate });
-            }
-        }
         let summed = self.mechanism.kind != MechanismKind::Ppsc;
         require(summed, "mechanism.kind", || Problem::OnlyFor {
             only: "another task: a training takes kind = \"inca\" or \"pairwise\"",
@@ -367,18 +361,6 @@ fn sizeable(number: f64) -> bool {
 }
 
 impl Clip {
-    /// The first of so many coordinates whose bounds do not hold 0.
-    fn without_zero(&self, coordinates: usize) -> Option<usize> {
-        match self {
-            Clip::L2 { .. } | Clip::Tensors { .. } => None,
-            Clip::Box {
-                low: Bound::All(low),
-                high: Bound::All(high),
-            } => (*low > 0.0 || *high < 0.0).then_some(0),
-            Clip::Box { low, high } => (0..coordinates).find(|&at| low.at(at) > 0.0 || high.at(at) < 0.0),
-        }
-    }
-
     pub(super) fn check(&self, coordinates: usize) -> Checked {
         match self {
             Clip::L2 { radius } => check_radius(*radius),

@@ -153,14 +153,6 @@ pub enum Problem {
     /// A step that follows from the length of rows, which may be anything.
     #[error("is \"auto\", which follows from the length of rows, but rows = \"as-is\"")]
     StepOfAnyRows,
-    /// A range without zero, which stands for what a program does not hand over.
-    #[error(
-        "has no zero within coordinate {coordinate}'s bounds, and what a program does not hand over counts as zero"
-    )]
-    WithoutZero {
-        /// The first such coordinate, from 0.
-        coordinate: usize,
-    },
     /// A tensor that the other key does not have, or that is none.
     #[error("{what} {name:?}")]
     Tensor {
@@ -247,9 +239,6 @@ impl Problem {
                 "choose fewer model.iterations or a smaller model.average: 0 keeps the last one only".into()
             }
             Problem::StepOfAnyRows => "write a number, or rows = \"unit\"".into(),
-            Problem::WithoutZero { .. } => {
-                "let programs hand over differences to a public value, and widen the bounds to hold 0".into()
-            }
             Problem::Tensor { .. } => {
                 "give every tensor that is averaged its extents (data.tensors), and its radius where \
                  each is clipped (data.clip)"

@@ -9,6 +9,7 @@ use crate::plan::calibration::Calibration;
 use crate::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 use crate::plan::defaults::Defaults;
 use crate::plan::draft::Draft;
+use crate::plan::error::PlanError;
 use crate::plan::peers::Peers;
 use crate::plan::run_file::raw::RawRunFile;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise};
@@ -34,6 +35,17 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
 
 /// The plan of a run file, with noise of about the right size; so many rows a party.
 fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32) -> Arc<Plan> {
+    let plan = plan_with_noise(raw, (parties, records), rounds, 4.0);
+    Arc::new(plan.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The plan of a run file, with independent noise of this standard deviation.
+pub(crate) fn plan_with_noise(
+    raw: RawRunFile,
+    (parties, records): (usize, Option<u64>),
+    rounds: u32,
+    independent_std: f64,
+) -> Result<Plan, PlanError> {
     let file = raw.resolve(parties, Defaults::File);
     let file = file.unwrap_or_else(|error| panic!("{error}"));
     let peers = Peers::simulated(parties, records).expect("enough parties");
@@ -66,13 +78,13 @@ fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32)
             None
         },
         independent_std: if draft.mechanism.independent_noise == IndependentNoise::Calibrated {
-            4.0
+            independent_std
         } else {
             0.0
         },
         correlated_std: match draft.mechanism.correlated {
             CorrelatedNoise::Gaussian if draft.mechanism.averages() => 0.0,
-            CorrelatedNoise::Gaussian => 10.0,
+            CorrelatedNoise::Gaussian => 2.5 * independent_std,
             CorrelatedNoise::Uniform => 0.0,
         },
         claims: vec![claim],
@@ -87,7 +99,7 @@ fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32)
             bytes_per_party: 0,
         },
     };
-    Arc::new(Plan::assemble(draft, calibration, [3; 16]).unwrap_or_else(|error| panic!("{error}")))
+    Plan::assemble(draft, calibration, [3; 16])
 }
 
 /// A vector of whole steps of the plan's inputs.

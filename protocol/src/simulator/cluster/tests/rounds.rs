@@ -2,6 +2,7 @@
 //! does.
 
 use super::*;
+use crate::clipping::contribution::Clipped;
 use crate::run::outcome::TrainingOutcome;
 
 const PARTIES: usize = 6;
@@ -104,15 +105,15 @@ fn a_departure_leaves_the_others_their_means() {
     }
 }
 
-/// A program that fails contributes zero: from outside nobody can tell, not from lengths, not from
-/// moments, not from sets.
+/// For a program that fails something else counts: from outside nobody can tell, not from lengths,
+/// not from moments, not from sets.
 #[test]
 fn a_program_that_fails_is_not_seen() {
     let plan = plan_of("", "inca");
     let seen = |fails_at: Option<u32>| {
         let contributed =
             |party: Party, round: u32, latest: &[f64]| match party == 3 && Some(round) == fails_at {
-                true => plan.lattice().zeros(DIMENSION),
+                true => Clipped::stand_in(&plan, party).without_noise(),
                 false => contribution(&plan, party, latest),
             };
         let report = run(&plan, Conditions::new(7), contributed);

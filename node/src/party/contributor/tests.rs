@@ -1,0 +1,206 @@
+use std::sync::Mutex;
+
+use rand::SeedableRng;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+
+use super::*;
+use crate::party::noise_tests::{COORDINATES, assert_planned_noise};
+use crate::planning::make;
+use crate::vector_file::layout::{Dtype, Layout};
+
+/// What a source hands over: a shape with its values, or a reason.
+type Handed = Result<(Vec<usize>, Vec<f64>), String>;
+
+/// Hands over the same again and again, and keeps what it was told.
+struct Always(Handed, Arc<Mutex<Vec<Vec<f64>>>>);
+
+impl PartSource for Always {
+    fn ask(&mut self, _: u32, mean: &[f64], _: Instant) -> Result<VectorFile, String> {
+        self.1.lock().expect("no panic").push(mean.to_vec());
+        let (shape, values) = self.0.clone()?;
+        Ok(VectorFile {
+            layout: Layout::npy(shape, Dtype::F64),
+            values,
+        })
+    }
+
+    fn conclude(&mut self, _: Option<&[f64]>) {}
+}
+
+fn party(plan: &Arc<Plan>, handed: Handed) -> HandedOver<Always> {
+    let source = Always(handed, Arc::default());
+    HandedOver::of(plan, 1, source, ChaCha12Rng::seed_from_u64(5))
+}
+
+fn made(text: &str, parties: usize, records: Option<u64>) -> Arc<Plan> {
+    let run = RunFile::parse(text, parties).unwrap_or_else(|e| panic!("{e}"));
+    let peers = Peers::simulated(parties, records).expect("peers");
+    Arc::new(make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message)))
+}
+
+fn plan_of(data: &str, records: Option<u64>) -> Arc<Plan> {
+    let text = format!(
+        "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [2]\nreleases = 3\n{data}\n\
+         clip = {{ kind = \"l2\", radius = 1e4 }}\n"
+    );
+    made(&text, 4, records)
+}
+
+/// The first contribution, in standard deviations of its noise.
+fn contributed(plan: &Arc<Plan>, handed: Handed) -> Vec<f64> {
+    let value = party(plan, handed).contribution(1, &[]);
+    let unit = plan.lattice().step() / plan.calibration().independent_std;
+    value.steps().map(|word| word as f64 * unit).collect()
+}
+
+#[test]
+fn what_is_handed_over_is_clipped_and_what_cannot_be_used_is_zero() {
+    let plan = plan_of("", None);
+    let radius = 1e4 / plan.calibration().independent_std;
+    // Far outside of the ball: clipped to its radius, off by the noise of a few deviations.
+    let far = contributed(&plan, Ok((vec![2], vec![1e9, 0.0])));
+    assert!((far[0] - radius).abs() < 8.0 && far[1].abs() < 8.0, "{far:?}");
+    for unusable in [
+        Ok((vec![3], vec![1e9, 0.0, 0.0])),
+        Ok((vec![1, 2], vec![1e9, 0.0])),
+        Ok((vec![2], vec![1e9, f64::NAN])),
+        Err("it ended".into()),
+    ] {
+        let zero = contributed(&plan, unusable);
+        assert!(zero.iter().all(|it| it.abs() < 8.0), "{zero:?}");
+        assert!(zero.iter().any(|it| *it != 0.0), "with noise like any other");
+    }
+}
+
+#[test]
+fn rows_are_as_many_as_planned_and_clipped_each() {
+    let records = plan_of("unit = \"record\"", Some(3));
+    let radius = 1e4 / records.calibration().independent_std;
+    let rows = contributed(&records, Ok((vec![3, 2], vec![1e9, 0.0, 1e9, 0.0, -1e9, 0.0])));
+    assert!((rows[0] - radius).abs() < 8.0 && rows[1].abs() < 8.0, "{rows:?}");
+    // Where the program clips them it hands over their sum, as long as three rows at most.
+    let summed = plan_of("unit = \"record\"\nclipped = \"by-program\"", Some(3));
+    let radius = 3e4 / summed.calibration().independent_std;
+    let sum = contributed(&summed, Ok((vec![2], vec![0.0, -1e9])));
+    assert!(sum[0].abs() < 8.0 && (sum[1] + radius).abs() < 8.0, "{sum:?}");
+    let rows = contributed(&summed, Ok((vec![3, 2], vec![1e9; 6])));
+    assert!(rows.iter().all(|it| it.abs() < 8.0), "no sum: {rows:?}");
+    let four = contributed(&records, Ok((vec![4, 2], vec![1e9; 8])));
+    assert!(four.iter().all(|it| it.abs() < 8.0), "one row too many: {four:?}");
+}
+
+/// A box without zero, in rounds and in a stream, at its first and at a later round: what is
+/// missing counts as the corner nearest to zero, and moves the sum by at most Δ.
+#[test]
+fn a_late_contribution_stays_within_its_box() {
+    let boxed = "clip = { kind = \"box\", low = 10000, high = 10001 }";
+    for text in [
+        format!("name = \"t\"\n[data]\nshape = [2]\nreleases = 5\n{boxed}\n[mechanism]\nkind = \"gossip\"\n"),
+        format!("task = \"rounds\"\nname = \"t\"\n[data]\nshape = [2]\nreleases = 5\n{boxed}\n"),
+        format!(
+            "task = \"rounds\"\nname = \"t\"\n[data]\nshape = [2]\nreleases = 5\nunit = \"record\"\n{boxed}\n"
+        ),
+    ] {
+        let records = text.contains("record").then_some(3);
+        let plan = made(&text, 4, records);
+        let unit = plan.lattice().step() / plan.calibration().independent_std;
+        let low = 10000.0 * records.unwrap_or(1) as f64 / plan.calibration().independent_std;
+        let mut late = party(&plan, Err("late".into()));
+        for round in [1, 2, 5] {
+            let found = late.contribution(round, &[]).to_f64(unit);
+            assert!(
+                found.iter().all(|it| (it - low).abs() < 8.0),
+                "{found:?} for {low}: {text}"
+            );
+        }
+        let silence = late.silence().so_far();
+        let spans: Vec<(u32, u32)> = silence.nothing.iter().map(|it| (it.first, it.last)).collect();
+        assert_eq!(spans, [(1, 2), (5, 5)]);
+        assert_eq!(silence.nothing[0].reason, "late");
+    }
+}
+
+/// One bad row is one row, across all its tensors; the party contributes.
+#[test]
+fn a_row_that_is_not_finite_is_one_row() {
+    let records = plan_of("unit = \"record\"", Some(3));
+    let radius = 1e4 / records.calibration().independent_std;
+    for odd in [f64::NAN, f64::INFINITY] {
+        let mut party = party(&records, Ok((vec![3, 2], vec![1e9, 0.0, odd, 1e9, 1e9, 0.0])));
+        let unit = records.lattice().step() / records.calibration().independent_std;
+        let rows = party.contribution(1, &[]).to_f64(unit);
+        assert!(
+            (rows[0] - 2.0 * radius).abs() < 8.0 && rows[1].abs() < 8.0,
+            "{rows:?} for {radius}"
+        );
+        let silence = party.silence().so_far();
+        assert!(silence.nothing.is_empty() && silence.rows.len() == 1);
+    }
+    // A sum that the program clipped is the party's: nobody knows which row it was.
+    let summed = plan_of("unit = \"record\"\nclipped = \"by-program\"", Some(3));
+    let mut party = party(&summed, Ok((vec![2], vec![f64::NAN, 1e9])));
+    let unit = summed.lattice().step() / summed.calibration().independent_std;
+    let sum = party.contribution(1, &[]).to_f64(unit);
+    assert!(sum.iter().all(|it| it.abs() < 8.0), "{sum:?}");
+    assert_eq!(party.silence().so_far().nothing.len(), 1);
+}
+
+/// With what strangers learn claimed of rows that follow from no estimate, no source is told one.
+#[test]
+fn only_a_source_whose_plan_says_so_is_told_an_estimate() {
+    let gossip = |lines: &str, more: &str| {
+        let text = format!(
+            "name = \"t\"\n[data]\nshape = [2]\nreleases = 3\n{lines}\n[mechanism]\nkind = \"gossip\"\n{more}\n"
+        );
+        made(&text, 6, None)
+    };
+    let cases = [
+        (gossip("", ""), false),
+        (gossip("adaptive = true", ""), true),
+        (gossip("", "sums = \"secure\"\ncircle = \"everybody\""), true),
+        (plan_of("", None), true),
+    ];
+    for (plan, is_told) in cases {
+        let mut party = party(&plan, Ok((vec![2], vec![0.0; 2])));
+        party.contribution(1, &[]);
+        party.contribution(2, &[0.5, 0.25]);
+        let told = party.source.1.lock().expect("no panic").clone();
+        let expected = if is_told { vec![0.5, 0.25] } else { vec![] };
+        assert_eq!(told, [vec![], expected], "{}", plan.to_json());
+    }
+}
+
+/// The second contribution and the fifth have noise of their own, as the first has.
+#[test]
+fn whatever_is_handed_over_leaves_with_the_planned_noise_in_every_round() {
+    let rounds = |lines: &str| {
+        format!(
+            "task = \"rounds\"\nname = \"t\"\n[data]\nshape = [{COORDINATES}]\nreleases = 5\nnoise_ok = true\n{lines}\n"
+        )
+    };
+    let stream = |more: &str| {
+        format!(
+            "name = \"t\"\n[data]\nshape = [{COORDINATES}]\nreleases = 5\nnoise_ok = true\n[mechanism]\n\
+             kind = \"gossip\"\n{more}\n"
+        )
+    };
+    let cases = [
+        rounds(""),
+        rounds("unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }"),
+        rounds("unit = \"record\"\nclipped = \"by-program\"\nclip = { kind = \"l2\", radius = 1.0 }"),
+        rounds("[mechanism]\nkind = \"pairwise\""),
+        stream(""),
+        stream("sums = \"secure\"\ncircle = \"everybody\""),
+        stream("sums = \"secure\"\ncircle = \"neighbours\"\n[privacy]\ncolluding = 1\ndropouts = 1"),
+    ];
+    for text in cases {
+        let plan = made(&text, 8, text.contains("record").then_some(2));
+        let shape = input::shape_handed_over(&plan, 1);
+        let zeros = vec![0.0; shape.iter().product()];
+        for handed in [Ok((shape, zeros)), Err("late".to_owned())] {
+            let mut party = party(&plan, handed);
+            assert_planned_noise(&plan, &mut party, &vec![0.0; COORDINATES], &text);
+        }
+    }
+}
