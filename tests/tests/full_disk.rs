@@ -146,3 +146,21 @@ fn join_keeps_its_result_until_there_is_room() {
     )
     .json_of(0);
 }
+
+/// Whoever starts it again, such as systemd, need not be told to give up.
+#[test]
+fn a_daemon_that_finds_its_disk_full_exits_75_and_starts_once_there_is_room() {
+    let _alone = alone();
+    let parties = Parties::new(3);
+    let Some(disk) = Disk::mount(parties.path("alice.state")) else {
+        return left_out("a full disk at the start", "mount takes root");
+    };
+    let file = Daemon::configure(&parties, 0, "");
+    disk.fill();
+    let refused = parties
+        .run(["node", "--config", &file, "--json"])
+        .refused_at(75, "state");
+    assert_eq!(refused["error"]["kind"], "try-again", "{refused}");
+    disk.empty();
+    assert_eq!(Daemon::start(&parties, 0, "").end().0.code, 0);
+}

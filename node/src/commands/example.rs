@@ -31,7 +31,7 @@ pub fn run(arguments: ExampleArgs) -> Result<Report, Failure> {
         seed,
     } = arguments;
     let refused = |e: std::io::Error| {
-        Failure::usage(format!("{}: cannot be made: {e}", folder.display()))
+        Failure::storage(&e, format!("{}: cannot be made: {e}", folder.display()))
             .field("DIR")
             .hint("name a folder that does not exist yet, in one that you can write to")
     };

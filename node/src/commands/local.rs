@@ -128,8 +128,9 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
         None => summary,
     };
     let json = summary.json();
-    std::fs::write(folders.output.join("summary.json"), format!("{json:#}\n"))
-        .map_err(|e| Failure::usage(format!("summary.json cannot be written: {e}")).field("--output"))?;
+    std::fs::write(folders.output.join("summary.json"), format!("{json:#}\n")).map_err(|e| {
+        Failure::storage(&e, format!("summary.json cannot be written: {e}")).field("--output")
+    })?;
     Ok(Report {
         text: summary.text(arguments.output.as_deref()),
         json,

@@ -46,7 +46,7 @@ pub fn manual(arguments: &ManualArgs, command: Command) -> Result<Report, Failur
     let folder = &arguments.folder;
     let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
     written.map_err(|e| {
-        Failure::usage(format!("{}: cannot be written: {e}", folder.display()))
+        Failure::storage(&e, format!("{}: cannot be written: {e}", folder.display()))
             .field("DIR")
             .hint("name a folder that you can write to")
     })?;

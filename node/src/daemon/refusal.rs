@@ -31,7 +31,7 @@ pub enum Kind {
     Busy,
     /// The daemon is ending, or is not ready: 503, exit 2.
     Unavailable,
-    /// The state directory cannot be written, such as when the disk is full: 507, exit 2.
+    /// The state directory cannot be written, such as when the disk is full: 507, exit 75.
     Storage,
     /// Our bug: 500, exit 70.
     Internal,
@@ -85,8 +85,8 @@ impl Kind {
             | Kind::Conflict
             | Kind::TooLarge
             | Kind::Busy
-            | Kind::Unavailable
-            | Kind::Storage => Exit::Usage,
+            | Kind::Unavailable => Exit::Usage,
+            Kind::Storage => Exit::TryAgain,
         }
     }
 }
@@ -144,6 +144,7 @@ impl From<Failure> for Refusal {
             Exit::PrivacyRefused => Kind::Spent,
             Exit::InputUnusable => Kind::Input,
             Exit::Internal => Kind::Internal,
+            Exit::TryAgain => Kind::Storage,
             Exit::Usage | Exit::Done | Exit::Aborted | Exit::Degraded => Kind::Malformed,
         };
         Refusal {

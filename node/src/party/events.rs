@@ -36,7 +36,7 @@ impl Events {
             None => None,
             Some(path) if path == Path::new("-") => Some(Box::new(std::io::stdout())),
             Some(path) => Some(Box::new(File::create(path).map_err(|e| {
-                Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events")
+                Failure::storage(&e, format!("{}: cannot be written: {e}", path.display())).field("--events")
             })?)),
         };
         Ok(Events {

@@ -66,7 +66,7 @@ impl Identity {
     pub fn create(&self, path: &Path) -> Result<(), Failure> {
         let refused = |e: std::io::Error| {
             let failure =
-                Failure::usage(format!("{}: cannot be created: {e}", path.display())).field("--out");
+                Failure::storage(&e, format!("{}: cannot be created: {e}", path.display())).field("--out");
             if e.kind() == std::io::ErrorKind::AlreadyExists {
                 failure
                     .hint("an identity is never overwritten; choose another file, or move the old one away")

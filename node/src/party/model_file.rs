@@ -113,13 +113,13 @@ impl ModelFile {
     }
 
     fn write_json(&self, path: &Path) -> Result<(), Failure> {
-        let unwritten = |e: &dyn std::fmt::Display| {
-            Failure::usage(format!("{}: cannot be written: {e}", path.display()))
+        let unwritten = |e: std::io::Error| {
+            Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
                 .field("--output")
                 .hint("choose another --output, or make room")
         };
-        let text = serde_json::to_string_pretty(self).map_err(|e| unwritten(&e))? + "\n";
-        formats::write_whole(path, |out| out.write_all(text.as_bytes())).map_err(|e| unwritten(&e))
+        let text = serde_json::to_string_pretty(self).map_err(|e| unwritten(e.into()))? + "\n";
+        formats::write_whole(path, |out| out.write_all(text.as_bytes())).map_err(unwritten)
     }
 
     /// `weight` and `bias`, as libraries of models call them; all else as text.

@@ -481,7 +481,7 @@ impl Account {
     /// Writes the receipt and, beside it, its signature. Each appears whole or not at all.
     pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
         let refused = |e: std::io::Error| {
-            Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--receipt")
+            Failure::storage(&e, format!("{}: cannot be written: {e}", path.display())).field("--receipt")
         };
         let text = format!("{:#}\n", self.receipt);
         let signed = signature(&text, key)? + "\n";

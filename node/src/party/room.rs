@@ -7,6 +7,7 @@ use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
 
+use crate::telling::failure;
 use crate::vector_file::layout::Layout;
 
 /// What a receipt takes beside its entries for each party, and what it takes for each of them:
@@ -35,13 +36,7 @@ impl Room {
 
 /// Whether a folder's disk, or the user's share of it, is full.
 pub fn is_full(folder: &Path) -> bool {
-    let full = |e: io::Error| {
-        matches!(
-            e.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        )
-    };
-    Room::take(folder, RECEIPT).err().is_some_and(full)
+    Room::take(folder, RECEIPT).is_err_and(|e| failure::is_full(&e))
 }
 
 /// Bytes of a mean with this layout, of a receipt and of what the daemon notes, at most.

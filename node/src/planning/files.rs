@@ -74,7 +74,7 @@ pub fn read_text(path: &Path, field: &str) -> Result<String, Failure> {
 /// Writes the plan's very bytes.
 pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), Failure> {
     std::fs::write(path, plan.to_json()).map_err(|e| {
-        Failure::usage(format!("{}: cannot be written: {e}", path.display()))
+        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
             .field("--out")
             .hint("choose a folder that exists and that you can write to")
     })

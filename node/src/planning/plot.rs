@@ -327,7 +327,7 @@ fn extent(lines: &[Curve]) -> (f64, f64) {
 
 fn write(path: &Path, svg: &str) -> Result<(), Failure> {
     std::fs::write(path, svg).map_err(|e| {
-        Failure::usage(format!("{}: cannot be written: {e}", path.display()))
+        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
             .field("--plot")
             .hint("choose a folder that exists and that you can write to")
     })

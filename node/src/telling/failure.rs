@@ -2,6 +2,7 @@
 //! about it, and an exit code.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ pub enum Exit {
     InputUnusable = 7,
     /// A bug of ours.
     Internal = 70,
+    /// The disk is full: the same command works once there is room (sysexits' EX_TEMPFAIL).
+    TryAgain = 75,
 }
 
 impl Exit {
@@ -46,15 +49,16 @@ impl Exit {
             PrivacyRefused,
             InputUnusable,
             Internal,
+            TryAgain,
         ]
         .into_iter()
         .find(|e| e.code() == code)
     }
 
     /// The worst of several nodes' codes, with which `local` exits: the first in the order 70, 6,
-    /// 3, 7, 2, 4, 5, 0.
+    /// 3, 7, 2, 75, 4, 5, 0.
     pub fn worst(codes: impl IntoIterator<Item = i32>) -> i32 {
-        const ORDER: [i32; 8] = [0, 5, 4, 2, 7, 3, 6, 70];
+        const ORDER: [i32; 9] = [0, 5, 4, 75, 2, 7, 3, 6, 70];
         let rank = |code: i32| ORDER.iter().position(|&c| c == code).unwrap_or(ORDER.len() - 1);
         ORDER[codes.into_iter().map(rank).max().unwrap_or(0)]
     }
@@ -69,6 +73,7 @@ impl Exit {
             Exit::PrivacyRefused => "privacy-refused",
             Exit::InputUnusable => "input-unusable",
             Exit::Internal => "internal",
+            Exit::TryAgain => "try-again",
         }
     }
 }
@@ -100,6 +105,17 @@ impl Failure {
     /// A failure of flags, files of ours or this machine (exit 2).
     pub fn usage(message: impl Into<String>) -> Self {
         Failure::new(Exit::Usage, message)
+    }
+
+    /// A failure of a file or folder that this machine cannot write or make: exit 75 if the disk,
+    /// or the user's share of it, is full, else 2.
+    pub fn storage(error: &io::Error, message: impl Into<String>) -> Self {
+        let exit = if is_full(error) {
+            Exit::TryAgain
+        } else {
+            Exit::Usage
+        };
+        Failure::new(exit, message)
     }
 
     /// A failure of a private input or an execution file (exit 7).
@@ -137,6 +153,14 @@ impl Failure {
             "exit_code": self.exit.code(),
         })
     }
+}
+
+/// Whether it says that a disk, or the user's share of it, is full.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 impl Failure {
@@ -193,6 +217,22 @@ mod tests {
         assert_eq!(Exit::worst([4, 2, 7, 3, 6]), 6);
         assert_eq!(Exit::worst([6, 70]), 70);
         assert_eq!(Exit::worst([6, 101]), 70, "a panic is our bug");
+        assert_eq!((Exit::worst([5, 75, 4]), Exit::worst([75, 2])), (75, 2));
         assert_eq!(Exit::worst([]), 0);
+    }
+
+    #[test]
+    fn only_a_full_disk_is_worth_another_try() {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        let exit = |kind: io::ErrorKind| Failure::storage(&kind.into(), "x").exit;
+        assert_eq!(full.map(exit), [Exit::TryAgain; 2]);
+        let others = [
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::ReadOnlyFilesystem,
+            io::ErrorKind::NotFound,
+            io::ErrorKind::FileTooLarge,
+        ];
+        assert_eq!(others.map(exit), [Exit::Usage; 4]);
+        assert_eq!(Exit::of(75), Some(Exit::TryAgain));
     }
 }

@@ -10,14 +10,17 @@ use crate::telling::failure::Failure;
 /// that has nothing to do but to print, once nobody reads.
 pub const NO_READER: i32 = 141;
 
-/// Writes to standard output at once. False: nobody reads it any more. Fails (exit 2) where it
-/// cannot be written for another reason, such as a full disk.
+/// Writes to standard output at once. False: nobody reads it any more. Fails where it cannot
+/// be written for another reason: exit 75 on a full disk, else 2.
 pub fn print(text: impl Display) -> Result<bool, Failure> {
     let mut out = stdout().lock();
     match write!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(Failure::usage(format!("standard output cannot be written: {e}"))),
+        Err(e) => Err(Failure::storage(
+            &e,
+            format!("standard output cannot be written: {e}"),
+        )),
     }
 }
 

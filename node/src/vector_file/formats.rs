@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crate::telling::failure::{Exit, Failure};
+use crate::telling::failure::Failure;
 use crate::vector_file::layout::{Format, Layout};
 use crate::vector_file::unusable::UnusableFile;
 use crate::vector_file::vector::VectorFile;
@@ -142,7 +142,7 @@ pub fn can_be_read(path: &Path) -> bool {
 /// Writes values in C order with a layout. The file appears whole or not at all.
 pub fn write(path: &Path, layout: &Layout, values: &[f64]) -> Result<(), Failure> {
     write_whole(path, |out| write_to(out, layout, values)).map_err(|e| {
-        Failure::new(Exit::Usage, format!("{}: cannot be written: {e}", path.display()))
+        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
             .field(path.display())
             .hint("choose another --output, or make room")
     })

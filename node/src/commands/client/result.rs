@@ -111,7 +111,7 @@ fn media_type(path: &Path) -> Result<&'static str, Failure> {
 /// The file appears whole or not at all.
 async fn write(path: &Path, flag: &str, mut answer: Answer) -> Result<(), Failure> {
     let refused = |e: std::io::Error| {
-        Failure::usage(format!("{}: cannot be written: {e}", path.display()))
+        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
             .field(flag)
             .hint("name a file in a folder that exists and that you can write to")
     };

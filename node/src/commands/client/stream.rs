@@ -69,7 +69,8 @@ impl EventOutput {
             Some(path) if path == std::path::Path::new("-") => sink.printed = Some(Value::to_string),
             Some(path) => {
                 sink.file = Some(File::create(path).map_err(|e| {
-                    Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events")
+                    Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
+                        .field("--events")
                 })?);
             }
         }

@@ -64,8 +64,9 @@ pub(super) struct NodeEnd {
 
 /// Makes keys, picks ports and a folder for each party.
 pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed) -> Result<Cluster, Failure> {
-    let unwritable =
-        |e: std::io::Error| Failure::usage(format!("{}: {e}", folders.output.display())).field("--output");
+    let unwritable = |e: std::io::Error| {
+        Failure::storage(&e, format!("{}: {e}", folders.output.display())).field("--output")
+    };
     let (ports, held) = free_ports(2 * parties.len())?;
     let mut ports = ports.into_iter();
     let (mut nodes, mut peers) = (vec![], vec![]);

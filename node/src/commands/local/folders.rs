@@ -18,12 +18,12 @@ pub(super) struct Folders {
 impl Folders {
     pub(super) fn new(output: Option<&Path>) -> Result<Self, Failure> {
         let scratch = tempfile::tempdir().map_err(|e| {
-            Failure::usage(format!("no temporary folder can be made: {e}"))
+            Failure::storage(&e, format!("no temporary folder can be made: {e}"))
                 .hint("set TMPDIR to a folder with room")
         })?;
         let output = output.map_or_else(|| scratch.path().join("output"), Path::to_path_buf);
         let unwritable = |e: std::io::Error| {
-            Failure::usage(format!("{}: cannot be written: {e}", output.display()))
+            Failure::storage(&e, format!("{}: cannot be written: {e}", output.display()))
                 .field("--output")
                 .hint("choose a folder that you can write to")
         };

@@ -96,7 +96,7 @@ fn remote(allowed: bool, address: &str) -> Result<(), Failure> {
 }
 
 fn unbound(address: &str, e: &std::io::Error) -> Failure {
-    let failure = Failure::usage(format!("the API cannot listen on {address}: {e}")).field("api.listen");
+    let failure = Failure::storage(e, format!("the API cannot listen on {address}: {e}")).field("api.listen");
     match e.kind() {
         ErrorKind::AddrInUse => failure.hint("another program uses this port; choose another one"),
         // A socket's path has at most 107 bytes (sockaddr_un).

@@ -95,7 +95,7 @@ const SCHEME: &str = "Bearer ";
 /// Appears whole or not at all, so that a client that starts beside the daemon reads no half of it.
 fn make(path: &Path) -> Result<(), Failure> {
     let refused = |e: std::io::Error| {
-        Failure::usage(format!("token {}: cannot be made: {e}", path.display()))
+        Failure::storage(&e, format!("token {}: cannot be made: {e}", path.display()))
             .field("api.token")
             .hint("choose a folder that exists and that you can write to")
     };

@@ -34,7 +34,7 @@ impl Computed {
     /// Writes NAME.csv, and NAME.svg where there is something to draw; says which.
     pub(super) fn write(&self, folder: &Path) -> Result<Vec<String>, Failure> {
         let refuse = |e: std::io::Error| {
-            Failure::usage(format!("{}: cannot be written: {e}", folder.display()))
+            Failure::storage(&e, format!("{}: cannot be written: {e}", folder.display()))
                 .field("--out")
                 .hint("choose a folder that you can write to")
         };
