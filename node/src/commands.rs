@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod example;
 pub mod identity;
 pub mod join;
+pub mod ledger;
 pub mod local;
 pub mod manual;
 pub mod plan;

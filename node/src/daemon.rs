@@ -5,8 +5,8 @@
 //! - Nothing private leaves before it is charged on disk ([`ledger`]), and no final before what it
 //!   costs is.
 //! - A run that fails ends that run; the daemon goes on.
-//! - One daemon at a time has a state directory ([`state`]); what is corrupt in it is refused,
-//!   never guessed.
+//! - One daemon at a time has a state directory ([`state`]). A corrupt ledger is refused, never
+//!   guessed; a damaged record is skipped, named, and never served.
 //! - What was checked is what is joined: a plan is kept and hashed byte for byte.
 
 mod admission;
@@ -15,7 +15,7 @@ mod charged;
 pub mod config;
 mod contribution;
 mod counters;
-
+mod damaged;
 pub mod event_log;
 mod glance;
 pub mod ledger;
@@ -27,6 +27,7 @@ pub mod refusal;
 mod reload;
 mod retention;
 pub mod rounds_desk;
+pub mod run_files;
 mod run_seconds;
 pub mod running;
 mod runs;

@@ -9,6 +9,8 @@ mod gossiped;
 pub mod identity;
 pub mod input;
 mod iteration_times;
+pub mod journal;
+pub mod marks;
 pub mod model_file;
 #[cfg(test)]
 mod noise_tests;

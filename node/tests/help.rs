@@ -25,7 +25,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 25] = [
+const COMMANDS: [(&str, &str); 26] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -58,6 +58,7 @@ const COMMANDS: [(&str, &str); 25] = [
         "node",
         "--config --identity --state --data --peers --output --api --max-epsilon",
     ),
+    ("ledger adopt", "--config --identity --state"),
     ("watch", "<DIGEST> --events --api --token-file --config"),
     (
         "result",
@@ -122,6 +123,7 @@ fn the_first_page_tells_commands_exit_codes_and_where_to_begin() {
         "6 privacy refused",
         "7 input unusable",
         "70 our bug",
+        "75 the disk is full",
     ] {
         assert!(text.contains(code), "{code} is missing from\n{text}");
     }

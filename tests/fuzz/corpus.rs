@@ -155,12 +155,13 @@ pub(crate) fn folder() -> tempfile::TempDir {
     }
 }
 
-/// A ledger with a charge, as the daemon writes it.
-pub(crate) fn ledgers() -> Vec<Vec<u8>> {
+/// A ledger with charges, and the marks beside the key, as the daemon writes them.
+pub(crate) fn ledgers() -> [Vec<Vec<u8>>; 2] {
     use undertone::daemon::ledger::{AccountName, Ledger};
     use undertone_protocol::plan::run_file::settings::Unit;
     let folder = folder();
-    let mut ledger = Ledger::open(folder.path()).expect("a new one");
+    let marks = undertone::party::spent::marks_of(&folder.path().join("a.key"), "alice");
+    let mut ledger = Ledger::open(folder.path(), marks.expect("none yet")).expect("a new one");
     for digest in ["aa", "bb"] {
         let account = AccountName::new("ward", Unit::Party);
         ledger
@@ -170,7 +171,9 @@ pub(crate) fn ledgers() -> Vec<Vec<u8>> {
     }
     ledger.raise("aa", 0.5).expect("it was charged");
     ledger.settle("bb", 0.1).expect("it was charged");
-    vec![std::fs::read(folder.path().join("ledger")).expect("it is there")]
+    ledger.reveal("cc").expect("there is room");
+    ["ledger", "a.key.spent/marks"]
+        .map(|name| vec![std::fs::read(folder.path().join(name)).expect("it is there")])
 }
 
 pub(crate) fn vector_files(extension: &str) -> Vec<Vec<u8>> {

@@ -119,7 +119,9 @@ fn peer_lists() {
 #[test]
 fn ledgers() {
     let folder = corpus::folder();
-    fuzz("ledgers", 10, corpus::ledgers(), |input| {
+    let [ledgers, marks] = corpus::ledgers();
+    fuzz("marks", 10, marks, |input| targets::marks(folder.path(), input));
+    fuzz("ledgers", 10, ledgers, |input| {
         targets::ledger(folder.path(), input)
     });
 }

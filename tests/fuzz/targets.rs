@@ -9,7 +9,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 use undertone::daemon::api::feed::Feed;
 use undertone::daemon::ledger::Ledger;
+use undertone::party::journal::disk;
+use undertone::party::marks::Marks;
 use undertone::party::model_file::{self, ModelFile};
+use undertone::party::spent::marks_of;
 use undertone::planning::files;
 use undertone::vector_file::formats;
 use undertone_protocol::messages::wire::{self, PublicFrame, asks};
@@ -76,8 +79,21 @@ pub(crate) fn peer_list(input: &[u8]) {
 
 /// A ledger in a state folder.
 pub(crate) fn ledger(folder: &Path, input: &[u8]) {
+    let _ = std::fs::remove_file(folder.join("a.key.spent/marks"));
     std::fs::write(folder.join("ledger"), input).expect("writable");
-    let _ = Ledger::open(folder);
+    let _ = Ledger::open(
+        folder,
+        marks_of(&folder.join("a.key"), "alice").expect("none yet"),
+    );
+}
+
+/// The marks beside a key.
+pub(crate) fn marks(folder: &Path, input: &[u8]) {
+    std::fs::write(folder.join("marks"), input).expect("writable");
+    if let Ok(marks) = Marks::open(&folder.join("marks"), "alice", disk()) {
+        let _ = std::fs::remove_file(folder.join("ledger"));
+        let _ = Ledger::adopt(folder, marks);
+    }
 }
 
 /// A file of data.

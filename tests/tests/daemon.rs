@@ -349,27 +349,20 @@ fn what_it_cannot_start_with_is_refused_and_said() {
     node(&file).refused(2, "in use");
     drop(taken);
 
-    // A ledger and a record that rotted.
-    for (name, restore) in [
-        ("ledger", "backup"),
-        ("offers/x/offer.json", "move"),
-        ("runs/x/run.json", "backup"),
-    ] {
-        let path = parties.path("alice.state").join(name);
-        let before = std::fs::read(&path).ok();
+    // A ledger that rotted.
+    const ROTTEN: &str = "{\"entry\":\"opened\",\"version\":1} 00\n";
+    let state = parties.path("alice.state");
+    let before = std::fs::read(state.join("ledger")).expect("a ledger");
+    std::fs::write(state.join("ledger"), ROTTEN).expect("writable");
+    let refusal = node(&file).refused(2, "backup").to_string();
+    assert!(refusal.contains("corrupt"), "{refusal}");
+    std::fs::write(state.join("ledger"), before).expect("writable");
+    // Records that rotted, of any age, keep nothing down.
+    let rotten = ["offers/x/offer.json", "runs/x/run.json"];
+    for name in rotten {
+        let path = state.join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
-        std::fs::write(&path, "{\"entry\":\"opened\",\"version\":1} 00\n").expect("writable");
-        let refusal = node(&file).refused(2, restore);
-        assert!(
-            refusal["error"]["message"]
-                .as_str()
-                .is_some_and(|text| text.contains("corrupt")),
-            "{refusal}"
-        );
-        match before {
-            Some(before) => std::fs::write(&path, before).expect("writable"),
-            None => std::fs::remove_file(&path).expect("writable"),
-        }
+        std::fs::write(path, ROTTEN).expect("writable");
     }
     // Somebody else's folder, and one that is none.
     let foreign = parties.path("foreign");
@@ -382,11 +375,19 @@ fn what_it_cannot_start_with_is_refused_and_said() {
     parties
         .run(["node", "--config", &file, "--state", "peers.toml", "--json"])
         .refused_at(2, "state");
+    // What was restored is fine again; what rotted is named, and not served.
+    let daemon = Daemon::start(&parties, 0, "");
+    let readiness = daemon.http.get("/readyz").json_of(200);
+    for name in rotten {
+        let named = readiness["damaged"].to_string();
+        assert!(named.contains(&format!("\"{name}: is corrupt")), "{readiness}");
+    }
+    let status = daemon.http.get("/v1/status").json_of(200);
     assert_eq!(
-        Daemon::start(&parties, 0, "").end().0.code,
-        0,
-        "and what was restored is fine again"
+        (&status["runs"], &status["offers"]),
+        (&serde_json::json!([]), &serde_json::json!([]))
     );
+    assert_eq!(daemon.end().0.code, 0);
 }
 
 #[test]

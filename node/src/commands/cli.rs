@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use undertone_protocol::plan::defaults::{self, Defaults};
 
 use crate::commands::{
-    account, audit, benchmark, client, doctor, example, identity, join, local, manual, plan, predict,
+    account, audit, benchmark, client, doctor, example, identity, join, ledger, local, manual, plan, predict,
     receipt, simulate, testnet, version,
 };
 use crate::daemon::config::{NodeArgs, layers};
@@ -60,7 +60,8 @@ Exit codes
   5 finished degraded
   6 privacy refused (budget, plan spent, final withheld)
   7 input unusable
-  70 our bug";
+  70 our bug
+  75 the disk is full: make room and try again";
 
 /// What each command's page says of the flags that all have.
 const EVERY_COMMAND: &str =
@@ -90,6 +91,9 @@ enum AnyCommand {
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
     #[command(after_help = layers::help())]
     Node(NodeArgs),
+    /// Mend the ledger of a daemon whose state folder was restored or lost
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
     /// Be one of several daemons that make what they need and meet in a shared folder
     /// (docker-compose.yml)
     Testnet(testnet::TestnetArgs),
@@ -196,6 +200,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Doctor(arguments) => doctor::run(arguments),
         AnyCommand::Join(arguments) => join::run(arguments),
         AnyCommand::Node(arguments) => running::run(arguments),
+        AnyCommand::Ledger(command) => ledger::run(command),
         AnyCommand::Testnet(arguments) => testnet::run(arguments),
         AnyCommand::Local(arguments) => local::run(arguments, &shared),
         AnyCommand::Example(arguments) => example::run(arguments),

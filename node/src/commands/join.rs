@@ -317,7 +317,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         .clone()
         .unwrap_or_else(|| with_suffix(&arguments.identity, ".state"));
     let lock = KeyLock::take(&arguments.identity, User::Join)?;
-    let spent = Spent::open(
+    let mut spent = Spent::open(
         &arguments.identity,
         &state,
         &plan.digest_hex(),
@@ -375,17 +375,15 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Found before the run starts, not after it.
 fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
-    let probe = tempfile::tempfile_in(folder_of(path));
-    let problem = match probe {
-        Err(e) => e.to_string(),
-        Ok(_) if path.is_dir() => "it is a folder".into(),
+    let problem = match tempfile::tempfile_in(folder_of(path)) {
+        Err(e) => e,
+        Ok(_) if path.is_dir() => std::io::ErrorKind::IsADirectory.into(),
         Ok(_) => return Ok(()),
     };
-    Err(
-        Failure::usage(format!("{}: cannot be written: {problem}", path.display()))
-            .field(flag)
-            .hint("name a file in a folder that exists and that you can write to"),
-    )
+    let message = format!("{}: cannot be written: {problem}", path.display());
+    Err(Failure::storage(&problem, message)
+        .field(flag)
+        .hint("name a file in a folder that exists and that you can write to"))
 }
 
 const UNWRITTEN: &str =
@@ -395,12 +393,13 @@ const UNWRITTEN: &str =
 fn take_room(path: &Path, needed: u64) -> Result<Room, Failure> {
     Room::take(folder_of(path), needed).map_err(|e| {
         let needed = bytes(needed);
-        Failure::usage(format!(
+        let message = format!(
             "{}: no room for the mean and its receipt, up to {needed}: {e}",
             path.display()
-        ))
-        .field("--output")
-        .hint("make room, or name a file on another disk")
+        );
+        Failure::storage(&e, message)
+            .field("--output")
+            .hint("make room, or name a file on another disk")
     })
 }
 
@@ -435,7 +434,7 @@ mod tests {
         let failure = take_room(&path, u64::MAX).unwrap_err();
         assert_eq!(
             (failure.exit, failure.field.as_deref()),
-            (Exit::Usage, Some("--output")),
+            (Exit::TryAgain, Some("--output")),
             "{failure}"
         );
     }

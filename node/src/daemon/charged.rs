@@ -13,7 +13,7 @@ use crate::daemon::runs::{Run, Stage};
 use crate::daemon::shared::Shared;
 use crate::daemon::status::RunState;
 use crate::party::room::{self, Room};
-use crate::party::spent::{Costs, Spent};
+use crate::party::spent::Costs;
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::table::bytes;
 use crate::vector_file::layout::Layout;
@@ -30,13 +30,14 @@ impl Rooms {
         let places = std::iter::once((run.folder(), "state")).chain(output);
         let rooms = places.map(|(folder, field)| {
             Room::take(folder, needed).map_err(|e| {
-                Failure::usage(format!(
+                let message = format!(
                     "{}: no room for the mean and its receipt, up to {}: {e}",
                     folder.display(),
                     bytes(needed)
-                ))
-                .field(field)
-                .hint("make room on that disk and submit again: nothing private has left")
+                );
+                Failure::storage(&e, message)
+                    .field(field)
+                    .hint("make room on that disk and submit again: nothing private has left")
             })
         });
         Ok(Rooms(Arc::new(Mutex::new(rooms.collect::<Result<_, _>>()?))))
@@ -93,13 +94,12 @@ impl Iterations {
     }
 }
 
-/// The ledger and the registry of spent plans, for one run.
+/// The ledger and the marks beside the key, for one run.
 pub(super) struct Charged {
     shared: Arc<Shared>,
     run: Arc<Run>,
     digest: String,
     iterations: Iterations,
-    spent: Spent,
     rooms: Rooms,
 }
 
@@ -108,23 +108,14 @@ impl Charged {
         (shared, run): (&Arc<Shared>, &Arc<Run>),
         (plan, me): (&Plan, Party),
         rooms: Rooms,
-    ) -> Result<Self, Failure> {
-        let digest = plan.digest_hex();
-        let config = shared.config();
-        let spent = Spent::open(
-            &config.identity_file,
-            shared.state.folder(),
-            &digest,
-            &config.identity.peer_id().to_string(),
-        )?;
-        Ok(Charged {
+    ) -> Self {
+        Charged {
             shared: shared.clone(),
             run: run.clone(),
-            digest,
+            digest: plan.digest_hex(),
             iterations: Iterations::of(plan, me),
-            spent,
             rooms,
-        })
+        }
     }
 
     /// Charges so many iterations.
@@ -170,7 +161,7 @@ impl Costs for Charged {
         let charged = self.shared.ledger().charged(&self.digest);
         self.run
             .update(|status| (status.state, status.charged) = (RunState::Running, charged));
-        self.spent.spend()
+        Ok(())
     }
 
     fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure> {
@@ -182,7 +173,7 @@ impl Costs for Charged {
     }
 
     fn reveal(&mut self) -> Result<u64, Failure> {
-        self.spent.reveal()
+        self.shared.ledger().reveal(&self.digest)
     }
 
     fn settle(&mut self, mu: f64) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::daemon::damaged::Damaged;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::{MOST_WAITING, Service};
 use crate::daemon::status::{BudgetStatus, Metrics, Readiness, RunState};
@@ -16,7 +17,8 @@ impl Service {
         config.data_sets.iter().map(|set| ledger.budget(set)).collect()
     }
 
-    /// Whether a run can be taken now.
+    /// Whether a run can be taken now; and the files that are not what was written, which keep it
+    /// from none.
     pub fn readiness(&self) -> Readiness {
         let mut problems = vec![];
         if self.stopping() {
@@ -36,6 +38,10 @@ impl Service {
         Readiness {
             ready: problems.is_empty(),
             problems,
+            damaged: [&self.shared.runs.damaged, &self.shared.offers.damaged]
+                .into_iter()
+                .flat_map(Damaged::named)
+                .collect(),
         }
     }
 

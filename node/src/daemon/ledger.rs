@@ -10,29 +10,32 @@
 //! *settled* for the iterations that it had. A run that ends before it was charged (exit 4: nothing
 //! private has left) gives back its reservation.
 //!
-//! The file only grows: one line an entry, `JSON CHECKSUM`, each checksum over the one before and
-//! the JSON. A last line that was torn when the process was killed was not synced yet, so that
-//! nothing of it had been spent; it is counted all the same if its JSON is whole. Anything else
-//! that does not fit is refused.
+//! The file is a [`Journal`]: it only grows. A last line that was torn when the process was killed
+//! was not synced yet, so that nothing of it had been spent; it is counted all the same if its JSON
+//! is whole. Anything else that does not fit is refused.
+//!
+//! What a run is charged with is kept beside the key, too, with its mark ([`Marks`]): a state
+//! directory that comes back from a backup, or is another one, has a ledger without the runs since,
+//! and would let their budget be spent twice. Who raises a charge writes ledger, then mark; who
+//! lowers one, mark, then ledger. So at any moment no mark is above the ledger that belongs to it,
+//! and a ledger that is below a mark is refused: [`Ledger::adopt`] charges what it lacks.
 
 mod entry;
+pub mod opening;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::daemon::config::DataSet;
-use crate::daemon::ledger::entry::Entry;
+use crate::daemon::ledger::entry::{Entry, Noted};
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::daemon::state::checksum;
 use crate::daemon::status::BudgetStatus;
-use crate::telling::failure::Failure;
+use crate::party::journal::Journal;
+use crate::party::marks::Marks;
+use crate::telling::failure::{Exit, Failure};
 
 /// Whose budget it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,148 +112,19 @@ const MOST_LEFT: usize = 1000;
 /// The open ledger. It must be held by one process only ([`super::state::State`]'s lock).
 #[derive(Debug)]
 pub struct Ledger {
-    path: PathBuf,
-    file: File,
-    length: u64,
-    last: String,
+    journal: Journal,
+    marks: Marks,
     charges: BTreeMap<String, Charge>,
     /// The run of each account that was charged last.
     latest: BTreeMap<AccountName, String>,
     reserved: BTreeMap<String, Reservation>,
-    /// A write failed and could not be taken back: nothing more can be charged until the daemon
-    /// starts again.
-    broken: bool,
+    /// Charged runs whose marks could not be written yet.
+    unmarked: BTreeSet<String>,
 }
 
 impl Ledger {
-    /// Reads the ledger of a state directory, or begins one. Refused (exit 2) if it is corrupt, or
-    /// if plans were spent that it does not have.
-    pub fn open(state: &Path) -> Result<Self, Failure> {
-        let path = state.join("ledger");
-        let refused =
-            |e: io::Error| Failure::usage(format!("{}: cannot be used: {e}", path.display())).field("state");
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(refused)?;
-        let mut bytes = vec![];
-        file.read_to_end(&mut bytes).map_err(refused)?;
-        let mut ledger = Ledger {
-            path: path.clone(),
-            file,
-            length: 0,
-            last: String::new(),
-            charges: BTreeMap::new(),
-            latest: BTreeMap::new(),
-            reserved: BTreeMap::new(),
-            broken: false,
-        };
-        let torn = ledger.take_in(&bytes)?;
-        if bytes.len() as u64 > ledger.length {
-            ledger
-                .file
-                .set_len(ledger.length)
-                .and_then(|()| ledger.file.sync_all())
-                .map_err(refused)?;
-            tracing::warn!(
-                counted = torn.is_some(),
-                "the ledger's last line was torn: the daemon was killed while it wrote it"
-            );
-        }
-        if ledger.length == 0 {
-            ledger.append(&Entry::Opened { version: 1 }).map_err(refused)?;
-            File::open(state)
-                .and_then(|folder| folder.sync_all())
-                .map_err(refused)?;
-        }
-        if let Some(entry) = torn {
-            ledger.append(&entry).map_err(refused)?;
-            ledger.count(entry);
-        }
-        ledger.has_all_of(&state.join("spent"))?;
-        Ok(ledger)
-    }
-
-    /// Counts all whole lines; the entry of a torn last one, if it can be read.
-    fn take_in(&mut self, bytes: &[u8]) -> Result<Option<Entry>, Failure> {
-        let mut rest = bytes;
-        let mut number = 0;
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            number += 1;
-            let line = std::str::from_utf8(&rest[..end])
-                .ok()
-                .and_then(|line| line.rsplit_once(' '));
-            let entry = line
-                .filter(|(json, sum)| self.checksum_of(json) == *sum)
-                .and_then(|(json, sum)| {
-                    let entry = serde_json::from_str::<Entry>(json).ok()?;
-                    let fits = match &entry {
-                        Entry::Opened { version } => *version == 1 && number == 1,
-                        Entry::Charged { digest, .. } => number > 1 && !self.charges.contains_key(digest),
-                        Entry::Raised { digest, .. }
-                        | Entry::Closed { digest, .. }
-                        | Entry::Settled { digest, .. } => self.charges.contains_key(digest),
-                    };
-                    fits.then(|| (entry, sum.to_owned()))
-                });
-            let Some((entry, sum)) = entry else {
-                return Err(self.corrupt(format!("line {number} is not what was written")));
-            };
-            self.count(entry);
-            self.last = sum;
-            self.length += end as u64 + 1;
-            rest = &rest[end + 1..];
-        }
-        let whole = rest
-            .iter()
-            .rposition(|&byte| byte == b'}')
-            .and_then(|end| serde_json::from_slice::<Entry>(&rest[..=end]).ok());
-        Ok(whole.filter(|entry| match entry {
-            Entry::Opened { .. } => false,
-            Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
-            Entry::Raised { digest, .. } => self.charges.contains_key(digest),
-            // A torn line that would lower a charge was not synced: the charge stays.
-            Entry::Closed { .. } | Entry::Settled { .. } => false,
-        }))
-    }
-
-    fn corrupt(&self, what: String) -> Failure {
-        Failure::usage(format!("{}: the ledger is corrupt: {what}", self.path.display())).field("state").hint(
-            "restore the file from a backup that has every run so far; without one, stop using these data sets: what they have spent is \
-             not known any more",
-        )
-    }
-
-    /// A plan that was spent and is not in the ledger: the ledger is older than that.
-    fn has_all_of(&self, spent: &Path) -> Result<(), Failure> {
-        let Ok(entries) = std::fs::read_dir(spent) else {
-            return Ok(());
-        };
-        for name in entries
-            .flatten()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        {
-            let digest = name.split('-').next().unwrap_or_default();
-            if digest.len() == 64 && !self.charges.contains_key(digest) {
-                return Err(self.corrupt(format!(
-                    "plan {digest} was spent ({}) and is not in it",
-                    spent.join(&name).display()
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    fn checksum_of(&self, json: &str) -> String {
-        checksum(format!("{}\n{json}", self.last).as_bytes())
-    }
-
     fn count(&mut self, entry: Entry) {
         match entry {
-            Entry::Opened { .. } => {}
             Entry::Charged {
                 digest,
                 data_set,
@@ -286,41 +160,52 @@ impl Ledger {
         }
     }
 
-    /// Writes and syncs a line. If that fails what was written of it is taken back; if that fails
-    /// too nothing more is written.
-    fn append(&mut self, entry: &Entry) -> io::Result<()> {
-        if self.broken {
-            return Err(io::Error::other(
-                "an earlier entry could not be written; restart the daemon",
-            ));
+    fn unwritten(&self, what: &str) -> Refusal {
+        let ledger = self.journal.path().display();
+        Refusal::new(
+            Kind::Storage,
+            format!("{ledger}: the charge cannot be written: {what}"),
+        )
+        .field("state")
+        .hint("make room on the disks of the state folder and of the key; nothing private has left")
+    }
+
+    /// Writes the charge into the run's mark, as it is now.
+    fn keep(&mut self, digest: &str) -> Result<(), Refusal> {
+        let Some(Charge { account, mu_squared }) = self.charges.get(digest).cloned() else {
+            return Ok(());
+        };
+        let noted = Noted {
+            data_set: account.data_set,
+            unit: account.unit,
+            mu_squared,
+        };
+        let noted = serde_json::to_value(noted).map_err(|e| self.unwritten(&e.to_string()))?;
+        let kept = self.marks.keep(digest, noted);
+        kept.map_err(|failure| self.unwritten(&failure.message))
+    }
+
+    /// Writes the marks that are behind.
+    fn mark(&mut self) -> Result<(), Refusal> {
+        while let Some(digest) = self.unmarked.first().cloned() {
+            self.keep(&digest)?;
+            self.unmarked.remove(&digest);
         }
-        let json = serde_json::to_string(entry)?;
-        let sum = self.checksum_of(&json);
-        let line = format!("{json} {sum}\n");
-        let written = self
-            .file
-            .write_all(line.as_bytes())
-            .and_then(|()| self.file.sync_data());
-        if let Err(error) = written {
-            self.broken = self
-                .file
-                .set_len(self.length)
-                .and_then(|()| self.file.sync_data())
-                .is_err();
-            return Err(error);
-        }
-        self.length += line.len() as u64;
-        self.last = sum;
         Ok(())
     }
 
-    fn unwritten(&self, e: &io::Error) -> Refusal {
-        Refusal::new(
-            Kind::Storage,
-            format!("{}: the charge cannot be written: {e}", self.path.display()),
-        )
-        .field("state")
-        .hint("make room on the disk of the state folder; nothing private has left")
+    /// Refuses a plan that is spent. Looked for before anything is sent.
+    pub fn check(&mut self, digest: &str) -> Result<(), Refusal> {
+        self.marks.check(digest).map_err(|failure| match failure.exit {
+            Exit::PrivacyRefused => Refusal::from(failure.field("digest")),
+            _ => self.unwritten(&failure.message),
+        })
+    }
+
+    /// Counts a number that is about to be revealed for the plan's draw: how many were, this one
+    /// included.
+    pub fn reveal(&mut self, digest: &str) -> Result<u64, Failure> {
+        self.marks.reveal(digest)
     }
 
     /// Sets μ² aside for a run, if the account's total allows it together with all that is spent
@@ -399,7 +284,8 @@ impl Ledger {
                     "a run that was not charged cannot be raised",
                 ));
             }
-            Some(charged) if charged >= mu_squared => return Ok(()),
+            // Its mark may be behind.
+            Some(charged) if charged >= mu_squared => return self.mark(),
             Some(_) => {}
         }
         let entry = Entry::Raised {
@@ -448,21 +334,42 @@ impl Ledger {
         self.book(digest, entry)
     }
 
-    /// Writes down what changes a run's charge, and tells of it.
+    /// Writes down what changes a run's charge, in ledger and mark, and tells of it. A charge that
+    /// is lowered is written in this order: mark, ledger; any other the other way round.
     fn book(&mut self, digest: &str, entry: Entry) -> Result<(), Refusal> {
-        self.append(&entry).map_err(|e| self.unwritten(&e))?;
-        let before = self.charged(digest).unwrap_or(0.0).sqrt();
-        self.count(entry);
+        let before = self.charges.get(digest).cloned();
+        let lowers = matches!(entry, Entry::Closed { .. } | Entry::Settled { .. });
+        self.unmarked.insert(digest.to_owned());
+        if lowers {
+            self.count(entry.clone());
+            let written = self.keep(digest);
+            let written = written.and_then(|()| self.append(&entry));
+            if written.is_err() {
+                // It stays as it was; so will the mark, once it can be written.
+                self.charges
+                    .extend(before.clone().map(|charge| (digest.to_owned(), charge)));
+            }
+            written?;
+        } else {
+            self.append(&entry)?;
+            self.count(entry);
+        }
         let charge = self.charges.get(digest);
         let account = charge.map(|charge| charge.account.to_string());
         let mu = charge.map_or(0.0, |charge| charge.mu_squared).sqrt();
+        let before = before.map_or(0.0, |charge| charge.mu_squared).sqrt();
         tracing::info!(digest, account, mu, before, "the run's charge");
-        Ok(())
+        self.mark()
+    }
+
+    fn append(&mut self, entry: &Entry) -> Result<(), Refusal> {
+        let written = self.journal.append(entry);
+        written.map_err(|e| self.unwritten(&e.to_string()))
     }
 
     /// Whether charges can be written.
     pub fn is_sound(&self) -> bool {
-        !self.broken
+        self.journal.is_sound() && self.marks.is_sound()
     }
 
     /// μ² that a run is charged with.

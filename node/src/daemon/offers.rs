@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use crate::daemon::damaged::Damaged;
 use crate::daemon::ledger::now_ms;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::runs::unwritten;
-use crate::daemon::state::{checksum, read_record, write_record, write_whole};
+use crate::daemon::state::{checksum, write_record, write_whole};
 use crate::daemon::status::{OfferState, OfferStatus};
 use crate::party::spent::make_folders;
 use crate::telling::failure::Failure;
@@ -24,25 +25,29 @@ const MOST_OF_A_PROPOSER: usize = 8;
 pub(super) struct Offers {
     folder: PathBuf,
     known: Mutex<BTreeMap<String, OfferStatus>>,
+    /// Records of offers that are not what was written.
+    pub(super) damaged: Damaged,
 }
 
 impl Offers {
-    /// Reads them. Refused (exit 2) if one is corrupt.
+    /// Reads them; damaged ones are skipped. Refused (exit 2) if the folder cannot be read.
     pub(super) fn open(folder: PathBuf) -> Result<Self, Failure> {
         let refused = |e: std::io::Error| {
             Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state")
         };
-        let mut known = BTreeMap::new();
+        let (mut known, damaged) = (BTreeMap::new(), Damaged::default());
         for entry in std::fs::read_dir(&folder).map_err(refused)? {
             let record = entry.map_err(refused)?.path().join("offer.json");
-            if record.exists() {
-                let offer: OfferStatus = read_record(&record)?;
+            if record.exists()
+                && let Some(offer) = damaged.record(&record, |offer: &OfferStatus| &offer.digest)
+            {
                 known.insert(offer.digest.clone(), offer);
             }
         }
         Ok(Offers {
             folder,
             known: Mutex::new(known),
+            damaged,
         })
     }
 
@@ -87,6 +92,7 @@ impl Offers {
             .and_then(|()| write_whole(&folder.join("plan.json"), plan.as_bytes()))
             .and_then(|()| write_record(&folder.join("offer.json"), &offer))
             .map_err(|e| unwritten(&folder, &e))?;
+        self.damaged.forget(&folder.join("offer.json"));
         known.insert(offer.digest.clone(), offer);
         Ok(())
     }

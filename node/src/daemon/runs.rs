@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::daemon::damaged::Damaged;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::ledger::{Ledger, now_ms};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::rounds_desk::RoundsDesk;
-use crate::daemon::state::{read_record, write_record, write_whole};
+use crate::daemon::state::{checksum, write_record, write_whole};
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::events::Events;
 use crate::party::spent::make_folders;
@@ -36,6 +37,14 @@ struct Record {
     status: RunStatus,
     /// The file of its mean.
     mean: Option<String>,
+    /// SHA-256 of its receipt and of that one's signature, one after the other.
+    receipt_sha256: Option<String>,
+}
+
+impl Record {
+    fn digest(&self) -> &str {
+        &self.status.digest
+    }
 }
 
 /// Whether a run can still be taken back.
@@ -219,6 +228,10 @@ impl Run {
             record.status.waiting_for.clear();
             record.status.ended_ms = Some(now_ms());
             record.mean = mean;
+            record.receipt_sha256 = self.read_receipt().ok().map(|[json, signature]| {
+                let both = [json, signature].concat();
+                checksum(&both)
+            });
             record.clone()
         };
         *self.stage() = Stage::Spent;
@@ -271,6 +284,36 @@ impl Run {
             .map(|name| self.folder.join(name))
     }
 
+    fn read_receipt(&self) -> io::Result<[Vec<u8>; 2]> {
+        let read = |name: &str| std::fs::read(self.folder.join(name));
+        Ok([read("receipt.json")?, read("receipt.json.sig")?])
+    }
+
+    /// The bytes of its receipt and of the signature, as they were written. `None` if it ended
+    /// without one.
+    ///
+    /// # Errors
+    /// They are not what was written.
+    pub(super) fn receipt(&self) -> Result<Option<[Vec<u8>; 2]>, Failure> {
+        let Some(written) = locked(&self.record).receipt_sha256.clone() else {
+            return Ok(None);
+        };
+        let path = self.folder.join("receipt.json");
+        let damaged = |what: String| {
+            Failure::new(Exit::Internal, format!("{}: {what}", path.display()))
+                .hint("restore it and its .sig from a backup of the state folder")
+        };
+        let [json, signature] = self
+            .read_receipt()
+            .map_err(|e| damaged(format!("cannot be read: {e}")))?;
+        if checksum(&[&json[..], &signature].concat()) != written {
+            return Err(damaged(
+                "is not the receipt that was written, or its signature is not".into(),
+            ));
+        }
+        Ok(Some([json, signature]))
+    }
+
     /// Refused while it goes on.
     pub(super) fn over(&self) -> Result<(), Refusal> {
         let status = self.status();
@@ -288,22 +331,26 @@ pub(super) struct Runs {
     party: String,
     folder: PathBuf,
     known: Mutex<BTreeMap<String, Arc<Run>>>,
+    /// Files of runs that are not what was written.
+    pub(super) damaged: Damaged,
 }
 
 impl Runs {
-    /// Reads the records; those of runs that an earlier daemon did not end are ended now. Refused
-    /// (exit 2) if one is corrupt.
+    /// Reads the records; those of runs that an earlier daemon did not end are ended now. Damaged
+    /// ones are skipped. Refused (exit 2) if the folder cannot be read.
     pub(super) fn open(party: &str, folder: PathBuf, ledger: &Ledger) -> Result<Self, Failure> {
         let refused = |e: io::Error| {
             Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state")
         };
-        let mut found = vec![];
+        let (mut found, damaged) = (vec![], Damaged::default());
         for entry in std::fs::read_dir(&folder).map_err(refused)? {
             let place = entry.map_err(refused)?.path();
             // A folder without a record is one that the daemon was killed over before it had taken
             // the run.
-            if place.join("run.json").exists() {
-                let record: Record = read_record(&place.join("run.json"))?;
+            let path = place.join("run.json");
+            if path.exists()
+                && let Some(record) = damaged.record(&path, Record::digest)
+            {
                 found.push(Run::new(party, place, record));
             }
         }
@@ -333,6 +380,7 @@ impl Runs {
             party: party.to_owned(),
             folder,
             known: Mutex::new(known),
+            damaged,
         };
         runs.forget_old();
         Ok(runs)
@@ -348,11 +396,16 @@ impl Runs {
         {
             return Err(twice());
         }
-        let record = Record { status, mean: None };
+        let record = Record {
+            status,
+            mean: None,
+            receipt_sha256: None,
+        };
         let written = make_folders(&folder)
             .and_then(|()| write_whole(&folder.join("plan.json"), plan.as_bytes()))
             .and_then(|()| write_record(&folder.join("run.json"), &record));
         written.map_err(|e| unwritten(&folder, &e))?;
+        self.damaged.forget(&folder.join("run.json"));
         let digest = record.status.digest.clone();
         let run = Arc::new(Run::new(&self.party, folder, record));
         known.insert(digest, run.clone());
@@ -368,7 +421,11 @@ impl Runs {
         }
         let plain = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         let folder = self.folder.join(digest);
-        let record: Record = read_record(&folder.join("run.json")).ok().filter(|_| plain)?;
+        let path = folder.join("run.json");
+        if !plain || !path.exists() {
+            return None;
+        }
+        let record = self.damaged.record(&path, Record::digest)?;
         let run = Run::new(&self.party, folder, record);
         run.events.close();
         Some(Arc::new(run))
@@ -440,85 +497,4 @@ pub(super) fn unwritten(path: &Path, error: &io::Error) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status(digest: &str) -> RunStatus {
-        serde_json::from_value(json!({
-            "digest": digest, "name": "run", "state": "gathering", "phase": null, "round": null, "rounds": 3,
-            "parties": 4, "dimension": 2, "unit": "party", "data_set": null, "proposer": null, "submitted_ms": 1,
-            "started_ms": null, "ended_ms": null, "epsilon_claimed": 1.0, "delta": 1e-6, "epsilon": null,
-            "unbounded": false, "charged": null, "outcome": null, "reason": null, "exit_code": null, "included": [],
-            "standard_error": null, "private_bytes": 0, "public_bytes": 0,
-        }))
-        .expect("a run")
-    }
-
-    #[test]
-    fn who_is_gone_is_told_until_they_come_back() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let record = Record {
-            status: status("a"),
-            mean: None,
-        };
-        let run = Run::new("alice", folder.path().to_owned(), record);
-        for (peer, state, gone) in [
-            ("bob", "private connected", &[][..]),
-            ("bob", "private disconnected", &[]),
-            ("bob", "gone", &["bob"]),
-            ("bob", "gone", &["bob"]),
-            ("carol", "gone", &["bob", "carol"]),
-            ("bob", "public connected", &["carol"]),
-        ] {
-            run.observe(&json!({ "event": "peer", "peer": peer, "state": state }));
-            assert_eq!(run.status().gone, gone, "{peer} {state}");
-        }
-    }
-
-    #[test]
-    fn a_record_that_does_not_say_whose_the_result_is_keeps_it_on_this_machine() {
-        assert!(status("a").owners_alone);
-    }
-
-    #[test]
-    fn means_that_are_too_old_are_deleted_and_nothing_else() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let ledger = Ledger::open(folder.path()).expect("a ledger");
-        let place = folder.path().join("runs");
-        std::fs::create_dir(&place).expect("writable");
-        let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
-        let [old, going] = ["a", "b"].map(|digit| digit.repeat(64));
-        let begin = |digest: &str| {
-            let run = runs.insert(status(digest), "plan").expect("taken");
-            for file in ["mean.npy", "receipt.json"] {
-                std::fs::write(run.folder().join(file), file).expect("writable");
-            }
-            run
-        };
-        begin(&old).end(Some("mean.npy".into()), |status| {
-            (status.state, status.outcome) = (RunState::Ended, Some("degraded".into()));
-            status.reason = Some("bob is missing".into());
-        });
-        begin(&going);
-        let ended = runs
-            .get(&old)
-            .and_then(|run| run.status().ended_ms)
-            .expect("it ended");
-        assert_eq!(runs.delete_means(ended).expect("readable"), 0, "not before then");
-        assert_eq!(runs.delete_means(ended + 1).expect("readable"), 1);
-        assert_eq!(runs.delete_means(u64::MAX).expect("readable"), 0, "once");
-        let left = |digest: &str, file: &str| place.join(digest).join(file).exists();
-        assert!(!left(&old, "mean.npy") && left(&old, "receipt.json") && left(&old, "plan.json"));
-        assert!(left(&going, "mean.npy"), "what goes on keeps its files");
-        // A daemon that starts anew knows it, too.
-        drop(runs);
-        let runs = Runs::open("alice", place, &ledger).expect("sound records");
-        let run = runs.get(&old).expect("it is remembered");
-        assert_eq!(run.mean(), None);
-        let reason = run.status().reason.expect("why");
-        assert!(
-            reason.starts_with("bob is missing; ") && reason.contains("keep_days"),
-            "{reason}"
-        );
-    }
-}
+mod tests;

@@ -30,12 +30,11 @@ use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus, Status
 use crate::daemon::taking_part::carry;
 use crate::network::config::{HubConfig, Patience};
 use crate::network::hub::Hub;
-use crate::party::spent::{KeyLock, Spent, User};
+use crate::party::spent::{KeyLock, User, marks_of};
 use crate::party::{part, reaching};
 use crate::planning::{files, instead, make, quote};
 use crate::telling::failure::Failure;
 use crate::vector_file::formats;
-use crate::vector_file::vector::VectorFile;
 
 /// Runs that may wait for a place. Our choice.
 pub(super) const MOST_WAITING: usize = 64;
@@ -55,15 +54,6 @@ pub struct Proposed {
     /// The other members, each with what it answered: (name, "accepted" | "open" | "declined" |
     /// "over" | "taken" | "refused: …" | "not reached: …").
     pub members: Vec<(String, String)>,
-}
-
-/// A receipt and its signature.
-#[derive(Clone, Debug)]
-pub struct Receipt {
-    /// The bytes of receipt.json.
-    pub json: String,
-    /// The line of receipt.json.sig.
-    pub signature: String,
 }
 
 /// The daemon, from the inside. Cheap to clone.
@@ -93,12 +83,14 @@ impl Service {
             std::fs::create_dir_all(output)
                 .and_then(|()| tempfile::tempfile_in(output).map(drop))
                 .map_err(|e| {
-                    Failure::usage(format!("{}: cannot be written: {e}", output.display()))
+                    Failure::storage(&e, format!("{}: cannot be written: {e}", output.display()))
                         .field("output")
                         .hint("name a folder that the daemon's user can write to")
                 })?;
         }
-        let ledger = Ledger::open(state.folder())?;
+        let peer_id = config.identity.peer_id().to_string();
+        let marks = marks_of(&config.identity_file, &peer_id).map_err(|failure| failure.field("identity"))?;
+        let ledger = Ledger::open(state.folder(), marks)?;
         let runs = Runs::open(&config.identity.name, state.runs(), &ledger)?;
         let offers = Offers::open(state.offers())?;
         let hub = Hub::start(HubConfig {
@@ -290,18 +282,14 @@ impl Service {
         self.known(digest).map(|run| run.status())
     }
 
-    fn known(&self, digest: &str) -> Result<Arc<Run>, Refusal> {
-        self.shared.runs.get(digest).ok_or_else(|| unknown("run", digest))
-    }
-
-    /// The very text of a run's or an offer's plan.
-    pub async fn plan(&self, digest: &str) -> Result<String, Refusal> {
-        let bytes = match self.known(digest) {
-            Ok(run) => read(&run.folder().join("plan.json")).await?,
-            Err(refusal) if self.shared.offers.get(digest).is_none() => return Err(refusal),
-            Err(_) => self.shared.offers.plan(digest)?,
-        };
-        String::from_utf8(bytes).map_err(|_| Refusal::new(Kind::Internal, "the plan is not what was written"))
+    pub(super) fn known(&self, digest: &str) -> Result<Arc<Run>, Refusal> {
+        let runs = &self.shared.runs;
+        let found = runs.get(digest);
+        found.ok_or_else(|| {
+            runs.damaged
+                .refusal(digest)
+                .unwrap_or_else(|| unknown("run", digest))
+        })
     }
 
     /// Where the means of a run's rounds are read, and its owner's parts are handed over.
@@ -323,44 +311,6 @@ impl Service {
     /// until the run is over.
     pub fn events(&self, digest: &str, after: u64) -> Result<EventStream, Refusal> {
         Ok(self.known(digest)?.events.follow(after))
-    }
-
-    /// The mean that a run gave.
-    pub async fn result(&self, digest: &str) -> Result<VectorFile, Refusal> {
-        let run = self.known(digest)?;
-        run.over()?;
-        let Some(mean) = run.mean() else {
-            let status = run.status();
-            let why = status
-                .reason
-                .or(status.outcome)
-                .unwrap_or_else(|| "it ended without one".into());
-            return Err(Refusal::new(Kind::Unknown, format!("the run has no mean: {why}")).field("digest"));
-        };
-        let mean = tokio::task::spawn_blocking(move || formats::read(&mean)).await;
-        mean.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
-            .map_err(|failure| Refusal {
-                kind: Kind::Internal,
-                ..failure.into()
-            })
-    }
-
-    /// The signed receipt that a run left.
-    pub async fn receipt(&self, digest: &str) -> Result<Receipt, Refusal> {
-        let run = self.known(digest)?;
-        run.over()?;
-        let path = run.folder().join("receipt.json");
-        if !path.exists() {
-            return Err(Refusal::new(
-                Kind::Unknown,
-                "the run has no receipt: it did not take part to its end",
-            )
-            .field("digest"));
-        }
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let json = text(read(&path).await?);
-        let signature = text(read(&run.folder().join("receipt.json.sig")).await?);
-        Ok(Receipt { json, signature })
     }
 
     /// Everything at a glance; looks whether the peers answer unless that was done a moment ago.
@@ -460,19 +410,7 @@ impl Service {
         {
             return Err(twice());
         }
-        let spent = Spent::open(
-            &self.config().identity_file,
-            self.shared.state.folder(),
-            digest,
-            &self.config().identity.peer_id().to_string(),
-        );
-        let spent = spent.map_err(|failure| Refusal {
-            kind: Kind::Storage,
-            ..failure.into()
-        })?;
-        spent
-            .check()
-            .map_err(|failure| Refusal::from(failure.field("digest")))
+        self.shared.ledger().check(digest)
     }
 
     fn begin(&self, admitted: Admitted) -> Result<RunStatus, Refusal> {
@@ -570,12 +508,6 @@ impl Service {
         self.shared.offers.settle(digest, OfferState::Open, Some(reason));
         None
     }
-}
-
-async fn read(path: &std::path::Path) -> Result<Vec<u8>, Refusal> {
-    let gone =
-        |e: std::io::Error| Refusal::new(Kind::Internal, format!("{}: cannot be read: {e}", path.display()));
-    tokio::fs::read(path).await.map_err(gone)
 }
 
 fn unknown(what: &str, digest: &str) -> Refusal {

@@ -3,7 +3,6 @@
 //! ```text
 //! lock                      the process id of the daemon that runs, which holds the folder itself
 //! ledger                    what data sets have spent (module `ledger`)
-//! spent/DIGEST-PEERID       plans that it took part in; the registry is beside the key
 //! runs/DIGEST/              plan.json, run.json (a record), mean.EXT, receipt.json, its .sig
 //! offers/DIGEST/            plan.json, offer.json (a record)
 //! incoming/                 uploads that no run has read yet; emptied at the start
@@ -49,10 +48,10 @@ impl Drop for State {
 
 impl State {
     /// Makes the directory (mode 0700) and takes its lock. Refused (exit 2) if another daemon holds
-    /// it, if it belongs to another user, or if it cannot be written.
+    /// it, if it belongs to another user, or if it cannot be written; exit 75 if its disk is full.
     pub fn open(folder: &Path) -> Result<Self, Failure> {
         let refused = |e: io::Error| {
-            Failure::usage(format!("state folder {}: cannot be used: {e}", folder.display()))
+            Failure::storage(&e, format!("state folder {}: cannot be used: {e}", folder.display()))
                 .field("state")
                 .hint("name a folder that the daemon's user can write to, on a disk that is not full; keep it: it has the ledger")
         };
@@ -89,12 +88,7 @@ impl State {
         if incoming.exists() {
             std::fs::remove_dir_all(&incoming).map_err(refused)?;
         }
-        for folder in [
-            &incoming,
-            &state.runs(),
-            &state.offers(),
-            &state.folder.join("spent"),
-        ] {
+        for folder in [&incoming, &state.runs(), &state.offers()] {
             make_folders(folder).map_err(refused)?;
             tempfile::tempfile_in(folder).map_err(refused)?;
         }
@@ -139,11 +133,12 @@ impl State {
 /// restored backup, and then be locked twice.
 fn lock(folder: &Path) -> Result<File, Failure> {
     let refused = |e: io::Error| {
-        Failure::usage(format!(
-            "state folder {}: cannot be locked: {e}",
-            folder.display()
-        ))
+        Failure::storage(
+            &e,
+            format!("state folder {}: cannot be locked: {e}", folder.display()),
+        )
         .field("state")
+        .hint("name a folder that the daemon's user can write to, on a disk that is not full")
     };
     let (holds, named) = (File::open(folder).map_err(refused)?, folder.join("lock"));
     match holds.try_lock() {

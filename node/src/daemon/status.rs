@@ -252,6 +252,9 @@ pub struct Readiness {
     pub ready: bool,
     /// What keeps it from that, in sentences.
     pub problems: Vec<String>,
+    /// Files of the state folder that are not what was written, and are not served: which, and
+    /// what is wrong with each. Runs are taken all the same.
+    pub damaged: Vec<String>,
 }
 
 /// The counters behind `GET /metrics`. They count since the daemon began.

@@ -138,7 +138,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     // Room for what the run leaves; then the part, which is charged through the ledger before
     // anything private leaves.
     let rooms = Rooms::take(shared, run, &plan, &layout)?;
-    let costs = Charged::of((shared, run), (&plan, me), rooms.clone())?;
+    let costs = Charged::of((shared, run), (&plan, me), rooms.clone());
     let part = Part {
         plan: plan.clone(),
         me,
@@ -424,7 +424,7 @@ fn write_results(
             .into_iter()
             .chain(["receipt.json", "receipt.json.sig"]);
         publish(folder, &place, files).map_err(|e| {
-            Failure::usage(format!("{}: cannot be written: {e}", place.display())).field("output")
+            Failure::storage(&e, format!("{}: cannot be written: {e}", place.display())).field("output")
         })?;
     }
     Ok(name)

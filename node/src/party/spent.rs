@@ -5,7 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::telling::failure::{Exit, Failure};
+use crate::party::journal::disk;
+use crate::party::marks::{self, Marks};
+use crate::telling::failure::Failure;
 
 /// What has to be on disk before anything private leaves this node.
 pub trait Costs: Send {
@@ -27,7 +29,9 @@ pub trait Costs: Send {
 
 impl Costs for Spent {
     fn spend(&mut self) -> Result<(), Failure> {
-        Spent::spend(self)
+        self.check()?;
+        self.marks.spend(&self.digest, None)?;
+        self.copy.spend(&self.digest, None)
     }
 
     /// The plan is marked as spent whole, with its first iteration.
@@ -36,7 +40,7 @@ impl Costs for Spent {
     }
 
     fn reveal(&mut self) -> Result<u64, Failure> {
-        Spent::reveal(self)
+        self.marks.reveal(&self.digest)
     }
 
     fn settle(&mut self, _: f64) -> Result<(), Failure> {
@@ -44,16 +48,14 @@ impl Costs for Spent {
     }
 }
 
-/// The registry of one plan and one identity: the file `DIGEST-PEERID` in the folder
-/// `IDENTITY.spent` beside the key file, for whoever runs the plan with that key, and wherever its
-/// state folder is. The state folder's own `spent` keeps a copy: it is all that earlier versions
-/// wrote, and what the daemon's ledger is compared with.
-#[derive(Clone, Debug)]
+/// The marks of one plan and one identity: those in the folder `IDENTITY.spent` beside the key
+/// file, for whoever runs the plan with that key, and a copy in the state folder, for a key whose
+/// folder was lost or restored.
+#[derive(Debug)]
 pub struct Spent {
-    file: PathBuf,
-    copy: PathBuf,
-    /// Where earlier versions may have marked it.
-    earlier: PathBuf,
+    marks: Marks,
+    copy: Marks,
+    digest: String,
 }
 
 /// Who uses a key.
@@ -106,7 +108,7 @@ fn make(folder: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Res
 fn registry(identity: &Path) -> Result<PathBuf, Failure> {
     let folder = beside(identity, ".spent");
     let refused = |e: io::Error| {
-        Failure::usage(format!("{}: not writable: {e}", folder.display()))
+        Failure::storage(&e, format!("{}: not writable: {e}", folder.display()))
             .field("--identity")
             .hint(
                 "the folder beside the key file remembers which plans it was used for: \
@@ -123,7 +125,7 @@ impl KeyLock {
     pub fn take(identity: &Path, user: User) -> Result<Self, Failure> {
         let path = registry(identity)?.join("lock");
         let refused = |e: io::Error| {
-            Failure::usage(format!("{}: cannot be locked: {e}", path.display())).field("--identity")
+            Failure::storage(&e, format!("{}: cannot be locked: {e}", path.display())).field("--identity")
         };
         let mut file = OpenOptions::new()
             .read(true)
@@ -171,97 +173,43 @@ fn in_use(identity: &Path, user: User, holder: &str) -> Failure {
         .hint(hint)
 }
 
+/// The marks beside a key file. Fails (exit 2) if they cannot be written, or are not what was
+/// written.
+pub fn marks_of(identity: &Path, peer_id: &str) -> Result<Marks, Failure> {
+    Marks::open(&marks::in_folder(&registry(identity)?), peer_id, disk())
+}
+
 impl Spent {
     /// Makes the folders; fails (exit 2) if they cannot be written.
     pub fn open(identity: &Path, state: &Path, digest: &str, peer_id: &str) -> Result<Self, Failure> {
         let refused = |e: io::Error| {
-            Failure::usage(format!("state folder {}: not writable: {e}", state.display()))
+            Failure::storage(&e, format!("state folder {}: not writable: {e}", state.display()))
                 .field("--state")
                 .hint("choose a folder that you can write to, and keep it from run to run")
         };
-        let (registry, copies) = (registry(identity)?, state.join("spent"));
-        make_folders(&copies).map_err(refused)?;
-        tempfile::tempfile_in(&copies).map_err(refused)?;
-        let name = format!("{digest}-{peer_id}");
+        make_folders(state).map_err(refused)?;
+        tempfile::tempfile_in(state).map_err(refused)?;
+        let marks = marks_of(identity, peer_id)?;
+        let copy = Marks::open(&marks::in_folder(state), peer_id, disk());
         Ok(Spent {
-            file: registry.join(&name),
-            copy: copies.join(&name),
-            earlier: beside(identity, ".state").join("spent").join(&name),
+            marks,
+            copy: copy.map_err(|failure| failure.field("--state"))?,
+            digest: digest.to_owned(),
         })
     }
 
     /// Looked for first of all, before anything is sent.
-    pub fn check(&self) -> Result<(), Failure> {
-        let places = [&self.file, &self.copy, &self.earlier];
-        match places.into_iter().find(|file| file.exists()) {
-            Some(file) => Err(refusal(file)),
-            None => Ok(()),
-        }
+    pub fn check(&mut self) -> Result<(), Failure> {
+        self.marks.check(&self.digest)?;
+        self.copy.check(&self.digest)
     }
-
-    /// Adds a byte to the file of draws, on disk when this returns: how many it has now.
-    pub fn reveal(&self) -> Result<u64, Failure> {
-        let mut name = self.file.clone().into_os_string();
-        name.push(".draws");
-        let path = PathBuf::from(name);
-        let add = || {
-            let mut file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(&path)?;
-            file.write_all(b".")?;
-            file.sync_all()?;
-            sync_folder(&path)?;
-            Ok(file.metadata()?.len())
-        };
-        let unwritten = |e: io::Error| {
-            Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--identity")
-        };
-        add().map_err(unwritten)
-    }
-
-    /// Spends the plan: creates the files exclusively and syncs them and their folders, before the
-    /// first share leaves.
-    pub fn spend(&self) -> Result<(), Failure> {
-        self.check()?;
-        mark(&self.file)?;
-        mark(&self.copy)
-    }
-}
-
-/// Creates a file exclusively; on disk when this returns.
-fn mark(file: &Path) -> Result<(), Failure> {
-    let unwritten = |e: io::Error| {
-        Failure::usage(format!("{}: cannot be written: {e}", file.display())).field("--identity")
-    };
-    match OpenOptions::new().write(true).create_new(true).open(file) {
-        Ok(created) => created
-            .sync_all()
-            .and_then(|()| sync_folder(file))
-            .map_err(unwritten),
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(refusal(file)),
-        Err(e) => Err(unwritten(e)),
-    }
-}
-
-fn refusal(file: &Path) -> Failure {
-    Failure::new(
-        Exit::PrivacyRefused,
-        "this node has already taken part in this plan",
-    )
-    .field(file.display())
-    .hint("a second run with fresh noise would cost privacy twice; make a new plan")
-}
-
-fn sync_folder(file: &Path) -> io::Result<()> {
-    file.parent()
-        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::party::journal::tests::Followed;
+    use crate::telling::failure::Exit;
 
     fn open(folder: &Path, state: &str, digest: &str, peer: &str) -> Spent {
         Spent::open(&folder.join("a.key"), &folder.join(state), digest, peer).unwrap()
@@ -296,10 +244,14 @@ mod tests {
     fn another_state_folder_does_not_spend_a_plan_again() {
         let folder = tempfile::tempdir().unwrap();
         open(folder.path(), "one", "d1", "alice").spend().unwrap();
-        let other = open(folder.path(), "two", "d1", "alice");
+        let mut other = open(folder.path(), "two", "d1", "alice");
         assert_eq!(other.check().unwrap_err().exit, Exit::PrivacyRefused);
         assert_eq!(other.spend().unwrap_err().exit, Exit::PrivacyRefused);
-        assert!(folder.path().join("a.key.spent/d1-alice").exists());
+        let kept = std::fs::read_to_string(folder.path().join("a.key.spent/marks")).unwrap();
+        assert!(
+            kept.contains(r#""digest":"d1","peer":"alice","mark":"spent""#),
+            "{kept}"
+        );
         // By another name of the same key neither.
         std::fs::write(folder.path().join("a.key"), "").unwrap();
         std::os::unix::fs::symlink("a.key", folder.path().join("link")).unwrap();
@@ -313,14 +265,48 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_version_marked_counts() {
-        for place in ["state/spent", "a.key.state/spent"] {
+    fn either_copy_of_the_marks_alone_keeps_a_plan_spent() {
+        for lost in ["a.key.spent", "state"] {
             let folder = tempfile::tempdir().unwrap();
-            std::fs::create_dir_all(folder.path().join(place)).unwrap();
-            std::fs::write(folder.path().join(place).join("d1-alice"), "").unwrap();
-            let spent = open(folder.path(), "state", "d1", "alice");
-            assert_eq!(spent.check().unwrap_err().exit, Exit::PrivacyRefused, "{place}");
-            assert_eq!(spent.spend().unwrap_err().exit, Exit::PrivacyRefused, "{place}");
+            open(folder.path(), "state", "d1", "alice").spend().unwrap();
+            std::fs::remove_dir_all(folder.path().join(lost)).unwrap();
+            let mut spent = open(folder.path(), "state", "d1", "alice");
+            assert_eq!(spent.check().unwrap_err().exit, Exit::PrivacyRefused, "{lost}");
+            assert_eq!(spent.spend().unwrap_err().exit, Exit::PrivacyRefused, "{lost}");
+        }
+    }
+
+    /// Both files' steps, followed.
+    fn followed(folder: &Path) -> (Spent, Followed) {
+        let followed = Followed::default();
+        let [marks, copy] = ["key", "copy"]
+            .map(|file| Marks::open(&folder.join(file), "alice", followed.disk(file)).unwrap());
+        let digest = "d1".to_owned();
+        (Spent { marks, copy, digest }, followed)
+    }
+
+    #[test]
+    fn both_marks_are_on_disk_once_a_plan_is_spent_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut spent, followed) = followed(folder.path());
+        spent.check().unwrap();
+        assert_eq!(followed.done(), [""; 0], "looking writes nothing");
+        spent.spend().unwrap();
+        let order = |file: &str| {
+            let steps = ["write", "sync", "sync folder of", "write", "sync"];
+            steps.map(|step| format!("{step} {file}"))
+        };
+        assert_eq!(followed.done(), [order("key"), order("copy")].concat());
+    }
+
+    #[test]
+    fn a_mark_or_a_draw_that_cannot_be_written_is_an_error() {
+        for step in ["write key", "sync key", "write copy", "sync copy"] {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut spent, followed) = followed(folder.path());
+            followed.fail(&[step]);
+            assert_eq!(spent.spend().expect_err(step).exit, Exit::TryAgain);
+            assert_eq!(spent.reveal().is_err(), step.ends_with("key"), "{step}");
         }
     }
 

@@ -138,12 +138,8 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
         before,
         "nothing was charged, and no half of a line is left"
     );
-    assert!(
-        !std::fs::read_dir(parties.path("alice.state/spent"))
-            .expect("a folder")
-            .flatten()
-            .any(|file| { file.file_name().to_string_lossy().starts_with(&digests[0]) })
-    );
+    let marks = std::fs::read_to_string(parties.path("alice.key.spent/marks")).unwrap_or_default();
+    assert!(!marks.contains(&digests[0]), "{marks}");
     alice.until_unready().refused(503, "cannot be written");
     let spent = budget(alice);
     assert_eq!(
@@ -318,6 +314,63 @@ fn a_training_is_charged_as_it_goes() {
         "{on_disk}"
     );
     for daemon in daemons.into_iter().chain([alice, again]) {
+        assert_eq!(daemon.end().0.code, 0);
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{}", from.display());
+}
+
+/// A state folder of before the last run comes back from a backup: what that run cost is beside the
+/// key.
+#[test]
+fn a_state_folder_from_a_backup_is_refused_until_it_has_adopted_what_was_spent_since() {
+    let parties = Parties::new(3);
+    let run = format!("{RUN}[data]\nnoise_ok = true\nshape = [8]\n");
+    let digests = ["first", "second"].map(|name| parties.plan(name, &run));
+    let start = |party| Daemon::start(&parties, party, WARD);
+    let mut daemons = daemons(&parties, 8, start);
+    let (state, backup) = (parties.path("alice.state"), parties.path("backup"));
+    let mut charged = vec![];
+    for (plan, digest) in ["first.json", "second.json"].iter().zip(&digests) {
+        daemons
+            .iter()
+            .for_each(|daemon| submit(daemon, &parties.path(plan)));
+        for daemon in &daemons {
+            assert_eq!(ended(daemon, digest)["outcome"], "done");
+        }
+        charged.push(budget(&daemons[0]));
+        if !backup.exists() {
+            assert_eq!(daemons.remove(0).end().0.code, 0);
+            copy_folder(&state, &backup);
+            daemons.insert(0, start(0));
+        }
+    }
+    assert_eq!((&charged[0]["runs"], &charged[1]["runs"]), (&1.into(), &2.into()));
+    let node = ["node", "--config", "alice.node.toml", "--json"];
+    let adopt = ["ledger", "adopt", "--config", "alice.node.toml", "--json"];
+    parties.run(adopt).refused(2, "in use");
+    assert_eq!(daemons.remove(0).end().0.code, 0);
+    assert_eq!(parties.run(adopt).json_of(0)["adopted"], json!([]));
+
+    std::fs::remove_dir_all(&state).expect("it was there");
+    copy_folder(&backup, &state);
+    let refusal = parties.run(node).refused_at(2, "state").to_string();
+    assert!(
+        refusal.contains(&digests[1]) && refusal.contains("undertone ledger adopt"),
+        "{refusal}"
+    );
+    let adopted = parties.run(adopt).json_of(0);
+    assert_eq!(adopted["adopted"][0]["digest"], digests[1], "{adopted}");
+    assert_eq!(adopted["adopted"].as_array().map(Vec::len), Some(1), "{adopted}");
+    let alice = start(0);
+    let spent = budget(&alice);
+    for key in ["runs", "mu_squared", "epsilon_spent", "runs_left"] {
+        assert_eq!(spent[key], charged[1][key], "{key}");
+    }
+    for daemon in daemons.into_iter().chain([alice]) {
         assert_eq!(daemon.end().0.code, 0);
     }
 }

@@ -42,7 +42,12 @@ pub fn status(arguments: StatusArgs) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
     if arguments.ready {
         let readiness: Readiness = run(daemon.get("/readyz"))?;
-        return Ok(Report::done(show::object(&readiness), "Ready.\n".into()));
+        let damaged = readiness
+            .damaged
+            .iter()
+            .map(|file| format!("Damaged, and not served: {file}\n"));
+        let text = std::iter::once("Ready.\n".to_owned()).chain(damaged).collect();
+        return Ok(Report::done(show::object(&readiness), text));
     }
     run(async {
         let Some(given) = &arguments.digest else {

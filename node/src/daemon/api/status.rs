@@ -50,7 +50,12 @@ pub(super) async fn ready(State(api): State<Api>) -> Response {
     if readiness.ready {
         return json(StatusCode::OK, &readiness);
     }
-    Problem::from(Refusal::new(Kind::Unavailable, readiness.problems.join("; "))).into_response()
+    let damaged = readiness
+        .damaged
+        .into_iter()
+        .map(|file| format!("damaged: {file}"));
+    let problems: Vec<_> = readiness.problems.into_iter().chain(damaged).collect();
+    Problem::from(Refusal::new(Kind::Unavailable, problems.join("; "))).into_response()
 }
 
 pub(super) async fn metrics(State(api): State<Api>) -> Response {

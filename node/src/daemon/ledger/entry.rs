@@ -6,8 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "entry", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Entry {
-    /// The first line: the file's format.
-    Opened { version: u32 },
     /// A run's plan is being marked as spent.
     Charged {
         digest: String,
@@ -33,6 +31,16 @@ pub(super) enum Entry {
         mu_squared: f64,
         at_ms: u64,
     },
+}
+
+/// What the mark beside the key says of a charged run.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Noted {
+    pub(super) data_set: String,
+    pub(super) unit: String,
+    #[serde(with = "loss")]
+    pub(super) mu_squared: f64,
 }
 
 /// A loss as JSON has it: null for an infinite one.

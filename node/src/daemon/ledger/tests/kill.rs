@@ -1,6 +1,6 @@
 //! Whenever its process is killed, the ledger never shows less than was spent.
 //!
-//! The process is real, and so are the lock, the ledger and the registry of spent plans. It tells
+//! The process is real, and so are the lock, the ledger and the marks beside the key. It tells
 //! its parent through a pipe what it has spent, after the charge, as a share would leave; the
 //! parent kills it (SIGKILL) anywhere and reads the ledger.
 
@@ -16,7 +16,6 @@ use rand::{RngExt, SeedableRng};
 use super::*;
 use crate::daemon::state::State;
 use crate::forking;
-use crate::party::spent::Spent;
 
 /// The state directory, in the environment of the process that is killed.
 const FOLDER: &str = "LEDGER_KILL_FOLDER";
@@ -42,7 +41,7 @@ fn a_process_that_spends() {
     let variable = |name| std::env::var(name).expect("the parent sets it");
     let folder = variable(FOLDER);
     let state = State::open(folder.as_ref()).expect("the one before is dead");
-    let mut ledger = Ledger::open(state.folder()).expect("a ledger");
+    let mut ledger = try_open(state.folder()).expect("a ledger");
     for run in variable(FIRST).parse::<usize>().expect("a number").. {
         let (digest, mu_squared) = (digest(run), cost(run));
         ledger
@@ -53,14 +52,6 @@ fn a_process_that_spends() {
         let first = if training { mu_squared / 5.0 } else { mu_squared };
         ledger.charge_part(&digest, first).expect("room on the disk");
         tell("spent", &digest, first);
-        Spent::open(
-            &state.folder().join("key"),
-            state.folder(),
-            &digest,
-            "12D3KooWpeer",
-        )
-        .and_then(|spent| spent.spend())
-        .expect("a fresh plan");
         if run % 3 == 0 {
             ledger.raise(&digest, 2.0 * mu_squared).expect("room on the disk");
             tell("spent", &digest, 2.0 * mu_squared);
@@ -127,10 +118,12 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
         child.wait().expect("it is dead");
 
         let state = State::open(folder.path()).expect("the lock died with it");
-        let ledger =
-            Ledger::open(state.folder()).unwrap_or_else(|failure| panic!("after kill {kill}: {failure}"));
+        // No mark is above it, wherever the process was killed.
+        let mut ledger =
+            try_open(state.folder()).unwrap_or_else(|failure| panic!("after kill {kill}: {failure}"));
         for (digest, mu_squared) in &spent {
             let charged = ledger.charged(digest).unwrap_or(0.0);
+            ledger.check(digest).expect_err("its plan is spent");
             assert!(
                 charged >= *mu_squared,
                 "kill {kill}: run {digest} spent {mu_squared}, the ledger has {charged}"

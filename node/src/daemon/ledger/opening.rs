@@ -1,0 +1,185 @@
+//! How a ledger is read, and held against the marks beside the key.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::daemon::ledger::entry::{Entry, Noted};
+use crate::daemon::ledger::{AccountName, Ledger, now_ms};
+use crate::party::journal::{Disk, Fault, Journal, disk};
+use crate::party::marks::Marks;
+use crate::telling::failure::Failure;
+
+/// The format of the file.
+const VERSION: u32 = 1;
+
+/// A run that the marks beside the key knew to cost more than the ledger said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adopted {
+    /// The plan's digest.
+    pub digest: String,
+    /// What it is charged to.
+    pub account: AccountName,
+    /// What it is charged with now.
+    pub mu_squared: f64,
+}
+
+impl Ledger {
+    /// Reads the ledger of a state directory, or begins one, and holds it against the marks beside
+    /// the key: a mark that is missing or lower there is written. Refused (exit 2) if it is corrupt
+    /// or of another version, or if the marks know of charges that it lacks; exit 75 on a full
+    /// disk.
+    pub fn open(state: &Path, marks: Marks) -> Result<Self, Failure> {
+        let mut ledger = Ledger::read(state, marks, disk())?;
+        let lacking = ledger.lacking()?;
+        if let Some(first) = lacking.first() {
+            return Err(ledger.older(first, lacking.len()));
+        }
+        ledger.unmarked = ledger.charges.keys().cloned().collect();
+        let kept = ledger.mark();
+        kept.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message).field("state"))?;
+        Ok(ledger)
+    }
+
+    /// Charges what the marks beside the key know of and the ledger lacks, or has lower: the repair
+    /// of a ledger that was restored, or lost. What was charged.
+    pub fn adopt(state: &Path, marks: Marks) -> Result<Vec<Adopted>, Failure> {
+        let mut ledger = Ledger::read(state, marks, disk())?;
+        let lacking = ledger.lacking()?;
+        for Adopted {
+            digest,
+            account: AccountName { data_set, unit },
+            mu_squared,
+        } in lacking.clone()
+        {
+            let (at_ms, key) = (now_ms(), digest.clone());
+            let entry = match ledger.charges.contains_key(&digest) {
+                false => Entry::Charged {
+                    digest,
+                    data_set,
+                    unit,
+                    mu_squared,
+                    at_ms,
+                },
+                true => Entry::Raised {
+                    digest,
+                    mu_squared,
+                    at_ms,
+                },
+            };
+            let booked = ledger.book(&key, entry);
+            booked.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message).field("state"))?;
+        }
+        Ok(lacking)
+    }
+
+    pub(super) fn read(state: &Path, marks: Marks, disk: Disk) -> Result<Self, Failure> {
+        let path = state.join("ledger");
+        let refused = |fault: Fault| {
+            const BACKUP: &str = "restore the file from a backup that has every run so far; without one move it away, and \
+                 `undertone ledger adopt --config NODE.toml` charges what the marks beside the key know";
+            fault.failure(&path, BACKUP).field("state")
+        };
+        let mut ledger = Ledger {
+            journal: Journal::open(&path, VERSION, disk).map_err(|e| refused(e.into()))?,
+            marks,
+            charges: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            reserved: BTreeMap::new(),
+            unmarked: BTreeSet::new(),
+        };
+        ledger.take_in().map_err(refused)?;
+        Ok(ledger)
+    }
+
+    /// Counts all lines; of a torn last one the entry, if it can be read.
+    fn take_in(&mut self) -> Result<(), Fault> {
+        let mut entries = vec![];
+        let torn = self.journal.read(&mut |json| {
+            let entry = serde_json::from_str::<Entry>(json);
+            entry.map(|entry| entries.push(entry)).is_ok()
+        })?;
+        // After the line that says the version.
+        for (line, entry) in (2..).zip(entries) {
+            if !self.fits(&entry) {
+                return Err(Fault::Corrupt(line));
+            }
+            self.count(entry);
+        }
+        if torn.is_empty() {
+            return Ok(());
+        }
+        self.journal.cut()?;
+        let whole = torn
+            .iter()
+            .rposition(|&byte| byte == b'}')
+            .and_then(|end| serde_json::from_slice::<Entry>(&torn[..=end]).ok());
+        // One that would lower a charge was not synced: the charge stays.
+        let raises = |entry: &Entry| matches!(entry, Entry::Charged { .. } | Entry::Raised { .. });
+        let counted = whole.filter(|entry| raises(entry) && self.fits(entry));
+        tracing::warn!(
+            counted = counted.is_some(),
+            "the ledger's last line was torn: the daemon was killed while it wrote it"
+        );
+        if let Some(entry) = counted {
+            self.journal.append(&entry)?;
+            self.count(entry);
+        }
+        Ok(())
+    }
+
+    /// A plan is charged once, and changed after that.
+    fn fits(&self, entry: &Entry) -> bool {
+        match entry {
+            Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
+            Entry::Raised { digest, .. } | Entry::Closed { digest, .. } | Entry::Settled { digest, .. } => {
+                self.charges.contains_key(digest)
+            }
+        }
+    }
+
+    /// What the marks know of and the ledger lacks, or has lower.
+    fn lacking(&self) -> Result<Vec<Adopted>, Failure> {
+        let mut lacking = vec![];
+        for (digest, noted) in self.marks.charges() {
+            let noted: Noted = serde_json::from_value(noted.clone()).map_err(|e| {
+                let path = self.marks.path().display();
+                Failure::usage(format!("{path}: the mark of plan {digest} cannot be read: {e}"))
+                    .field("identity")
+                    .hint("start the version of undertone that wrote it, or a later one")
+            })?;
+            if self
+                .charged(digest)
+                .is_none_or(|charged| charged < noted.mu_squared)
+            {
+                lacking.push(Adopted {
+                    digest: digest.to_owned(),
+                    account: AccountName {
+                        data_set: noted.data_set,
+                        unit: noted.unit,
+                    },
+                    mu_squared: noted.mu_squared,
+                });
+            }
+        }
+        Ok(lacking)
+    }
+
+    fn older(&self, first: &Adopted, count: usize) -> Failure {
+        let more = match count {
+            1 => String::new(),
+            count => format!(", and {} more", count - 1),
+        };
+        Failure::usage(format!(
+            "{}: the ledger is older than the marks in {}: plan {} of data set {}{more}",
+            self.journal.path().display(),
+            self.marks.path().display(),
+            first.digest,
+            first.account
+        ))
+        .field("state")
+        .hint(
+            "restore the state folder and the marks of one moment, the latest; or charge what the marks know: \
+             `undertone ledger adopt --config NODE.toml`",
+        )
+    }
+}

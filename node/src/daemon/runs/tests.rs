@@ -1,0 +1,267 @@
+use super::*;
+use crate::party::journal::disk;
+use crate::party::marks::Marks;
+
+fn status(digest: &str) -> RunStatus {
+    serde_json::from_value(json!({
+        "digest": digest, "name": "run", "state": "gathering", "phase": null, "round": null, "rounds": 3,
+        "parties": 4, "dimension": 2, "unit": "party", "data_set": null, "proposer": null, "submitted_ms": 1,
+        "started_ms": null, "ended_ms": null, "epsilon_claimed": 1.0, "delta": 1e-6, "epsilon": null,
+        "unbounded": false, "charged": null, "outcome": null, "reason": null, "exit_code": null, "included": [],
+        "standard_error": null, "private_bytes": 0, "public_bytes": 0,
+    }))
+    .expect("a run")
+}
+
+#[test]
+fn who_is_gone_is_told_until_they_come_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = Record {
+        status: status("a"),
+        mean: None,
+        receipt_sha256: None,
+    };
+    let run = Run::new("alice", folder.path().to_owned(), record);
+    for (peer, state, gone) in [
+        ("bob", "private connected", &[][..]),
+        ("bob", "private disconnected", &[]),
+        ("bob", "gone", &["bob"]),
+        ("bob", "gone", &["bob"]),
+        ("carol", "gone", &["bob", "carol"]),
+        ("bob", "public connected", &["carol"]),
+    ] {
+        run.observe(&json!({ "event": "peer", "peer": peer, "state": state }));
+        assert_eq!(run.status().gone, gone, "{peer} {state}");
+    }
+}
+
+#[test]
+fn a_record_that_does_not_say_whose_the_result_is_keeps_it_on_this_machine() {
+    assert!(status("a").owners_alone);
+}
+
+#[test]
+fn means_that_are_too_old_are_deleted_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+    let [old, going] = ["a", "b"].map(|digit| digit.repeat(64));
+    let begin = |digest: &str| {
+        let run = runs.insert(status(digest), "plan").expect("taken");
+        for file in ["mean.npy", "receipt.json"] {
+            std::fs::write(run.folder().join(file), file).expect("writable");
+        }
+        run
+    };
+    begin(&old).end(Some("mean.npy".into()), |status| {
+        (status.state, status.outcome) = (RunState::Ended, Some("degraded".into()));
+        status.reason = Some("bob is missing".into());
+    });
+    begin(&going);
+    let ended = runs
+        .get(&old)
+        .and_then(|run| run.status().ended_ms)
+        .expect("it ended");
+    assert_eq!(runs.delete_means(ended).expect("readable"), 0, "not before then");
+    assert_eq!(runs.delete_means(ended + 1).expect("readable"), 1);
+    assert_eq!(runs.delete_means(u64::MAX).expect("readable"), 0, "once");
+    let left = |digest: &str, file: &str| place.join(digest).join(file).exists();
+    assert!(!left(&old, "mean.npy") && left(&old, "receipt.json") && left(&old, "plan.json"));
+    assert!(left(&going, "mean.npy"), "what goes on keeps its files");
+    // A daemon that starts anew knows it, too.
+    drop(runs);
+    let runs = Runs::open("alice", place, &ledger).expect("sound records");
+    let run = runs.get(&old).expect("it is remembered");
+    assert_eq!(run.mean(), None);
+    let reason = run.status().reason.expect("why");
+    assert!(
+        reason.starts_with("bob is missing; ") && reason.contains("keep_days"),
+        "{reason}"
+    );
+}
+
+fn digests<const N: usize>() -> [String; N] {
+    std::array::from_fn(|run| format!("{run:064x}"))
+}
+
+/// An empty state directory: its ledger, and the folder of its runs.
+fn state(folder: &tempfile::TempDir) -> (Ledger, PathBuf) {
+    let place = folder.path().join("runs");
+    std::fs::create_dir_all(&place).expect("writable");
+    let marks = Marks::open(&folder.path().join("marks"), "12D3KooWpeer", disk()).expect("marks");
+    (Ledger::open(folder.path(), marks).expect("a ledger"), place)
+}
+
+fn done(run: &Run) {
+    run.end(None, |status| status.state = RunState::Ended);
+}
+
+#[test]
+fn a_flipped_byte_in_one_run_keeps_no_other_from_being_served() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let [old, new] = digests();
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+    for digest in [&old, &new] {
+        done(&runs.insert(status(digest), "plan").expect("taken"));
+    }
+    drop(runs);
+    let path = place.join(&old).join("run.json");
+    let mut bytes = std::fs::read(&path).expect("a record");
+    bytes[20] ^= 1;
+    std::fs::write(&path, bytes).expect("writable");
+    let runs = Runs::open("alice", place, &ledger).expect("the other is sound");
+    assert!(runs.get(&old).is_none() && runs.get(&new).is_some());
+    assert_eq!(runs.all().len(), 1);
+    let named = runs.damaged.named();
+    assert!(
+        named.len() == 1 && named[0].contains(&format!("{old}/run.json")),
+        "{named:?}"
+    );
+    assert_eq!(
+        runs.delete_means(u64::MAX).expect("readable"),
+        0,
+        "nor is it touched"
+    );
+}
+
+#[test]
+fn a_receipt_is_served_as_it_was_written_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place, &ledger).expect("none yet");
+    let [with, without] = digests();
+    let run = runs.insert(status(&with), "plan").expect("taken");
+    let write = |name: &str, text: &str| std::fs::write(run.folder().join(name), text).expect("writable");
+    assert!(run.receipt().expect("none yet").is_none());
+    write("receipt.json", "{}");
+    write("receipt.json.sig", "c2ln");
+    done(&run);
+    for run in [run.clone(), runs.get(&with).expect("it is known")] {
+        let both = run.receipt().expect("as it was written").expect("it has one");
+        assert_eq!(both, [b"{}".to_vec(), b"c2ln".to_vec()]);
+    }
+    for (name, sound, changed) in [("receipt.json", "{}", "{1"), ("receipt.json.sig", "c2ln", "c2lo")] {
+        write(name, changed);
+        run.receipt().expect_err("a changed file");
+        std::fs::remove_file(run.folder().join(name)).expect("it was there");
+        run.receipt().expect_err("a file that is gone");
+        write(name, sound);
+    }
+    assert!(run.receipt().expect("restored").is_some());
+    let run = runs.insert(status(&without), "plan").expect("taken");
+    done(&run);
+    assert!(run.receipt().expect("it left none").is_none());
+}
+
+#[test]
+fn a_run_that_an_earlier_daemon_did_not_end_is_ended_by_what_it_was_charged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut ledger, place) = state(&folder);
+    let [charged, free] = digests();
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+    for digest in [&charged, &free] {
+        runs.insert(status(digest), "plan").expect("taken");
+    }
+    drop(runs);
+    let account = crate::daemon::ledger::AccountName {
+        data_set: "ward".into(),
+        unit: "party".into(),
+    };
+    ledger.reserve(&charged, account, 0.25, None).expect("no limit");
+    ledger.charge_part(&charged, 0.25).expect("room");
+    let runs = Runs::open("alice", place, &ledger).expect("sound");
+    let of = |digest: &str| {
+        let status = runs.get(digest).expect("known").status();
+        (status.state, status.exit_code, status.charged)
+    };
+    assert_eq!(of(&charged), (RunState::Interrupted, Some(6), Some(0.25)));
+    assert_eq!(of(&free), (RunState::Withdrawn, Some(4), None));
+}
+
+#[test]
+fn a_run_is_taken_back_before_it_is_spent_and_not_after() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = || Record {
+        status: status("a"),
+        mean: None,
+        receipt_sha256: None,
+    };
+    let run = || Run::new("alice", folder.path().to_owned(), record());
+    let open = run();
+    assert_eq!(open.taken_back(), None);
+    open.cancel(Stop::Withdrawn).expect("nothing has left");
+    assert_eq!(*open.stage(), Stage::Cancelled);
+    assert_eq!(open.taken_back(), Some(Stop::Withdrawn));
+    assert_eq!(
+        open.cancel(Stop::DaemonEnds).unwrap_err().kind,
+        Kind::Conflict,
+        "once"
+    );
+    // Why it was stopped first stays.
+    open.stop(Stop::DaemonEnds);
+    assert_eq!(open.taken_back(), Some(Stop::Withdrawn));
+
+    let spent = run();
+    *spent.stage() = Stage::Spent;
+    assert_eq!(spent.cancel(Stop::Withdrawn).unwrap_err().kind, Kind::Conflict);
+    spent.stop(Stop::DaemonEnds);
+    assert_eq!(spent.taken_back(), None, "what has left is not taken back");
+    assert_eq!(
+        *spent.stop.borrow(),
+        Some(Stop::DaemonEnds),
+        "it is stopped all the same"
+    );
+}
+
+#[test]
+fn only_the_first_end_of_a_run_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place, &ledger).expect("none yet");
+    let [digest] = digests();
+    let run = runs.insert(status(&digest), "plan").expect("taken");
+    assert_eq!(run.over().unwrap_err().kind, Kind::Conflict);
+    assert_eq!(
+        runs.insert(status(&digest), "plan")
+            .err()
+            .map(|refusal| refusal.kind),
+        Some(Kind::Conflict),
+        "while it goes on"
+    );
+    run.update(|status| status.waiting_for = vec!["bob".into()]);
+    run.end(Some("mean.npy".into()), |status| status.state = RunState::Ended);
+    run.end(None, |status| status.state = RunState::Interrupted);
+    run.over().expect("it has ended");
+    let ended = run.status();
+    assert_eq!((ended.state, ended.waiting_for.len()), (RunState::Ended, 0));
+    assert_eq!(run.mean(), Some(run.folder().join("mean.npy")));
+    assert_eq!(*run.stage(), Stage::Spent);
+    // What is over may be submitted again, if it was not spent.
+    runs.insert(status(&digest), "plan").expect("taken anew");
+}
+
+#[test]
+fn the_oldest_runs_that_are_over_leave_memory_and_are_read_from_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place, &ledger).expect("none yet");
+    let submit = |run: usize| {
+        let mut status = status(&format!("{run:064x}"));
+        status.submitted_ms = run as u64;
+        runs.insert(status, "plan").expect("taken")
+    };
+    // The very oldest goes on.
+    submit(0);
+    for run in 1..=MOST_KNOWN + 2 {
+        done(&submit(run));
+    }
+    submit(MOST_KNOWN + 3);
+    let known: Vec<u64> = runs.all().iter().map(|run| run.status().submitted_ms).collect();
+    let newest_first: Vec<u64> = (3..=MOST_KNOWN as u64 + 3).rev().chain([0]).collect();
+    assert_eq!(known, newest_first);
+    assert_eq!(runs.count(|state| !state.is_over()), 2);
+    let oldest = runs.get(&format!("{:064x}", 1)).expect("from disk").status();
+    assert_eq!((oldest.submitted_ms, oldest.state), (1, RunState::Ended));
+    assert!(runs.get("../runs").is_none() && runs.get(&"f".repeat(64)).is_none());
+}
