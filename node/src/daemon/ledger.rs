@@ -395,8 +395,11 @@ impl Ledger {
 
     /// How many more runs that each cost as much as the account's latest one its budget allows,
     /// [`MOST_LEFT`] at most; never more than would be taken. None where none has cost anything.
+    /// A training that goes on counts with all that is set aside for it, as another one would.
     fn runs_left(&self, account: &AccountName, set: &DataSet) -> Option<u64> {
-        let each = self.charged(self.latest.get(account)?)?;
+        let latest = self.latest.get(account)?;
+        let aside = self.reserved.get(latest).map_or(0.0, |it| it.charge.mu_squared);
+        let each = self.charged(latest)?.max(aside);
         if each == 0.0 {
             return None;
         }

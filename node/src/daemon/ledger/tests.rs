@@ -346,3 +346,27 @@ fn as_many_runs_are_left_as_are_taken() {
     drop(ledger);
     assert_eq!(open(&folder).budget(&set(1.0)).runs_left, Some(6));
 }
+
+/// A training is charged little by little: what is left like it is the same all the while.
+#[test]
+fn as_many_runs_are_left_during_a_training_as_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let set = DataSet {
+        name: "ward-7".into(),
+        unit: Unit::Party,
+        file: None,
+        epsilon: 1.0,
+        delta: 1e-6,
+    };
+    let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) / 7.5;
+    ledger.reserve(&digest(0), account(), each, TOTAL).unwrap();
+    for part in 1..=10 {
+        ledger
+            .charge_part(&digest(0), each * f64::from(part) / 10.0)
+            .unwrap();
+        assert_eq!(ledger.budget(&set).runs_left, Some(6), "{part} of 10");
+    }
+    ledger.release(&digest(0));
+    assert_eq!(ledger.budget(&set).runs_left, Some(6), "after it");
+}
