@@ -209,12 +209,58 @@ fn every_command_of_the_readme_works() {
             "README.md:{line}:\n{commands}\n{}\n{}",
             ended.stdout, ended.stderr
         );
+        for figure in FIGURES.iter().filter(|figure| commands.contains(figure.command)) {
+            figure.check(&ended.stdout, &text);
+        }
         if commands.contains("undertone simulate little.toml") {
             simulated = Some(ended.stdout);
         }
     }
     if let Some(simulated) = simulated {
         the_figures_of_the_models_are_those_of(&simulated, &text);
+    }
+}
+
+/// A number that the README states, and that a command of its own prints.
+struct Figure {
+    command: &'static str,
+    /// What stands before it in the command's output.
+    printed: &'static str,
+    /// What stands before it in the README.
+    stated: &'static str,
+    /// How far they may be apart: six times what noise is, and half a digit.
+    tolerance: f64,
+}
+
+const FIGURES: [Figure; 2] = [
+    Figure {
+        command: "cut -d, -f1 aarhus-mean.csv",
+        printed: "age\n",
+        stated: "patients of the four hospitals are ",
+        tolerance: 6.0 * 0.42 + 0.5,
+    },
+    Figure {
+        command: "--run risk.toml --test held-out.csv",
+        printed: "it names ",
+        stated: "The model names ",
+        tolerance: 6.0 * 0.34 + 0.5,
+    },
+];
+
+impl Figure {
+    fn check(&self, output: &str, text: &str) {
+        let number = |text: &str, before: &str| {
+            let after = text
+                .split_once(before)
+                .and_then(|(_, rest)| rest.split_whitespace().next());
+            let number = after.and_then(|word| word.parse::<f64>().ok());
+            number.unwrap_or_else(|| panic!("no number after {before:?} in\n{text}"))
+        };
+        let (found, stated) = (number(output, self.printed), number(text, self.stated));
+        assert!(
+            (found - stated).abs() <= self.tolerance,
+            "{stated}, found {found}"
+        );
     }
 }
 
