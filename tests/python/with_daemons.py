@@ -195,7 +195,7 @@ def missing():
     api = Fake(bob=None, carol="it refuses connections", dave=None)
     found = Missing(api, "ab" * 32, {"bob": "refused: too dear", "carol": "not reached: x", "dave": "open"})
     first, second = "bob (refused: too dear)", "carol (not reached: x)"
-    assert lines() == [f"run {'ab' * 6} was offered; {first}, {second}"]
+    assert lines() == [f"run {'ab' * 6} was offered, and not taken by {first}, {second}"]
     found = Missing(api, "ab" * 32)
 
     def look(now, *waiting, state="gathering", gone=()):

@@ -35,7 +35,7 @@ class Missing:
         self._since, self._said = 0.0, False
         self._gone: set[str] = set()
         if self._refusals:
-            self._say("was offered; " + _list(self._refusals))
+            self._say("was offered, and not taken by " + _list(self._refusals))
 
     def why(self, run: Mapping[str, Any], names: list[str]) -> dict[str, str]:
         """Each of these parties, with why it is missing in a few words."""
