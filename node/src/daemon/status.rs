@@ -214,8 +214,8 @@ pub struct BudgetStatus {
     pub reserved_mu_squared: f64,
     /// Runs that are charged.
     pub runs: usize,
-    /// How many more runs that each cost as much as the latest one may be taken, 1,000 at most;
-    /// None where none has cost anything.
+    /// How many more runs that each cost as much as the latest one may be taken, 1,000 at most; of
+    /// one that goes on all that is set aside for it counts. None where none has cost anything.
     #[serde(default)]
     pub runs_left: Option<u64>,
 }

@@ -87,9 +87,14 @@ impl Place {
     /// "refused". Silence, an unknown name or an accepted connection is not a refusal. The probing
     /// connection is closed at once.
     pub(super) async fn refuses(&self, patience: Duration) -> bool {
-        let Ok(Ok(addresses)) = timeout(patience, self.resolve()).await else {
-            return false;
-        };
+        match timeout(patience, self.resolve()).await {
+            Ok(Ok(addresses)) => Self::all_refuse(addresses, patience).await,
+            _ => false,
+        }
+    }
+
+    /// Whether there are addresses and each of them refuses connections.
+    async fn all_refuse(addresses: Vec<SocketAddr>, patience: Duration) -> bool {
         let mut refused = false;
         for address in addresses {
             match timeout(patience, TcpStream::connect(address)).await {
@@ -226,12 +231,20 @@ mod tests {
     #[tokio::test]
     async fn a_name_refuses_only_if_each_of_its_addresses_does() {
         let patience = Duration::from_secs(5);
-        let port = free_port();
-        let place = place(&format!("/dns/localhost/tcp/{port}")).unwrap();
-        assert!(place.refuses(patience).await);
-        // Where localhost has an IPv6 address, too, that one goes on refusing.
-        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert!(!place.refuses(patience).await);
+        let [refuses, too, accepts] = [(); 3].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
+        let _listener = TcpListener::bind(accepts).unwrap();
+        for (addresses, expected) in [
+            (vec![refuses, too], true),
+            (vec![refuses, accepts], false),
+            (vec![accepts, refuses], false),
+            (vec![], false),
+        ] {
+            assert_eq!(
+                Place::all_refuse(addresses.clone(), patience).await,
+                expected,
+                "{addresses:?}"
+            );
+        }
         let unknown = Place::parse(&"/dns/no-such-host.invalid/tcp/7".parse().unwrap()).unwrap();
         assert!(!unknown.refuses(patience).await, "nobody knows where it is");
     }
