@@ -257,9 +257,14 @@ async fn a_connection_to_somebody_else_is_not_used_again() {
 
 /// Connects to `target` as node `pretended`, so many times, opens a stream on each connection,
 /// hears the challenge and never says a word. Returns once all streams are open; they stay for as
-/// long as the returned tasks run, unless the target closes them.
-async fn silence(target: &Multiaddr, target_number: u8, pretended: u8, connections: usize) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
+/// long as the tasks run, which end when the target closes them.
+async fn silence(
+    tasks: &mut JoinSet<()>,
+    target: &Multiaddr,
+    target_number: u8,
+    pretended: u8,
+    connections: usize,
+) {
     for _ in 0..connections {
         let mut swarm = impostor(target_number, pretended);
         let mut control = swarm.behaviour().new_control();
@@ -287,12 +292,12 @@ async fn silence(target: &Multiaddr, target_number: u8, pretended: u8, connectio
         };
         tasks.spawn(async move {
             let _held = stream;
-            loop {
-                swarm.next().await;
-            }
+            while !matches!(
+                swarm.select_next_some().await,
+                SwarmEvent::ConnectionClosed { .. }
+            ) {}
         });
     }
-    tasks
 }
 
 /// Twice as many as are let be.
@@ -305,13 +310,14 @@ async fn a_crowd_keeps_nobody_out(victim: u8) {
     let mut config = addresses.config(victim);
     config.hub.patience.hello = 2 * DEADLINE;
     let mut one = Node::start(config).await;
-    let _crowd = soon(silence(one.network.public_address(), victim, 3 - victim, CROWD)).await;
+    let (mut crowd, target) = (JoinSet::new(), one.network.public_address().clone());
+    soon(silence(&mut crowd, &target, victim, 3 - victim, CROWD)).await;
     let mut two = Node::start(addresses.config(3 - victim)).await;
     one.connected(2).await;
     two.connected(2).await;
 
     // Those that come later push nobody out either, and the oldest of them have gone.
-    let _more = soon(silence(one.network.public_address(), victim, 3 - victim, CROWD)).await;
+    soon(silence(&mut crowd, &target, victim, 3 - victim, CROWD)).await;
     two.send(Network::Public, victim, b"still here");
     loop {
         match one.next().await {
@@ -330,6 +336,30 @@ async fn silence_in_a_peers_name_does_not_keep_it_out_when_it_dials() {
 #[tokio::test]
 async fn silence_in_a_peers_name_does_not_keep_it_out_when_it_is_dialled() {
     a_crowd_keeps_nobody_out(if id(1) < id(2) { 1 } else { 2 }).await;
+}
+
+/// Of those who have not proved who they are a few stay in each name, and not many in all.
+#[tokio::test]
+async fn silent_connections_are_few_for_each_peer_and_over_all() {
+    // Eight in a name; 32 in all, and two more for each of the six peers.
+    for (names, connections, closed) in [(1, 9, 1), (6, 8, 6 * 8 - (32 + 2 * 6))] {
+        let addresses = Addresses::new(&[1, 2, 3, 4, 5, 6, 7]);
+        let mut config = addresses.config(1);
+        config.hub.patience.hello = 2 * DEADLINE;
+        let one = Node::start(config).await;
+        let mut crowd = JoinSet::new();
+        for pretended in 2..2 + names {
+            let target = one.network.public_address();
+            soon(silence(&mut crowd, target, 1, pretended, connections)).await;
+        }
+        for _ in 0..closed {
+            soon(crowd.join_next()).await;
+        }
+        assert!(
+            futures::poll!(std::pin::pin!(crowd.join_next())).is_pending(),
+            "{names} names"
+        );
+    }
 }
 
 #[tokio::test]
