@@ -17,4 +17,5 @@ pub mod decision;
 mod plan_facts;
 pub mod sealed;
 mod sentences;
+pub mod stated;
 pub mod verdict;

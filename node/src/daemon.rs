@@ -20,6 +20,7 @@ pub mod event_log;
 mod glance;
 pub mod ledger;
 mod listening;
+mod mean_file;
 mod offers;
 mod peers;
 pub mod policy;

@@ -5,7 +5,7 @@ pub mod clipping;
 pub mod contributor;
 pub mod driver;
 pub mod events;
-mod gossiped;
+pub(crate) mod gossiped;
 pub mod identity;
 pub mod input;
 mod iteration_times;

@@ -22,7 +22,7 @@ fn help(command: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
+const POLICY: &str = "--digest --max-epsilon --max-delta --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
 const COMMANDS: [(&str, &str); 26] = [
@@ -39,7 +39,7 @@ const COMMANDS: [(&str, &str); 26] = [
         "local",
         "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed",
     ),
-    ("receipt", "<FILE> --plan --peers"),
+    ("receipt", "<FILE> --plan --peers --mean"),
     ("example", "<DIR> --hospitals --seed"),
     ("testnet", "--node --nodes --folder --meet --output --meet-ms"),
     (

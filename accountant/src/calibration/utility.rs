@@ -344,6 +344,21 @@ pub fn realised(
     })
 }
 
+/// Returns the standard error, per coordinate and in the data's unit, of a result in which nothing
+/// but the values of these parties, each with its own noise, is added up; ∞ if they weigh nothing.
+pub fn error_of_whole(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
+    let own: Vec<f64> = (0..plan.parties())
+        .map(|party| plan.draft().weight(party))
+        .collect();
+    let noise = Noise {
+        independent_std: plan.calibration().independent_std,
+        correlated_std: 0.0,
+    };
+    let summed = Summed::exact(&own, included);
+    let times = summed.weight / plan.draft().data.result.divisor(summed.weight);
+    summed.variance(noise).sqrt() * plan.scales().root_mean_square() * times
+}
+
 /// The error that these parties would reach with local noise alone, in a state's units: one noise
 /// for everybody, as plans have, enough for the largest sensitivity. (With uneven weights a noise
 /// for each would be less, less even than what a plan without faults gives.)

@@ -157,7 +157,7 @@ impl Gate<'_> {
 }
 
 /// Which members a share between them joined, numbered in their order.
-fn shared(happened: &Execution, members: &[Party]) -> Graph {
+pub(super) fn shared(happened: &Execution, members: &[Party]) -> Graph {
     let place = |party: Party| members.binary_search(&party).ok();
     let mut edges = Vec::new();
     for round in 1..=happened.rounds() as u32 {

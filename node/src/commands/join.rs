@@ -2,6 +2,7 @@
 
 pub mod result;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,7 +115,10 @@ struct ResultFiles<'a> {
 
 impl ResultFiles<'_> {
     /// Both are tried, and neither failure ends this node: the others still need it.
-    fn deliver(&self, account: Account, mean: Option<Vec<f64>>, silence: Silence) -> Delivery {
+    fn deliver(&self, mut account: Account, mean: Option<Vec<f64>>, silence: Silence) -> Delivery {
+        if let Some(mean) = &mean {
+            account.name_result(formats::sha256_of(|out| self.write_mean_to(&account, mean, out)).ok());
+        }
         let mut delivery = Delivery {
             account,
             values: mean,
@@ -145,6 +149,15 @@ impl ResultFiles<'_> {
             Some(model) => model.write(path),
             // A stream may have ended early.
             None => formats::write(path, &self.layout.of_so_many(mean.len()), mean),
+        }
+    }
+
+    /// Writes what [`Self::write_mean`] writes to the output's file.
+    fn write_mean_to(&self, account: &Account, mean: &[f64], out: &mut dyn Write) -> std::io::Result<()> {
+        let iterations = account.iterations_run();
+        match ModelFile::of(self.plan, mean, account.epsilon(), iterations) {
+            Some(model) => model.write_to(&self.arguments.output, out),
+            None => formats::write_to(out, &self.layout.of_so_many(mean.len()), mean),
         }
     }
 

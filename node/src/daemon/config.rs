@@ -399,6 +399,12 @@ fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), 
             format!("is {found}; it must be a number above 0"),
         ));
     }
+    if let Some(found) = raw.max_delta.filter(|d| !(*d > 0.0 && *d <= 1.0)) {
+        return Err(layers.refuse(
+            "policy.max_delta",
+            format!("is {found}; it must be a number above 0, and at most 1"),
+        ));
+    }
     let max_runs = raw.max_runs.unwrap_or(default_number("policy.max_runs"));
     if !(1..=MOST_RUNS).contains(&max_runs) {
         return Err(layers.refuse(
@@ -425,6 +431,7 @@ fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), 
     let policy = Policy {
         digest: None,
         max_epsilon: raw.max_epsilon,
+        max_delta: raw.max_delta,
         min_colluders: raw
             .min_colluders
             .unwrap_or(default_number("policy.min_colluders")),

@@ -135,6 +135,7 @@ fn shown(names: &[&str]) -> String {
 fn refused_plan(failure: Failure) -> Refusal {
     let key = match failure.field.as_deref() {
         Some("--max-epsilon") => Some("policy.max_epsilon"),
+        Some("--max-delta") => Some("policy.max_delta"),
         Some("--min-colluders") => Some("policy.min_colluders"),
         _ => None,
     };

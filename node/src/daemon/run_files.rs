@@ -7,7 +7,6 @@ use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::Service;
 use crate::daemon::state::checksum;
 use crate::telling::failure::{Exit, Failure};
-use crate::vector_file::formats;
 use crate::vector_file::vector::VectorFile;
 
 /// A receipt and its signature.
@@ -52,8 +51,12 @@ impl Service {
                 .unwrap_or_else(|| "it ended without one".into());
             return Err(Refusal::new(Kind::Unknown, format!("the run has no mean: {why}")).field("digest"));
         };
-        let mean = tokio::task::spawn_blocking(move || formats::read(&mean)).await;
-        mean.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
+        let (folder, damaged) = (run.folder().to_owned(), &self.shared.runs.damaged);
+        let path = folder.join(&mean.name);
+        let read = tokio::task::spawn_blocking(move || mean.read(&folder)).await;
+        read.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
+            .inspect(|_| damaged.forget(&path))
+            .inspect_err(|failure| damaged.note(&path, failure))
             .map_err(|failure| Refusal {
                 kind: Kind::Internal,
                 ..failure.into()

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::daemon::damaged::Damaged;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::ledger::{Ledger, now_ms};
+use crate::daemon::mean_file::MeanFile;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::rounds_desk::RoundsDesk;
 use crate::daemon::state::{checksum, write_record, write_whole};
@@ -36,7 +37,7 @@ const DELETED: &str = "its mean was deleted, as keep_days has it";
 struct Record {
     status: RunStatus,
     /// The file of its mean.
-    mean: Option<String>,
+    mean: Option<MeanFile>,
     /// SHA-256 of its receipt and of that one's signature, one after the other.
     receipt_sha256: Option<String>,
 }
@@ -218,7 +219,7 @@ impl Run {
     }
 
     /// Ends it in memory and on disk, and tells those who follow. Only the first end counts.
-    pub(super) fn end(&self, mean: Option<String>, change: impl FnOnce(&mut RunStatus)) {
+    pub(super) fn end(&self, mean: Option<MeanFile>, change: impl FnOnce(&mut RunStatus)) {
         let record = {
             let mut record = locked(&self.record);
             if record.status.state.is_over() {
@@ -263,7 +264,7 @@ impl Run {
         };
         // The file first: whoever is killed in between leaves a record whose file is gone, which
         // the next look finds.
-        match std::fs::remove_file(self.folder.join(mean)) {
+        match std::fs::remove_file(self.folder.join(mean.name)) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             Ok(()) | Err(_) => {}
         }
@@ -277,11 +278,8 @@ impl Run {
     }
 
     /// The file of its mean, if it has one.
-    pub(super) fn mean(&self) -> Option<PathBuf> {
-        locked(&self.record)
-            .mean
-            .as_ref()
-            .map(|name| self.folder.join(name))
+    pub(super) fn mean(&self) -> Option<MeanFile> {
+        locked(&self.record).mean.clone()
     }
 
     fn read_receipt(&self) -> io::Result<[Vec<u8>; 2]> {

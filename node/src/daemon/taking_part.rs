@@ -14,6 +14,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::daemon::charged::{Charged, Iterations, Rooms};
 use crate::daemon::ledger::{now_ms, squared};
+use crate::daemon::mean_file::MeanFile;
 use crate::daemon::runs::{Run, Stop};
 use crate::daemon::shared::Shared;
 use crate::daemon::state::write_whole;
@@ -25,7 +26,6 @@ use crate::party::silence::Silence;
 use crate::party::{input, part, randomness, shelf};
 use crate::planning::template;
 use crate::telling::failure::{Exit, Failure};
-use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
 
@@ -229,7 +229,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 async fn until_written(destination: &Destination<'_>, mut delivered: Delivered) -> Delivered {
     let run = destination.run;
     let mut ending = false;
-    while let (Some(account), Some(failure)) = (&delivered.account, &delivered.problem) {
+    while let (Some(account), Some(failure)) = (&mut delivered.account, &delivered.problem) {
         if ending {
             break;
         }
@@ -253,8 +253,8 @@ async fn until_written(destination: &Destination<'_>, mut delivered: Delivered) 
     delivered
 }
 
-/// The name of the mean's file, or why there is none.
-fn sorted(written: Result<Option<String>, Failure>) -> (Option<String>, Option<Failure>) {
+/// The mean's file, or why there is none.
+fn sorted(written: Result<Option<MeanFile>, Failure>) -> (Option<MeanFile>, Option<Failure>) {
     match written {
         Ok(mean) => (mean, None),
         Err(failure) => (None, Some(failure)),
@@ -277,8 +277,7 @@ struct Delivered {
     silence: Silence,
     /// The mean, until it is written.
     values: Option<Vec<f64>>,
-    /// The name of its file.
-    mean: Option<String>,
+    mean: Option<MeanFile>,
     problem: Option<Failure>,
     charged: Option<f64>,
     bytes: [u64; 2],
@@ -300,9 +299,9 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     let digest = run.status().digest;
     // What happened is told also where its files cannot be written.
     let (account, values, (mean, problem)) = match Account::of(plan, me, finish) {
-        Ok(account) => {
+        Ok(mut account) => {
             let values = account.mean(plan, &finish.outcome);
-            let written = write_results(destination, &account, values.as_deref());
+            let written = write_results(destination, &mut account, values.as_deref());
             (Some(account), values, sorted(written))
         }
         Err(failure) => (None, None, (None, Some(failure))),
@@ -399,12 +398,12 @@ fn describe(status: &mut RunStatus, account: &Account, silence: Silence) {
     }
 }
 
-/// Writes mean and receipt; the name of the mean's file if there is one.
+/// Writes the mean, if there is one, and the receipt, which names it; the mean's file.
 fn write_results(
     destination: &Destination<'_>,
-    account: &Account,
+    account: &mut Account,
     mean: Option<&[f64]>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<MeanFile>, Failure> {
     let Destination {
         shared,
         run,
@@ -412,22 +411,20 @@ fn write_results(
         layout,
     } = *destination;
     let folder = run.folder();
-    let name = mean.map(|_| format!("mean.{}", layout.format.extension()));
-    if let (Some(mean), Some(name)) = (mean, &name) {
-        formats::write(&folder.join(name), &layout.of_so_many(mean.len()), mean)?;
-    }
+    let mean = mean
+        .map(|mean| MeanFile::write(folder, layout, mean))
+        .transpose()?;
+    account.name_result(mean.as_ref().map(|mean| mean.sha256.clone()));
     account.write(&folder.join("receipt.json"), &shared.config().identity.keypair)?;
     if let Some(output) = &shared.config().output {
         let place = output.join(plan.digest_hex());
-        let files = name
-            .as_deref()
-            .into_iter()
-            .chain(["receipt.json", "receipt.json.sig"]);
+        let name = mean.as_ref().map(|mean| mean.name.as_str());
+        let files = name.into_iter().chain(["receipt.json", "receipt.json.sig"]);
         publish(folder, &place, files).map_err(|e| {
             Failure::storage(&e, format!("{}: cannot be written: {e}", place.display())).field("output")
         })?;
     }
-    Ok(name)
+    Ok(mean)
 }
 
 /// Copies files in this order, each whole or not at all, for others to read.

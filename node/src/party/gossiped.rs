@@ -92,7 +92,6 @@ impl Gossiped {
         let name = |party: &Party| plan.draft().members[*party].name.clone();
         let complete = gossip.missed.is_empty() && gossip.rounds == plan.rounds();
         let error = complete.then(|| estimate_error(plan));
-        let scale = plan.scales().root_mean_square();
         let at_the_end = |missed: &MissedMessages| missed.first + missed.count == gossip.rounds + 1;
         let departed = gossip.missed.iter().filter(|(_, missed)| at_the_end(missed));
         let sentence = |(party, missed): (&Party, &MissedMessages)| match missed.count {
@@ -107,8 +106,7 @@ impl Gossiped {
             mu,
             epsilon: gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY),
             has_estimate: !gossip.estimates.is_empty(),
-            standard_error: error
-                .map(|error| error.standard_error(plan.calibration().independent_std) * scale),
+            standard_error: complete.then(|| standard_error(plan)),
             spread: error.map(|error| error.spread(half_width(plan.draft()))),
             reason: reason(plan, gossip),
             faults: gossip.missed.iter().map(sentence).collect(),
@@ -144,12 +142,18 @@ impl Gossiped {
     }
 }
 
-/// μ of so many releases that have left.
-fn mu_of(plan: &Plan, spent: u64) -> f64 {
+/// Returns μ of this many releases of a plan of gossip that have left.
+pub(crate) fn mu_of(plan: &Plan, spent: u64) -> f64 {
     match plan.reads_circles() {
         true => by_circles::loss_of(plan, spent),
         false => loss_of(plan.draft(), plan.calibration().independent_std, spent),
     }
+}
+
+/// Returns the standard error of the last row of a plan of gossip, if nobody's message is missing.
+pub(crate) fn standard_error(plan: &Plan) -> f64 {
+    let std = plan.calibration().independent_std;
+    estimate_error(plan).standard_error(std) * plan.scales().root_mean_square()
 }
 
 fn reason(plan: &Plan, gossip: &GossipOutcome) -> Option<String> {

@@ -1,6 +1,7 @@
 //! The files of a model: what a training came to, with all that it takes to apply it to a row.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use undertone_protocol::plan::run_file::training::ModelSettings;
 
 use crate::party::input;
 use crate::party::rows::Rows;
-use crate::telling::failure::{Exit, Failure};
+use crate::telling::failure::Failure;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
 
@@ -65,8 +66,7 @@ pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
             "write --output iterate.npy",
         ),
     };
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    if extension.is_some_and(|extension| known.contains(&extension)) {
+    if extension_of(path).is_some_and(|extension| known.contains(&extension)) {
         return Ok(());
     }
     Err(Failure::usage(format!("{}: {what}", path.display()))
@@ -102,28 +102,38 @@ impl ModelFile {
 
     /// Writes it as the extension says; beside a `.npy`, which has nothing but numbers, a `.json`.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("npy") => {
-                formats::write(path, &input::layout_of_model(&self.model), &self.values())?;
-                self.write_json(&beside(path))
-            }
-            Some("safetensors") => self.write_tensors(path),
-            _ => self.write_json(path),
+        self.write_file(path)?;
+        match extension_of(path) {
+            Some("npy") => self.write_file(&beside(path)),
+            _ => Ok(()),
         }
     }
 
-    fn write_json(&self, path: &Path) -> Result<(), Failure> {
-        let unwritten = |e: std::io::Error| {
+    fn write_file(&self, path: &Path) -> Result<(), Failure> {
+        formats::write_whole(path, |out| self.write_to(path, out)).map_err(|e| {
             Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
                 .field("--output")
                 .hint("choose another --output, or make room")
-        };
-        let text = serde_json::to_string_pretty(self).map_err(|e| unwritten(e.into()))? + "\n";
-        formats::write_whole(path, |out| out.write_all(text.as_bytes())).map_err(unwritten)
+        })
+    }
+
+    /// Writes what the file at `path` has, as its extension says.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to(&self, path: &Path, out: &mut dyn Write) -> std::io::Result<()> {
+        match extension_of(path) {
+            Some("npy") => formats::write_to(out, &input::layout_of_model(&self.model), &self.values()),
+            Some("safetensors") => {
+                let (layout, values) = self.tensors()?;
+                formats::write_to(out, &layout, &values)
+            }
+            _ => out.write_all((serde_json::to_string_pretty(self)? + "\n").as_bytes()),
+        }
     }
 
     /// `weight` and `bias`, as libraries of models call them; all else as text.
-    fn write_tensors(&self, path: &Path) -> Result<(), Failure> {
+    fn tensors(&self) -> std::io::Result<(Layout, Vec<f64>)> {
         let tensor = |name: &str, shape: Vec<usize>| Tensor {
             name: name.into(),
             shape,
@@ -142,8 +152,6 @@ impl ModelFile {
             let biases = self.weights.iter().map(|row| row[columns]);
             values = biases.chain(values).collect();
         }
-        let settings = serde_json::to_string(&self.model)
-            .map_err(|e| Failure::new(Exit::Internal, format!("settings are not written: {e}")))?;
         let metadata = BTreeMap::from([
             ("digest".into(), self.digest.clone()),
             (
@@ -153,7 +161,7 @@ impl ModelFile {
             ),
             ("delta".into(), self.delta.to_string()),
             ("iterations".into(), self.iterations.to_string()),
-            ("model".into(), settings),
+            ("model".into(), serde_json::to_string(&self.model)?),
         ]);
         let layout = Layout {
             shape: vec![values.len()],
@@ -163,7 +171,7 @@ impl ModelFile {
                 carried: vec![],
             },
         };
-        formats::write(path, &layout, &values)
+        Ok((layout, values))
     }
 
     /// Reads a model's `.json`, or the one beside its `.npy`.
@@ -226,6 +234,10 @@ pub fn rows(model: &ModelSettings, path: &Path) -> Result<Rows, Failure> {
         input::check_columns(names, &file.layout, path)?;
     }
     Rows::prepare(model, &file.values, path)
+}
+
+fn extension_of(path: &Path) -> Option<&str> {
+    path.extension().and_then(|extension| extension.to_str())
 }
 
 fn beside(path: &Path) -> PathBuf {

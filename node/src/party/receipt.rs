@@ -1,16 +1,16 @@
 //! The receipt: what really happened, from the agreed logs alone, signed by the party. And the
 //! mean, if there is one.
 
+mod finals;
+pub mod signing;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use libp2p::identity::Keypair;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use undertone_accountant::bounds::static_draw::delta_of_noise;
-use undertone_accountant::calibration::utility::{Realised, realised};
+use undertone_accountant::calibration::utility::Realised;
 use undertone_accountant::gate::connected::kappa;
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Audit;
@@ -23,6 +23,8 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
 use crate::party::gossiped::Gossiped;
+use crate::party::receipt::finals::{contradicts, error_of, inaccuracy, missing_finals};
+use crate::party::receipt::signing::signature;
 use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::party::trained::Trained;
 use crate::planning::mechanism;
@@ -47,12 +49,18 @@ pub struct Account {
     spoilt: bool,
     averaged: bool,
     accuracy: Option<Accuracy>,
+    /// How far an average that was given up before all were within ν may be off, in the data's
+    /// unit; 0 of any other result.
+    off: f64,
     weights: Map<String, Value>,
     sealed: Option<Unsealed>,
     trained: Option<Trained>,
     gossiped: Option<Gossiped>,
     /// Where START drew the schedule: how often this node has revealed its number for that.
     draws: u64,
+    /// Whether the result is this party's alone: no receipt tells even its hash, from which numbers
+    /// of few bits could be found by trying them.
+    is_own: bool,
     receipt: Value,
 }
 
@@ -90,6 +98,7 @@ impl Account {
         let opened = sealed.iter().flat_map(|sealed| &sealed.opened_for);
         if let Some(audit) = &mut audit {
             audit.faults.extend(missing.iter().cloned());
+            audit.faults.extend(trained.as_ref().and_then(Trained::fell_out));
             audit
                 .faults
                 .extend(opened.map(String::as_str).map(opened_for_sentence));
@@ -122,6 +131,7 @@ impl Account {
             agreed: outcome.agreed,
             averaged: plan.terms().is_some(),
             accuracy: outcome.accuracy,
+            off: inaccuracy(plan, outcome),
             weights: match (&realised, &gossiped) {
                 (Some(realised), _) => realised.weights.iter().enumerate().map(weight).collect(),
                 (None, Some(_)) => even_weights(plan),
@@ -135,6 +145,7 @@ impl Account {
             trained,
             gossiped,
             draws: finish.draws,
+            is_own: plan.reads_circles() || plan.draft().outer.is_some(),
             receipt: Value::Null,
         };
         account.write_down(plan)?;
@@ -166,6 +177,12 @@ impl Account {
     /// The name of the party whose account it is.
     pub fn party(&self) -> &str {
         &self.party
+    }
+
+    /// Names the result's file by its SHA-256, in lower-case hex, unless the result is this party's
+    /// alone.
+    pub fn name_result(&mut self, sha256: Option<String>) {
+        self.receipt["result_sha256"] = json!(sha256.filter(|_| !self.is_own));
     }
 
     /// Whether a mean was written.
@@ -328,8 +345,8 @@ impl Account {
             .is_some_and(|audit| audit.epsilon.is_infinite())
     }
 
-    /// The standard error of the result, per coordinate, of noise alone; of means in sequence that
-    /// of the last one.
+    /// The standard error of the result, per coordinate: of noise, and of averaging where that was
+    /// given up too early; of means in sequence that of the last one. None where nothing bounds it.
     pub fn standard_error(&self) -> Option<f64> {
         if let Some(gossiped) = &self.gossiped {
             return gossiped.standard_error;
@@ -341,7 +358,7 @@ impl Account {
         self.realised
             .as_ref()
             .filter(|_| !self.trained.as_ref().is_some_and(Trained::fits_model))
-            .map(|r| r.standard_error)
+            .map(|r| r.standard_error + self.off)
             .filter(|e| e.is_finite())
     }
 
@@ -446,6 +463,7 @@ impl Account {
             "lost_weight": self.realised.as_ref().map_or(0.0, |r| r.lost_weight),
             "weights": self.weights,
             "claims": calibration.claims,
+            "result_sha256": Value::Null,
             "faults": self.audit.as_ref().map_or(vec![], |audit| audit.faults.clone()),
             "departed": self.departed,
             "execution": execution,
@@ -458,6 +476,7 @@ impl Account {
         let mut claims = plan.calibration().claims.iter();
         if let Some(basis) = claims.find_map(|claim| claim.draw) {
             receipt["draw"] = self.draw(plan.draft().privacy.delta, basis.chance);
+            receipt["draw"]["seed"] = json!(plan.seed_at_start());
         }
         if let Some(sealed) = &self.sealed {
             receipt["opened_for"] = json!(sealed.opened_for);
@@ -467,7 +486,9 @@ impl Account {
             receipt["accuracy"] = json!(self.accuracy.map(|accuracy| accuracy.apart));
             receipt["accuracy_of_mean"] = json!(self.accuracy.map(|accuracy| accuracy.standard_errors));
         }
-        if self.audit.as_ref().is_some_and(|audit| audit.mu.is_infinite()) {
+        // What an earlier start of a spent plan has cost is not known here.
+        let unknown = matches!(self.ending, Ending::Spent { .. });
+        if unknown || self.audit.as_ref().is_some_and(|audit| audit.mu.is_infinite()) {
             receipt["unbounded"] = true.into();
         }
         if let Some(mu) = self.audit.as_ref().and_then(|audit| audit.same_sum_mu) {
@@ -509,21 +530,6 @@ fn finite(number: f64) -> Value {
     }
 }
 
-/// What is signed of a receipt's file: the ASCII bytes `undertone/receipt/1`, one zero byte, then
-/// SHA-256 of the text.
-pub fn signed_bytes(receipt: &str) -> Vec<u8> {
-    let mut bytes = b"undertone/receipt/1\0".to_vec();
-    bytes.extend_from_slice(&Sha256::digest(receipt.as_bytes()));
-    bytes
-}
-
-fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
-    let signature = key
-        .sign(&signed_bytes(receipt))
-        .map_err(|e| Failure::new(Exit::Internal, format!("the receipt cannot be signed: {e}")))?;
-    Ok(STANDARD.encode(signature))
-}
-
 /// What the run cost, where finals are not sealed. Nothing, if nothing private has left; never
 /// nothing, if anything may have.
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
@@ -542,57 +548,6 @@ fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
             None => decision::without_verdict(plan, reason),
         }),
     }
-}
-
-/// Sentences about finals that were let through by the gate and did not arrive in time.
-fn missing_finals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
-    let publishers = outcome
-        .verdict
-        .as_ref()
-        .and_then(|verdict| verdict.publish.as_ref())
-        .filter(|_| outcome.sum.is_some());
-    let missing = publishers
-        .into_iter()
-        .flatten()
-        .filter(|party| !outcome.included.contains(party));
-    missing
-        .map(|&party| format!("no final of {} was agreed on", plan.draft().members[party].name))
-        .collect()
-}
-
-/// Whether the weights of the finals are not what the agreed logs say. With roll-back the logs tell
-/// every share of those who publish, so that their weights add up to one number, up to the
-/// rounding of what the accountant computes in f64; without it some shares are ambiguous. Where
-/// finals are averaged, no sum of weights is known that precisely.
-fn contradicts(plan: &Plan, outcome: &Outcome, realised: Option<&Realised>) -> bool {
-    const ROUNDING: f64 = 1e-9;
-    let (Some(sum), Some(realised)) = (&outcome.sum, realised) else {
-        return false;
-    };
-    if plan.terms().is_some() || !plan.draft().mechanism.rollback {
-        return false;
-    }
-    let found = plan.lattice().weight_to_f64(sum.weight.0);
-    (found - realised.total_weight).abs() > ROUNDING * plan.draft().total_weight()
-}
-
-fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>, Failure> {
-    let outcome = &finish.outcome;
-    let publishers = outcome
-        .verdict
-        .as_ref()
-        .and_then(|verdict| verdict.publish.as_ref());
-    let (Some(logs), Some(publishers), Some(_)) = (&outcome.logs, publishers, &outcome.sum) else {
-        return Ok(None);
-    };
-    realised(plan, logs, publishers, &outcome.included)
-        .map(Some)
-        .map_err(|e| {
-            Failure::new(
-                Exit::Internal,
-                format!("the gate passed logs that the accountant refuses: {e}"),
-            )
-        })
 }
 
 #[cfg(test)]

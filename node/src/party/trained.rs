@@ -17,6 +17,8 @@ pub(super) struct Trained {
     pub(super) reason: Option<String>,
     /// How far it came, as receipts and final objects say it.
     pub(super) iterations: Value,
+    /// Why it ended before its last iteration, if it did.
+    stopped: Option<String>,
     /// What each round's release is, where there is no model.
     result: Option<ReleaseKind>,
     /// The loss of the iteration that cost most.
@@ -35,22 +37,24 @@ pub(super) struct SummedStream {
 
 impl SummedStream {
     fn of(plan: &Plan, training: &TrainingOutcome) -> Option<Self> {
-        let draft = plan.draft();
-        draft.mechanism.sums_everybody().then(|| {
-            let there = |round: u64| {
-                let gone = training.departed.values().filter(|since| **since <= round);
-                (plan.parties() - gone.count()) as f64
-            };
-            let rounds = (1..=training.iterations).filter(|round| !training.rejected.contains(round));
-            let square: f64 = rounds.map(|round| 1.0 / there(round)).sum();
-            SummedStream {
-                standard_error: plan.calibration().independent_std
-                    * square.sqrt()
-                    * plan.scales().root_mean_square(),
-                protect: draft.privacy.protect,
-            }
+        let departed: Vec<u64> = training.departed.values().copied().collect();
+        let rounds = (1..=training.iterations).filter(|round| !training.rejected.contains(round));
+        plan.draft().mechanism.sums_everybody().then(|| SummedStream {
+            standard_error: stream_error(plan, rounds, &departed),
+            protect: plan.draft().privacy.protect,
         })
     }
+}
+
+/// Returns the standard error of the last row of a stream of sums of everybody: the means of these
+/// rounds, each of who was there. `departed`: since which round each who left is missing.
+pub(crate) fn stream_error(plan: &Plan, rounds: impl Iterator<Item = u64>, departed: &[u64]) -> f64 {
+    let there = |round: u64| {
+        let gone = departed.iter().filter(|since| **since <= round);
+        plan.parties().saturating_sub(gone.count()) as f64
+    };
+    let square: f64 = rounds.map(|round| 1.0 / there(round)).sum();
+    plan.calibration().independent_std * square.sqrt() * plan.scales().root_mean_square()
 }
 
 impl Trained {
@@ -65,6 +69,7 @@ impl Trained {
             result: means.then_some(plan.draft().data.result),
             reason: reason(plan, training),
             iterations: iterations(plan, training),
+            stopped: training.stopped.clone(),
             mu_iteration,
             stream: SummedStream::of(plan, training),
         }
@@ -75,6 +80,16 @@ impl Trained {
     /// Whether it fits a model, whose noise nobody knows.
     pub(super) fn fits_model(&self) -> bool {
         self.result.is_none()
+    }
+
+    /// That this party did not follow it to its end, for people.
+    pub(super) fn fell_out(&self) -> Option<String> {
+        let (run, planned) = (&self.iterations["run"], &self.iterations["planned"]);
+        self.stopped.as_ref().map(|stopped| {
+            format!(
+                "this party followed {run} of {planned} iterations, and the others may have gone on without it: {stopped}"
+            )
+        })
     }
 
     /// What it adds to a receipt.
@@ -107,8 +122,8 @@ fn together(plan: &Plan, training: &TrainingOutcome, audit: Audit) -> Audit {
     Audit { mu, epsilon, ..audit }
 }
 
-/// How many iterations the plan has.
-fn planned(plan: &Plan) -> u64 {
+/// Returns how many iterations the plan has.
+pub(crate) fn planned(plan: &Plan) -> u64 {
     let draft = plan.draft();
     draft
         .outer

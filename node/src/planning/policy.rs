@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::planning::mechanism;
 use crate::telling::failure::{Exit, Failure};
@@ -17,6 +18,9 @@ pub struct Policy {
     /// Refuse a plan that claims more than this ε
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub max_epsilon: Option<f64>,
+    /// Refuse a plan whose δ is larger [default: 1e-4, or 1/(10 · records) where that is smaller]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    pub max_delta: Option<f64>,
     /// Refuse a plan that covers smaller coalitions than this
     #[arg(long, value_name = "C", default_value_t = 1)]
     pub min_colluders: usize,
@@ -85,6 +89,7 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
+    within_delta(plan, policy)?;
     // Is the claimed loss within what is allowed, against enough colluders?
     let claimed = plan.epsilon_claimed();
     within_epsilon(plan, claimed, policy)?;
@@ -100,6 +105,64 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         .hint("ask for a plan with privacy.colluding at least that large"));
     }
     Ok(())
+}
+
+/// The δ that a node accepts where nobody says another. Our choice.
+const MOST_DELTA: f64 = 1e-4;
+
+/// How many there are of what a plan protects: records, or parties.
+fn protected_units(plan: &Plan) -> f64 {
+    match plan.draft().data.unit {
+        Unit::Record => plan.draft().total_weight(),
+        Unit::Party => plan.parties() as f64,
+    }
+}
+
+/// Returns the largest δ that is accepted where no policy says another: 10⁻⁴, or 1/(10·records)
+/// where that is smaller. To show one record of n in full is (0, 1/n)-private, so that δ says
+/// something only well below 1/n.
+pub fn default_max_delta(plan: &Plan) -> f64 {
+    MOST_DELTA.min(1.0 / (10.0 * protected_units(plan)))
+}
+
+fn within_delta(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
+    if policy.max_delta.is_some_and(|most| !(most > 0.0 && most <= 1.0)) {
+        return Err(
+            Failure::usage("--max-delta must be a number above 0, and at most 1").field("--max-delta"),
+        );
+    }
+    let (delta, most) = (
+        plan.draft().privacy.delta,
+        policy.max_delta.unwrap_or_else(|| default_max_delta(plan)),
+    );
+    if delta <= most {
+        return Ok(());
+    }
+    let whose = match policy.max_delta {
+        Some(_) => "your policy allows",
+        None => "where no policy says another this node allows",
+    };
+    let message = format!("the plan's ε holds but for a chance of δ = {delta:e}, {whose} {most:e}");
+    Err(Failure::new(Exit::PlanRefused, message)
+        .field("--max-delta")
+        .hint("ask for a plan with a smaller privacy.delta, or allow more if a record may be told in full with that chance"))
+}
+
+/// Says of a plan whose δ is above one over the number of records that it promises little; None of
+/// any other.
+pub fn large_delta(plan: &Plan) -> Option<String> {
+    let (delta, units) = (plan.draft().privacy.delta, protected_units(plan));
+    let what = match plan.draft().data.unit {
+        Unit::Record => "records",
+        Unit::Party => "parties",
+    };
+    (delta > 1.0 / units).then(|| {
+        format!(
+            "δ = {delta:e} is above 1/{units}, one over the number of {what}: to show one of them in full to \
+             everybody would be within it. Choose privacy.delta at most {:e}",
+            default_max_delta(plan)
+        )
+    })
 }
 
 /// A plan that reveals exact sums has no ε for the change of one value: whoever states a largest

@@ -11,7 +11,7 @@ use undertone_protocol::plan::run_file::training::LossChoice;
 
 use crate::planning::instead::{self, Instead};
 use crate::planning::worth::Worth;
-use crate::planning::{foundations, gossip, mechanism, printed, trained};
+use crate::planning::{foundations, gossip, mechanism, policy, printed, trained};
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
@@ -164,6 +164,14 @@ fn what(plan: &Plan) -> &'static str {
 
 /// The object of `plan` and `verify`.
 pub fn json(plan: &Plan) -> Value {
+    let mut object = of_kind(plan);
+    if let Some(warning) = policy::large_delta(plan) {
+        object["delta_warning"] = warning.into();
+    }
+    object
+}
+
+fn of_kind(plan: &Plan) -> Value {
     if let Some(json) = printed::json(plan).or_else(|| gossip::json(plan, &protected(plan))) {
         return json;
     }
@@ -223,6 +231,13 @@ pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
 
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
+    match policy::large_delta(plan) {
+        Some(warning) => format!("{}\n{warning}.\n", text_of_kind(plan)),
+        None => text_of_kind(plan),
+    }
+}
+
+fn text_of_kind(plan: &Plan) -> String {
     let stated = || gossip::text(plan, &protected(plan), &claims(&plan.calibration().claims));
     if let Some(text) = printed::text(plan).or_else(stated) {
         return text;

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
 use crate::telling::failure::Failure;
 use crate::vector_file::layout::{Format, Layout};
 use crate::vector_file::unusable::UnusableFile;
@@ -166,6 +168,27 @@ pub fn write_whole(
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Returns the SHA-256, in lower-case hex, of what `write` writes.
+///
+/// # Errors
+/// Those of `write`.
+pub fn sha256_of(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut out = BufWriter::with_capacity(1 << 16, &mut hash);
+    write(&mut out).and_then(|()| out.flush())?;
+    drop(out);
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns the SHA-256, in lower-case hex, of a file's bytes.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn sha256_of_file(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    sha256_of(|mut out| std::io::copy(&mut file, &mut out).map(drop))
 }
 
 /// A result is public: readable like any file that a program writes, not just by its owner like a

@@ -80,7 +80,8 @@ pub struct Outcome {
     /// Whose finals were summed.
     pub included: BTreeSet<Party>,
     /// Whether enough members signed that set; with averaging also whether by their sums a quorum
-    /// holds this mean.
+    /// holds this mean; of a training only if this node followed it to its last iteration, for the
+    /// others may have gone on without it.
     pub agreed: bool,
     /// The sum of these finals and of their weights.
     pub sum: Option<Sum>,

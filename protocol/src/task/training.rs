@@ -524,6 +524,8 @@ impl Training {
         let mut ended = *last.unwrap_or(outcome);
         (ended.started, ended.started_at) = began;
         ended.opened_for = opened_for.into_iter().collect();
+        // Others may have gone on from what was agreed then, and hold another model.
+        ended.agreed &= stopped.is_none();
         if iterations > 0 {
             let everybody = ended.included.len() == self.plan.parties();
             let whole = everybody && stopped.is_none() && rejected.is_empty();

@@ -202,6 +202,10 @@ fn assert_weighed_mean(mean: &[f64], receipt: &Value, parties: &Parties, inputs:
     let squared = mean.iter().enumerate().map(off).sum::<f64>() / dimension;
     // Six standard deviations of what so many coordinates' noise comes to.
     let within = 6.0 * (2.0 / dimension).sqrt();
+    println!(
+        "{squared} of the accounted variance, accuracy of the mean {}, agreed {}",
+        receipt["accuracy_of_mean"], receipt["agreed"]
+    );
     assert!(
         (squared - 1.0).abs() < within,
         "{squared} of the accounted variance"

@@ -290,6 +290,8 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         "--checked",
         "--min-colluders",
         "0",
+        "--max-delta",
+        "1",
     ]);
     command.args([
         "--events",

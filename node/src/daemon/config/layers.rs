@@ -45,6 +45,7 @@ pub const KEYS: &[Setting] = &[
     key("api", "token", None, "file", "bearer token of the API, made with mode 0600 when absent; default: api.token in the state folder"),
     key("api", "max_body_bytes", Some("268435456"), "bytes", "longest request body of the API"),
     key("policy", "max_epsilon", None, "above 0", "refuse plans that claim more than this ε; needed for auto_accept"),
+    key("policy", "max_delta", None, "above 0, at most 1", "refuse plans whose δ is larger; default: 1e-4, or 1/(10 · records) where that is smaller"),
     key("policy", "min_colluders", Some("1"), "parties", "refuse plans that cover smaller coalitions"),
     key("policy", "accept_claims", None, r#""exact", "sampled""#, "ignored: earlier plans could rest on a sample, and none does now"),
     key("policy", "vouched", None, "peer ids", "members that you vouch for: the loss against all others together must be within max_epsilon, too"),
@@ -96,6 +97,7 @@ pub(super) struct RawApi {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawPolicy {
     pub(super) max_epsilon: Option<f64>,
+    pub(super) max_delta: Option<f64>,
     pub(super) min_colluders: Option<usize>,
     pub(super) accept_claims: Option<AcceptClaims>,
     pub(super) vouched: Option<Vec<String>>,
@@ -272,6 +274,7 @@ impl RawConfig {
         beat!(api.token);
         beat!(api.max_body_bytes);
         beat!(policy.max_epsilon);
+        beat!(policy.max_delta);
         beat!(policy.min_colluders);
         beat!(policy.accept_claims);
         beat!(policy.vouched);

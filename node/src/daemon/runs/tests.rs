@@ -2,6 +2,13 @@ use super::*;
 use crate::party::journal::disk;
 use crate::party::marks::Marks;
 
+fn mean_file() -> MeanFile {
+    MeanFile {
+        name: "mean.npy".into(),
+        sha256: "0".repeat(64),
+    }
+}
+
 fn status(digest: &str) -> RunStatus {
     serde_json::from_value(json!({
         "digest": digest, "name": "run", "state": "gathering", "phase": null, "round": null, "rounds": 3,
@@ -53,7 +60,7 @@ fn means_that_are_too_old_are_deleted_and_nothing_else() {
         }
         run
     };
-    begin(&old).end(Some("mean.npy".into()), |status| {
+    begin(&old).end(Some(mean_file()), |status| {
         (status.state, status.outcome) = (RunState::Ended, Some("degraded".into()));
         status.reason = Some("bob is missing".into());
     });
@@ -230,12 +237,12 @@ fn only_the_first_end_of_a_run_counts() {
         "while it goes on"
     );
     run.update(|status| status.waiting_for = vec!["bob".into()]);
-    run.end(Some("mean.npy".into()), |status| status.state = RunState::Ended);
+    run.end(Some(mean_file()), |status| status.state = RunState::Ended);
     run.end(None, |status| status.state = RunState::Interrupted);
     run.over().expect("it has ended");
     let ended = run.status();
     assert_eq!((ended.state, ended.waiting_for.len()), (RunState::Ended, 0));
-    assert_eq!(run.mean(), Some(run.folder().join("mean.npy")));
+    assert_eq!(run.mean(), Some(mean_file()));
     assert_eq!(*run.stage(), Stage::Spent);
     // What is over may be submitted again, if it was not spent.
     runs.insert(status(&digest), "plan").expect("taken anew");

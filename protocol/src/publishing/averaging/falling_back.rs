@@ -9,7 +9,7 @@ use crate::messages::notice::{Form, Notice};
 use crate::publishing::averaging::cuts::{self, View};
 use crate::publishing::averaging::fallback::{Fallback, Said};
 use crate::publishing::averaging::inbox::Arrival;
-use crate::publishing::averaging::machine::{Averaging, FALLBACK_STAGES, Mode};
+use crate::publishing::averaging::machine::{Averaging, FALLBACK_STAGES, FAST_STAGES, Mode};
 use crate::publishing::interface::{PublishingDeed, Surroundings};
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -28,7 +28,9 @@ impl Averaging {
             }
         }
         let fallback = Box::new(Fallback::new(ratio, electorate.ratio_width, view, roles));
-        let ends = now.plus_millis(self.setup.settle_ms.saturating_mul(FALLBACK_STAGES));
+        // What the fast form has not used of its time is there for this one, which has many times
+        // as many rounds to do: a mean that is given up too early is far from the exact one.
+        let ends = self.stages_end(FAST_STAGES + FALLBACK_STAGES);
         self.stage = Mode::Fallback { fallback, ends };
         self.inbox.retain(|_, form, _| form == Form::Ratio);
         self.wait(now);

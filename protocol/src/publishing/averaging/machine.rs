@@ -19,8 +19,9 @@ use crate::publishing::interface::{Published, PublishingDeed, Setup, Surrounding
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// Ratio consensus is given up after so many times `settle_ms`. Our choice: a silent party costs
-/// one of them, a second one another.
+/// Ratio consensus is given up so many times `settle_ms` after the fast form would have been
+/// ([`FAST_STAGES`]), whenever it began. Our choice: a silent party costs one of them, a second one
+/// another.
 pub const FALLBACK_STAGES: u64 = 4;
 
 /// A neighbour that says that it waits for others is waited for so many times `settle_ms`: one for

@@ -1,6 +1,6 @@
 //! Invariant 3: all nodes that say `agreed` name the same set and hold the same bits (where finals
-//! are averaged: are as close to each other as they say); all that publish computed their gate from
-//! the same logs. (DESIGN, section 7.)
+//! are averaged: are as close to each other as they say; of a training the same model); all that
+//! publish computed their gate from the same logs. (DESIGN, section 7.)
 
 use crate::run::outcome::Outcome;
 use crate::simulator::invariants::mass;
@@ -19,6 +19,12 @@ pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Re
                     format!("parties {first} and {party} agreed on different sets"),
                 ));
             }
+            if result(one) != result(other) {
+                return Err(Violation::new(
+                    "agreed",
+                    format!("parties {first} and {party} hold different models"),
+                ));
+            }
             if let (Some(a), Some(b)) = (&one.sum, &other.sum) {
                 let steps =
                     one.accuracy.map_or(0.0, |it| it.steps) + other.accuracy.map_or(0.0, |it| it.steps);
@@ -34,7 +40,9 @@ pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Re
     let mut audited = outcomes.iter().filter(|(_, outcome)| outcome.verdict.is_some());
     if let Some((first, one)) = audited.next() {
         for (party, other) in audited {
-            if one.logs != other.logs {
+            // The logs are those of the last iteration that each has followed.
+            let together = iterations(one) == iterations(other);
+            if together && one.logs != other.logs {
                 return Err(Violation::new(
                     "agreed",
                     format!("parties {first} and {party} audited different logs"),
@@ -45,9 +53,18 @@ pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Re
     Ok(())
 }
 
+/// What a training came to: public, and the same for all who agree.
+fn result(outcome: &Outcome) -> Option<&[f64]> {
+    outcome.training.as_ref()?.result.as_deref()
+}
+
+fn iterations(outcome: &Outcome) -> Option<u64> {
+    Some(outcome.training.as_ref()?.iterations)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::sync::Arc;
 
     use super::*;
@@ -58,6 +75,7 @@ mod tests {
     use crate::publishing::result::Sum;
     use crate::run::outcome::Ending;
     use crate::run::outcome::GateVerdict;
+    use crate::run::outcome::TrainingOutcome;
     use crate::simulator::cluster::tests::{integers, plan};
 
     fn outcome(first: i128) -> Outcome {
@@ -135,5 +153,36 @@ mod tests {
         assert_eq!(near(1.0), Ok(()), "averages that are as close as they say");
         assert!(near(0.5).is_err());
         assert!(against(&|bad| bad.logs = Some(Arc::new(AgreedLogs::from([(0, Log::default())])))).is_err());
+    }
+
+    #[test]
+    fn who_fell_out_of_a_training_holds_another_model_and_may_not_say_agreed() {
+        let trained = |iterations: u64, model: f64| Outcome {
+            training: Some(TrainingOutcome {
+                iterations,
+                mixings: 0,
+                spent: iterations,
+                corrected: vec![],
+                rejected: vec![],
+                departed: BTreeMap::new(),
+                stopped: None,
+                result: Some(vec![model]),
+            }),
+            logs: Some(Arc::new(AgreedLogs::from([(
+                iterations as Party,
+                Log::default(),
+            )]))),
+            ..outcome(1)
+        };
+        let (whole, prefix) = (trained(6, 2.0), trained(4, 1.0));
+        let against = |other: &Outcome| check([(0, &whole), (1, other)]);
+        assert!(against(&prefix).is_err());
+        assert!(against(&trained(6, 1.0)).is_err());
+        assert_eq!(against(&trained(6, 2.0)), Ok(()));
+        let silent = Outcome {
+            agreed: false,
+            ..prefix
+        };
+        assert_eq!(against(&silent), Ok(()));
     }
 }

@@ -162,6 +162,32 @@ fn a_kill_in_the_middle_leaves_one_model_of_the_others() {
     assert!(departures.len() >= 4, "at many moments: {departures:?}");
 }
 
+/// A node that is cut off in the middle keeps the model that it had, which the others leave behind:
+/// it does not call that one agreed.
+#[test]
+fn who_falls_out_of_a_training_calls_no_model_agreed() {
+    let mut prefixes = 0;
+    for (seed, plan) in training_plans().iter().enumerate() {
+        let (started, finished) = span(plan, seed as u64);
+        for part in [3, 5, 7] {
+            let fault = Fault::Partition {
+                group: BTreeSet::from([3]),
+                at: Time::from_nanos(started.as_nanos() + finished.since(started) / 10 * part),
+                for_ms: 1_000_000,
+            };
+            let report = train(plan, Conditions::new(seed as u64).with_faults(vec![fault]));
+            assert_eq!(report.violations, []);
+            for (who, outcome, training) in ended(&report) {
+                let whole = training.iterations == ITERATIONS;
+                assert_eq!(outcome.agreed, whole, "{who} after {}", training.iterations);
+                assert_eq!(training.stopped.is_none(), whole);
+                prefixes += usize::from(!whole && training.result.is_some());
+            }
+        }
+    }
+    assert!(prefixes > 0, "nobody fell out and kept a model");
+}
+
 #[test]
 fn more_departures_than_planned_end_it_with_the_model_so_far() {
     training_plans().iter().for_each(more_departures_than_planned_in);

@@ -1,0 +1,248 @@
+//! A receipt as it lies there: read, its signature, and what it repeats of its plan.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use libp2p::identity::PublicKey;
+use serde_json::{Value, json};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::{self, Peers};
+use undertone_protocol::topology::party::Party;
+
+use crate::party::receipt::signing::signed_bytes;
+use crate::planning::{files, make, mechanism};
+use crate::telling::failure::{Exit, Failure};
+use crate::vector_file::formats;
+
+/// A receipt as it lies there.
+pub(super) struct Stated {
+    place: String,
+    text: String,
+    pub(super) object: Value,
+}
+
+/// How a run ended, as a receipt states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatedEnd {
+    /// Done or degraded: others may hold a result that this party's value is in.
+    Carried,
+    /// This party withheld.
+    Withheld,
+    /// Nothing left this party.
+    Aborted,
+}
+
+impl Stated {
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let (place, text) = (path.display().to_string(), files::read_text(path, "FILE")?);
+        let object = serde_json::from_str(&text).map_err(|e| {
+            refused(&place, format!("no receipt: {e}")).hint("give the receipt.json of a run")
+        })?;
+        let stated = Stated { place, text, object };
+        let object = &stated.object;
+        let is_one = object["version"] == 1
+            && ["digest", "party", "outcome"]
+                .iter()
+                .all(|key| object[key].is_string());
+        if !is_one {
+            let hint = match object.get("mechanism") {
+                Some(_) => "this is a plan: `undertone verify` reads it",
+                None => "give the receipt.json of a run",
+            };
+            return Err(stated.refused("no receipt of this version").hint(hint));
+        }
+        stated.end()?;
+        stated.check_result()?;
+        Ok(stated)
+    }
+
+    pub(super) fn refused(&self, what: impl std::fmt::Display) -> Failure {
+        refused(&self.place, what)
+    }
+
+    pub(super) fn word(&self, key: &str) -> &str {
+        self.object[key].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
+        self.object[key].as_f64()
+    }
+
+    pub(super) fn names(&self, key: &str) -> Vec<&str> {
+        let names = self.object[key].as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).collect()
+    }
+
+    /// How it says that its run ended.
+    pub(super) fn end(&self) -> Result<StatedEnd, Failure> {
+        match self.word("outcome") {
+            "done" | "degraded" => Ok(StatedEnd::Carried),
+            "withheld" => Ok(StatedEnd::Withheld),
+            "aborted" => Ok(StatedEnd::Aborted),
+            other => Err(self.refused(format!("{other:?} is no outcome of a run"))),
+        }
+    }
+
+    /// Whether each node has estimates of its own.
+    pub(super) fn gossips(&self) -> bool {
+        self.object["gossip"].is_object()
+    }
+
+    /// Whether everybody reads one sum a round.
+    pub(super) fn streams(&self) -> bool {
+        self.object["protect"].is_string()
+    }
+
+    /// The parties of a list of names, each of which the plan has once.
+    pub(super) fn parties(&self, plan: &Plan, key: &str) -> Result<BTreeSet<Party>, Failure> {
+        let listed = self.object[key].as_array();
+        let listed = listed.ok_or_else(|| self.refused(format!("its {key} is no list of names")))?;
+        let mut parties = BTreeSet::new();
+        for name in listed {
+            let members = &plan.draft().members;
+            let party = members.iter().position(|member| *name == *member.name);
+            let party = party.ok_or_else(|| {
+                self.refused(format!("its {key} names {name}, who is no member of the plan"))
+            })?;
+            if !parties.insert(party) {
+                return Err(self.refused(format!("its {key} names {name} twice")));
+            }
+        }
+        Ok(parties)
+    }
+
+    /// The keys that the party has by the plan and by the peer list.
+    pub(super) fn keys(&self, plan: Option<&Plan>, list: Option<&Path>) -> Result<Vec<PublicKey>, Failure> {
+        let party = self.word("party");
+        let mut keys = Vec::new();
+        if let Some(plan) = plan {
+            let member = plan.draft().members.iter().find(|member| member.name == party);
+            let absent = || self.refused(format!("{party:?} is no member of the plan"));
+            keys.push(member.ok_or_else(absent)?.public_key());
+        }
+        if let Some(path) = list {
+            let list = Peers::parse(&files::read_text(path, "--peers")?)
+                .map_err(|e| make::peers_failure(path, &e))?;
+            let peer = list.as_slice().iter().find(|peer| peer.name == party);
+            let absent = || self.refused(format!("{party:?} is not in the peer list"));
+            keys.extend(peers::public_key(&peer.ok_or_else(absent)?.id));
+        }
+        Ok(keys)
+    }
+
+    pub(super) fn check_signature(&self, path: &Path, key: &PublicKey) -> Result<(), Failure> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".sig");
+        let beside = PathBuf::from(beside);
+        let written = std::fs::read_to_string(&beside)
+            .map_err(|e| self.refused(format!("its signature {} cannot be read: {e}", beside.display())))?;
+        let party = self.word("party");
+        let good = STANDARD
+            .decode(written.trim_end_matches('\n'))
+            .is_ok_and(|signature| key.verify(&signed_bytes(&self.text), &signature));
+        if good {
+            return Ok(());
+        }
+        Err(self.refused(format!("{party}'s key has not signed this")).hint(
+            "ask for the receipt again, with its .sig: one of the two was changed, or another key signed it",
+        ))
+    }
+
+    /// A result is named by a hash, or by none at all; where nothing was carried through there is
+    /// none.
+    fn check_result(&self) -> Result<(), Failure> {
+        let named = self.result_sha256();
+        let is_hash =
+            |hash: &str| hash.len() == 64 && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        match self.object.get("result_sha256") {
+            Some(Value::Null) => Ok(()),
+            Some(Value::String(hash)) if is_hash(hash) && self.end()? == StatedEnd::Carried => Ok(()),
+            _ => Err(self.refused(format!(
+                "its result_sha256 is {}: expected 64 hexadecimal digits, or null where there is no result",
+                named.unwrap_or("missing")
+            ))),
+        }
+    }
+
+    fn result_sha256(&self) -> Option<&str> {
+        self.object["result_sha256"].as_str()
+    }
+
+    /// Refuses a file that is not the result that the receipt names.
+    pub(super) fn check_mean(&self, path: &Path) -> Result<(), Failure> {
+        let found = formats::sha256_of_file(path).map_err(|e| {
+            Failure::usage(format!("{}: cannot be read: {e}", path.display()))
+                .field("--mean")
+                .hint("name the file of a mean that exists and that you can read")
+        })?;
+        let Some(named) = self.result_sha256() else {
+            return Err(self.refused("it names no result that a file could be").field("--mean").hint(
+                "leave --mean out: there was no result, or it is its party's alone, as of gossip over neighbours",
+            ));
+        };
+        if found == named {
+            return Ok(());
+        }
+        Err(self
+            .refused(format!(
+                "{} is not its result: the file's SHA-256 is {found}, the receipt says {named}",
+                path.display()
+            ))
+            .field("--mean")
+            .hint("ask for the mean again, in the format in which this party wrote it: the hash is of that file's bytes"))
+    }
+
+    /// What a receipt repeats of its plan is the plan's.
+    pub(super) fn check_plan(&self, plan: &Plan) -> Result<(), Failure> {
+        let draft = plan.draft();
+        let repeated = [
+            ("digest", json!(plan.digest_hex())),
+            ("delta", json!(draft.privacy.delta)),
+            ("epsilon_claimed", json!(plan.epsilon_claimed())),
+            ("independent_std", json!(mechanism::independent_std(plan))),
+            ("correlated_std", json!(mechanism::correlated_std(plan))),
+            ("pairwise_std", json!(mechanism::pairwise_std(plan))),
+            ("unit", json!(draft.data.unit)),
+            ("adjacency", json!(draft.data.adjacency)),
+            ("claims", json!(plan.calibration().claims)),
+        ];
+        for (key, planned) in repeated {
+            if self.object[key] != planned {
+                return Err(self.refused(format!("its {key} is not the plan's")));
+            }
+        }
+        // What decides how the loss is computed.
+        let protect = draft.mechanism.sums_everybody().then_some(draft.privacy.protect);
+        let gossip = draft.mechanism.gossip.filter(|_| draft.mechanism.averages());
+        let gossip = gossip.map(|gossip| json!({ "sums": gossip.sums, "protect": draft.privacy.protect }));
+        let planned = [("protect", json!(protect)), ("gossip", json!(gossip))];
+        for (key, planned) in planned {
+            if self.object[key] != planned
+                && !(self.end()? != StatedEnd::Carried && self.object[key].is_null())
+            {
+                return Err(self.refused(format!("its {key} is not the plan's")));
+            }
+        }
+        let (included, departed) = (self.parties(plan, "included")?, self.parties(plan, "departed")?);
+        let is_gossip = draft.mechanism.averages();
+        if self.word("outcome") == "done" && !is_gossip && included.len() < plan.parties() {
+            return Err(
+                self.refused("it is done only with everybody's data in the result, and lacks somebody's")
+            );
+        }
+        match included.intersection(&departed).next() {
+            Some(&party) if !is_gossip && draft.releases() == 1 => Err(self.refused(format!(
+                "it says that {} departed, and that its data are in the result",
+                draft.members[party].name
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a receipt is not believed.
+fn refused(place: &str, what: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::PlanRefused, format!("{place}: {what}")).field(place)
+}

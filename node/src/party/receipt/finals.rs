@@ -1,0 +1,82 @@
+//! What became of finals: which are missing, whether they contradict the logs, and how much noise
+//! is in their sum.
+
+use undertone_accountant::calibration::utility::{Realised, realised};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::Outcome;
+
+use crate::party::driver::Finish;
+use crate::telling::failure::{Exit, Failure};
+
+/// Sentences about finals that were let through by the gate and did not arrive in time.
+pub(super) fn missing_finals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    let publishers = outcome
+        .verdict
+        .as_ref()
+        .and_then(|verdict| verdict.publish.as_ref())
+        .filter(|_| outcome.sum.is_some());
+    let missing = publishers
+        .into_iter()
+        .flatten()
+        .filter(|party| !outcome.included.contains(party));
+    missing
+        .map(|&party| format!("no final of {} was agreed on", plan.draft().members[party].name))
+        .collect()
+}
+
+/// Whether the weights of the finals are not what the agreed logs say. With roll-back the logs tell
+/// every share of those who publish, so that their weights add up to one number, up to the
+/// rounding of what the accountant computes in f64; without it some shares are ambiguous. Where
+/// finals are averaged, no sum of weights is known that precisely.
+pub(super) fn contradicts(plan: &Plan, outcome: &Outcome, realised: Option<&Realised>) -> bool {
+    const ROUNDING: f64 = 1e-9;
+    let (Some(sum), Some(realised)) = (&outcome.sum, realised) else {
+        return false;
+    };
+    if plan.terms().is_some() || !plan.draft().mechanism.rollback {
+        return false;
+    }
+    let found = plan.lattice().weight_to_f64(sum.weight.0);
+    (found - realised.total_weight).abs() > ROUNDING * plan.draft().total_weight()
+}
+
+/// The error of the result, from the agreed logs; none where nothing was summed.
+///
+/// # Errors
+/// Logs that the gate passed and the accountant refuses.
+pub(super) fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>, Failure> {
+    let outcome = &finish.outcome;
+    let publishers = outcome
+        .verdict
+        .as_ref()
+        .and_then(|verdict| verdict.publish.as_ref());
+    let (Some(logs), Some(publishers), Some(_)) = (&outcome.logs, publishers, &outcome.sum) else {
+        return Ok(None);
+    };
+    realised(plan, logs, publishers, &outcome.included)
+        .map(Some)
+        .map_err(|e| {
+            Failure::new(
+                Exit::Internal,
+                format!("the gate passed logs that the accountant refuses: {e}"),
+            )
+        })
+}
+
+/// How far a result may be from the exact sum of its finals, per coordinate and in the data's unit,
+/// where finals were averaged and not all came within ν/2 of it in time; 0 otherwise, ∞ where
+/// somebody says that it holds another one.
+///
+/// By the triangle inequality the root of the mean square of noise and this together is at most
+/// their sum.
+pub(super) fn inaccuracy(plan: &Plan, outcome: &Outcome) -> f64 {
+    let (Some(terms), Some(accuracy), Some(sum)) = (plan.terms(), outcome.accuracy, &outcome.sum) else {
+        return 0.0;
+    };
+    if accuracy.standard_errors <= 0.5 * terms.accuracy() {
+        return 0.0;
+    }
+    let weight = plan.lattice().weight_to_f64(sum.weight.0);
+    accuracy.steps * plan.lattice().step() / plan.draft().data.result.divisor(weight)
+        * plan.scales().root_mean_square()
+}
