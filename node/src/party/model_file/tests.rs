@@ -3,6 +3,7 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
 use crate::planning::make;
+use crate::telling::failure::Exit;
 
 fn plan(text: &str) -> Plan {
     let run = RunFile::parse(&format!("name = \"t\"\n{text}"), 4).unwrap_or_else(|e| panic!("{e}"));
