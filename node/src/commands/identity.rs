@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
+use undertone_protocol::plan::peers::{Address, PeerProblem};
 
 use crate::party::identity::Identity;
 use crate::telling::failure::Failure;
@@ -61,11 +62,14 @@ fn create(arguments: NewArgs) -> Result<Identity, Failure> {
     check_name(&name)?;
     for (flag, address) in [("--private", &arguments.private), ("--public", &arguments.public)] {
         if let Some(address) = address {
-            undertone_protocol::plan::peers::Address::from_str(address).map_err(|e| {
-                Failure::usage(format!("{flag} {address:?}: {e}"))
-                    .field(flag)
-                    .hint("write /ip4/192.0.2.1/tcp/7001, /ip6/… or /dns/host.example/tcp/7001")
-            })?;
+            let checked = Address::from_str(address).map_err(PeerProblem::from);
+            checked
+                .and_then(|address| address.check_reachable())
+                .map_err(|e| {
+                    Failure::usage(format!("{flag} {address:?}: {e}"))
+                        .field(flag)
+                        .hint("write /ip4/192.0.2.1/tcp/7001, /ip6/… or /dns/host.example/tcp/7001")
+                })?;
         }
     }
     let identity = Identity::generate(name, arguments.private, arguments.public);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use libp2p_identity::{KeyType, Keypair, PeerId, PublicKey};
@@ -73,6 +73,31 @@ impl Address {
     /// The address as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Refuses an address that a node may listen at and that leads nobody to it: 0.0.0.0 and :: are
+    /// every address of the machine that uses them, a multicast or broadcast address is of many.
+    ///
+    /// # Errors
+    /// [`PeerProblem::Nowhere`].
+    pub fn check_reachable(&self) -> Result<(), PeerProblem> {
+        // Names are not looked up here, and one that is a number is one.
+        let host = self
+            .0
+            .split('/')
+            .nth(2)
+            .and_then(|host| host.parse::<IpAddr>().ok());
+        let of_nobody = match host.map(|ip| ip.to_canonical()) {
+            Some(IpAddr::V4(ip)) => ip.octets()[0] == 0 || ip.is_multicast() || ip.is_broadcast(),
+            Some(IpAddr::V6(ip)) => ip.is_unspecified() || ip.is_multicast(),
+            None => false,
+        };
+        match of_nobody {
+            false => Ok(()),
+            true => Err(PeerProblem::Nowhere {
+                address: self.0.clone(),
+            }),
+        }
     }
 }
 
@@ -150,6 +175,14 @@ pub enum PeerProblem {
     /// A text that is not an address.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// An address at which a node may listen, and that leads nobody to it.
+    #[error(
+        "is {address}, which leads to no peer: 0.0.0.0 and :: are every address of the machine that uses them; write the one at which the others reach this peer, and let its node listen at that or say listen in its node.toml"
+    )]
+    Nowhere {
+        /// The address in the list.
+        address: String,
+    },
     /// A name, an id or an address of an earlier peer.
     #[error("is the same as that of peer {earlier:?}; every peer needs its own")]
     Duplicate {
@@ -336,6 +369,11 @@ pub(crate) fn check_entries(peers: &[Peer]) -> Result<(), (usize, &'static str, 
         }
         if public_key(&peer.id).is_none() {
             return Err((index, "id", PeerProblem::Id));
+        }
+        for (key, address) in [("private", &peer.private), ("public", &peer.public)] {
+            address
+                .check_reachable()
+                .map_err(|problem| (index, key, problem))?;
         }
         if let Some(found) = peer
             .records

@@ -183,6 +183,40 @@ fn addresses() {
 }
 
 #[test]
+fn an_address_that_leads_to_no_peer_is_refused_in_a_list_and_can_be_listened_at() {
+    for (text, fine) in [
+        ("/ip4/0.0.0.0/tcp/7001", false),
+        ("/ip4/0.1.2.3/tcp/7001", false),
+        ("/ip6/::/tcp/7001", false),
+        ("/ip6/0:0:0:0:0:0:0:0/tcp/7001", false),
+        ("/ip6/::ffff:0.0.0.0/tcp/7001", false),
+        ("/dns/0.0.0.0/tcp/7001", false),
+        ("/ip4/224.0.0.1/tcp/7001", false),
+        ("/ip4/255.255.255.255/tcp/7001", false),
+        ("/ip6/ff02::1/tcp/7001", false),
+        ("/ip4/127.0.0.1/tcp/7001", true),
+        ("/ip4/10.0.0.0/tcp/7001", true),
+        ("/ip6/::1/tcp/7001", true),
+        ("/dns/example.org/tcp/7001", true),
+    ] {
+        assert_eq!(
+            text.parse::<Address>().unwrap().check_reachable().is_ok(),
+            fine,
+            "{text}"
+        );
+        for key in ["private", "public"] {
+            let mut peers = Peers::simulated(3, None).unwrap().0;
+            match key {
+                "private" => peers[1].private = text.parse().unwrap(),
+                _ => peers[1].public = text.parse().unwrap(),
+            }
+            let field = Peers::new(peers).err().and_then(|e| e.field().map(str::to_owned));
+            assert_eq!(field, (!fine).then(|| format!("peer.1.{key}")), "{text}");
+        }
+    }
+}
+
+#[test]
 fn simulated_peers_are_checked_peers() {
     let peers = Peers::simulated(5, Some(3)).unwrap();
     assert_eq!(peers.as_slice()[4].name, "party-4");
