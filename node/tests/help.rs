@@ -25,7 +25,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --max-delta --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 26] = [
+const COMMANDS: [(&str, &str); 27] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -50,6 +50,7 @@ const COMMANDS: [(&str, &str); 26] = [
         "accept",
         "<DIGEST> --input --data-file --data-set --wait --api --token-file --config",
     ),
+    ("decline", "<DIGEST> --api --token-file --config"),
     ("version", ""),
     ("completions", "<SHELL>"),
     ("manual", "<DIR>"),

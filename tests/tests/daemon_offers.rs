@@ -111,4 +111,38 @@ fn an_offer_is_accepted_by_rule_and_by_hand() {
     let declined = bob.http.ask("DELETE", &format!("/v1/offers/{second}"), &[], &[]);
     document.check(&declined);
     assert_eq!(declined.json_of(200)["state"], "declined");
+    // By the one who proposed it, too, and by its first digits.
+    let proposed = bob.client(["submit", "--propose", "run.toml"]).json_of(0);
+    let third = proposed["digest"].as_str().expect("a digest").to_owned();
+    let declined = bob.client(["decline", &third[..10]]).json_of(0);
+    assert_eq!(
+        (&declined["digest"], &declined["state"]),
+        (&third.into(), &"declined".into())
+    );
+    alice.client(["decline", &digest]).refused(2, "");
+    alice.client(["decline", &"0".repeat(64)]).refused(2, "");
+    what_is_refused_leaves_no_offer(&parties, bob);
+}
+
+/// A notebook that fails again and again takes no place from what comes after it.
+fn what_is_refused_leaves_no_offer(parties: &Parties, bob: &Daemon) {
+    let open = || {
+        let status = bob.client(["status"]).json_of(0);
+        let offers = status["offers"].as_array().cloned().unwrap_or_default();
+        let offers = offers.into_iter();
+        offers.filter(|offer| offer["state"] == "open").count()
+    };
+    let before = open();
+    parties.write("bad.json", "[1, 2, 3, 4, 5, 6, 7, null]");
+    for _ in 0..9 {
+        bob.client(["submit", "--propose", "run.toml", "--input", "bad.json"])
+            .refused(7, "");
+    }
+    assert_eq!(open(), before);
+    bob.client(["submit", "--propose", "run.toml"]).json_of(0);
+    assert_eq!(
+        open(),
+        before + 1,
+        "an offer without a vector of one's own waits for one"
+    );
 }

@@ -1,5 +1,5 @@
-//! The daemon's clients: `submit`, `accept`, `status`, `watch`, `result`, `withdraw`. They know
-//! nothing but the API.
+//! The daemon's clients: `submit`, `accept`, `decline`, `status`, `watch`, `result`, `withdraw`.
+//! They know nothing but the API.
 
 mod connection;
 mod daemon;

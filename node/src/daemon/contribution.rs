@@ -185,3 +185,108 @@ fn named_file(config: &Config, name: &str) -> Result<String, Refusal> {
     .field("vector")
     .hint("put the file there, or send it with the request"))
 }
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+
+    use super::*;
+    use crate::daemon::config::NodeArgs;
+    use crate::party::identity::Identity;
+
+    /// A daemon with two data sets of records, each with a file, one of parties without one, and a
+    /// file that is of none.
+    fn configuration(folder: &std::path::Path) -> Config {
+        let identity = |name: &str, port: u16| {
+            let address = |port| Some(format!("/ip4/127.0.0.1/tcp/{port}"));
+            Identity::generate(name.into(), address(port), address(port + 1))
+        };
+        let bob = identity("bob", 7001);
+        bob.create(&folder.join("bob.key")).unwrap();
+        let peers = [
+            bob.peer_lines(),
+            identity("carol", 7003).peer_lines(),
+            identity("dave", 7005).peer_lines(),
+        ];
+        let peers = format!("version = 1\n{}", peers.concat());
+        Peers::parse(&peers).unwrap();
+        std::fs::write(folder.join("peers.toml"), peers).unwrap();
+        let set = |name: &str, unit: &str, file: &str| {
+            format!("[[data_set]]\nname = \"{name}\"\nunit = \"{unit}\"\n{file}epsilon = 1.0\ndelta = 1e-6\n")
+        };
+        let node = [
+            "identity = \"bob.key\"\n".to_owned(),
+            set("a", "record", "file = \"a.csv\"\n"),
+            set("b", "record", "file = \"b.csv\"\n"),
+            set("c", "party", ""),
+        ];
+        std::fs::write(folder.join("node.toml"), node.concat()).unwrap();
+        let config = Config::load(&NodeArgs {
+            config: Some(folder.join("node.toml")),
+            ..NodeArgs::default()
+        })
+        .unwrap();
+        std::fs::create_dir_all(&config.data).unwrap();
+        for name in ["a.csv", "b.csv", "free.csv"] {
+            std::fs::write(config.data.join(name), "1\n").unwrap();
+        }
+        config
+    }
+
+    #[test]
+    fn a_data_sets_file_is_charged_to_no_other_data_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = configuration(folder.path());
+        let find = |vector: Option<&str>, data_set: Option<&str>, unit: Unit| {
+            let brings = Contribution {
+                vector: vector.map(|name| Vector::Named(name.into())),
+                data_set: data_set.map(str::to_owned),
+            };
+            let found = brings.find(&config, unit)?;
+            let file = found.vector.file_name().unwrap().to_string_lossy().into_owned();
+            Ok::<_, Refusal>((
+                file,
+                found.data_set.unwrap_or_default(),
+                found.account.to_string(),
+            ))
+        };
+        let charged = |vector, data_set, unit, file: &str, to: &str| {
+            let (found, set, _) = find(vector, data_set, unit).unwrap();
+            assert_eq!((found.as_str(), set.as_str()), (file, to));
+        };
+        let refused = |vector, data_set, unit| {
+            let refusal = find(vector, data_set, unit).unwrap_err();
+            assert_eq!(
+                (refusal.kind, refusal.field.as_deref()),
+                (Kind::Malformed, Some("data_set")),
+                "{refusal}"
+            );
+        };
+        use Unit::{Party, Record};
+        // A file by its name, or by its data set's, is its own data set's.
+        for name in ["a.csv", "a"] {
+            charged(Some(name), None, Record, "a.csv", "a");
+            charged(Some(name), Some("a"), Record, "a.csv", "a");
+            refused(Some(name), Some("b"), Record);
+            refused(Some(name), Some("c"), Party);
+            // Not even where another one is the only one of its unit.
+            refused(Some(name), None, Party);
+        }
+        charged(None, Some("b"), Record, "b.csv", "b");
+        charged(Some("free.csv"), Some("b"), Record, "free.csv", "b");
+        charged(Some("free.csv"), None, Party, "free.csv", "c");
+        refused(Some("free.csv"), None, Record);
+        refused(Some("free.csv"), Some("c"), Record);
+        refused(Some("free.csv"), Some("none"), Record);
+        // An upload is nobody's file: its sender says whose it is.
+        let upload = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let brings = Contribution {
+            vector: Some(Vector::Upload(upload)),
+            data_set: Some("b".into()),
+        };
+        assert_eq!(
+            brings.find(&config, Record).unwrap().data_set.as_deref(),
+            Some("b")
+        );
+    }
+}

@@ -80,12 +80,10 @@ impl Offers {
                 .map(|offer| offer.digest.clone())
             else {
                 return Err(
-                    Refusal::new(Kind::Busy, format!("{MOST_OFFERS} offers wait for an answer"))
-                        .hint("accept or decline some of them"),
+                    Refusal::new(Kind::Busy, format!("{MOST_OFFERS} offers wait for an answer")).hint(ANSWER),
                 );
             };
-            let _ = std::fs::remove_dir_all(self.folder.join(&oldest));
-            known.remove(&oldest);
+            self.remove(&mut known, &oldest);
         }
         let folder = self.folder.join(&offer.digest);
         make_folders(&folder)
@@ -95,6 +93,17 @@ impl Offers {
         self.damaged.forget(&folder.join("offer.json"));
         known.insert(offer.digest.clone(), offer);
         Ok(())
+    }
+
+    /// Drops an offer that nobody but this node knows of.
+    pub(super) fn forget(&self, digest: &str) {
+        self.remove(&mut self.known(), digest);
+    }
+
+    fn remove(&self, known: &mut BTreeMap<String, OfferStatus>, digest: &str) {
+        if known.remove(digest).is_some() {
+            let _ = std::fs::remove_dir_all(self.folder.join(digest));
+        }
     }
 
     /// Refused if too many offers of this proposer wait for an answer.
@@ -145,14 +154,17 @@ impl Offers {
     }
 }
 
+/// How offers come to be no longer open.
+const ANSWER: &str = "answer some of them: undertone accept DIGEST, or undertone decline DIGEST; one that nobody \
+                      answers ends with its join_ms";
+
 fn has_room_for(known: &BTreeMap<String, OfferStatus>, proposer: &str) -> Result<(), Refusal> {
     let open = |kept: &&OfferStatus| kept.state == OfferState::Open && kept.proposer == proposer;
     if known.values().filter(open).count() < MOST_OF_A_PROPOSER {
         return Ok(());
     }
     let what = format!("{MOST_OF_A_PROPOSER} offers of {proposer} wait for an answer");
-    Err(Refusal::new(Kind::Busy, what)
-        .hint("accept or decline some of them; one that nobody accepts ends with its join_ms"))
+    Err(Refusal::new(Kind::Busy, what).hint(ANSWER))
 }
 
 #[cfg(test)]
@@ -197,6 +209,67 @@ mod tests {
         // Also for a daemon that has started again.
         let again = Offers::open(folder.path().to_owned()).unwrap();
         assert_eq!(again.get(&expired.digest).unwrap().state, OfferState::Expired);
+    }
+
+    #[test]
+    fn of_too_many_offers_the_oldest_settled_one_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let offers = Offers::open(folder.path().to_owned()).unwrap();
+        let later = now_ms() + 3_600_000;
+        let proposer = |number: u8| format!("peer-{}", number as usize / MOST_OF_A_PROPOSER);
+        // The oldest of all is open, the newest settled first.
+        for number in 0..MOST_OFFERS as u8 {
+            offers
+                .insert(offer(number, &proposer(number), later), "plan")
+                .unwrap();
+        }
+        let digest = |number: u8| offer(number, "", 0).digest;
+        let refused = offers.insert(offer(200, "late", later), "plan").unwrap_err();
+        assert_eq!(refused.kind, Kind::Busy, "all of them wait for an answer");
+        for number in [120, 7, 60] {
+            offers.settle(&digest(number), OfferState::Declined, None);
+        }
+        for (new, gone) in [(201, 7), (202, 60), (203, 120)] {
+            offers.insert(offer(new, "late", later), "plan").unwrap();
+            assert!(offers.get(&digest(gone)).is_none() && !folder.path().join(digest(gone)).exists());
+            assert_eq!(offers.all().len(), MOST_OFFERS);
+        }
+        assert!(offers.get(&digest(0)).is_some(), "one that is open stays");
+    }
+
+    #[test]
+    fn an_offer_that_is_forgotten_makes_room_and_is_gone_after_a_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let offers = Offers::open(folder.path().to_owned()).unwrap();
+        let later = now_ms() + 3_600_000;
+        for number in 0..3 * MOST_OF_A_PROPOSER as u8 {
+            offers.insert(offer(number, "bob", later), "plan").unwrap();
+            offers.forget(&offer(number, "bob", later).digest);
+        }
+        offers.forget("unknown");
+        assert!(offers.all().is_empty() && Offers::open(folder.path().to_owned()).unwrap().all().is_empty());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_plan_that_is_not_what_was_offered_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let offers = Offers::open(folder.path().to_owned()).unwrap();
+        let plan = "{\"version\": 1}";
+        let digest = checksum(plan.as_bytes());
+        let offered = OfferStatus {
+            digest: digest.clone(),
+            ..offer(0, "bob", now_ms() + 3_600_000)
+        };
+        offers.insert(offered, plan).unwrap();
+        assert_eq!(offers.plan(&digest).unwrap(), plan.as_bytes());
+        let place = folder.path().join(&digest).join("plan.json");
+        for changed in [plan.replace('1', "2"), format!("{plan}\n"), String::new()] {
+            std::fs::write(&place, changed).unwrap();
+            assert_eq!(offers.plan(&digest).unwrap_err().kind, Kind::Internal);
+        }
+        std::fs::remove_file(&place).unwrap();
+        offers.plan(&digest).unwrap_err();
     }
 
     #[test]

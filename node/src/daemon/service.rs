@@ -201,7 +201,11 @@ impl Service {
         self.shared.offers.insert(offer, plan.to_json())?;
         let digest = plan.digest_hex();
         let run = match brings {
-            Some(brings) => Some(self.accept(&digest, brings).await?),
+            Some(brings) => {
+                let accepted = self.accept(&digest, brings).await;
+                // Nobody else knows of it yet: what is refused here is no offer.
+                Some(accepted.inspect_err(|_| self.shared.offers.forget(&digest))?)
+            }
             None => self.accept_unasked(&digest).await,
         };
         Ok(Proposed {

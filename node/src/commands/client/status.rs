@@ -1,11 +1,11 @@
-//! `undertone status` and `undertone withdraw`.
+//! `undertone status`, `undertone withdraw` and `undertone decline`.
 
 use clap::Args;
 use hyper::Method;
 
 use crate::commands::client::daemon::{ApiArgs, run};
 use crate::commands::client::show;
-use crate::daemon::status::{OfferStatus, Readiness, RunStatus, Status};
+use crate::daemon::status::{OfferState, OfferStatus, Readiness, RunStatus, Status};
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
 
@@ -31,6 +31,16 @@ pub struct StatusArgs {
 #[derive(Args, Debug)]
 pub struct WithdrawArgs {
     /// The run's digest; its first digits will do
+    #[arg(value_name = "DIGEST")]
+    digest: String,
+    #[command(flatten)]
+    api: ApiArgs,
+}
+
+/// Flags of `decline`.
+#[derive(Args, Debug)]
+pub struct DeclineArgs {
+    /// The offered plan's digest; its first digits will do
     #[arg(value_name = "DIGEST")]
     digest: String,
     #[command(flatten)]
@@ -88,4 +98,23 @@ pub fn withdraw(arguments: WithdrawArgs) -> Result<Report, Failure> {
         show::short(&withdrawn.digest)
     );
     Ok(Report::done(show::object(&withdrawn), text))
+}
+
+/// Says no to an offer, so that it waits no longer.
+pub fn decline(arguments: DeclineArgs) -> Result<Report, Failure> {
+    let daemon = arguments.api.daemon()?;
+    let offer: OfferStatus = run(async {
+        let digest = daemon.digest(&arguments.digest, "offers").await?;
+        daemon
+            .ask(Method::DELETE, &format!("/v1/offers/{digest}"))
+            .await?
+            .object()
+            .await
+    })?;
+    let (name, digest, proposer) = (&offer.name, show::short(&offer.digest), &offer.proposer);
+    let text = match offer.state {
+        OfferState::Declined => format!("Declined: {name} ({digest}), proposed by {proposer}.\n"),
+        _ => format!("{name} ({digest}), proposed by {proposer}, had ended before: nobody waits for it.\n"),
+    };
+    Ok(Report::done(show::object(&offer), text))
 }
