@@ -1,8 +1,10 @@
 //! Speaking with people: failures, reports, tables, progress, logs, output.
 
+pub mod escaped;
 pub mod failure;
 pub mod logging;
 pub mod output;
+pub mod output_file;
 pub mod process;
 pub mod progress;
 pub mod report;

@@ -1,5 +1,6 @@
 //! The command line: flags, `--help` that teaches, and the mapping from outcomes to exit codes.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Display;
 
@@ -12,6 +13,7 @@ use crate::commands::{
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
+use crate::telling::escaped::escaped;
 use crate::telling::failure::Failure;
 use crate::telling::logging::{self, GlobalFlags};
 use crate::telling::output;
@@ -109,6 +111,8 @@ enum AnyCommand {
     Submit(client::submit::SubmitArgs),
     /// Take part in a plan that somebody offered to the daemon
     Accept(client::submit::AcceptArgs),
+    /// Say no to a plan that somebody offered to the daemon, or that it offered itself
+    Decline(client::status::DeclineArgs),
     /// Show the daemon: peers, runs, offers, budgets; or one run
     Status(client::status::StatusArgs),
     /// Follow a run of the daemon to its end
@@ -207,6 +211,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Simulate(arguments) => simulate::run(arguments),
         AnyCommand::Submit(arguments) => client::submit::submit(arguments, shared.json),
         AnyCommand::Accept(arguments) => client::submit::accept(arguments, shared.json),
+        AnyCommand::Decline(arguments) => client::status::decline(arguments),
         AnyCommand::Status(arguments) => client::status::status(arguments),
         AnyCommand::Watch(arguments) => client::stream::watch(arguments, shared.json),
         AnyCommand::Result(arguments) => client::result::result(arguments),
@@ -262,6 +267,11 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> i32 {
         let failure = Failure::usage(message.trim_start_matches("error: ")).hint("see `undertone --help`");
         return refuse(&failure, json);
     }
-    let _ = error.print();
+    // It quotes arguments, which may be the names of anybody's files.
+    let text = error.render().to_string();
+    match escaped(&text) {
+        Cow::Owned(text) => output::tell(text.trim_end()),
+        Cow::Borrowed(_) => drop(error.print()),
+    }
     error.exit_code()
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::telling::escaped::shortened;
 use crate::telling::failure::{Exit, Failure};
 
 /// What kind of refusal it is: fixes the HTTP status and the exit code of the client.
@@ -109,7 +110,7 @@ impl Refusal {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Refusal {
             kind,
-            message: message.into(),
+            message: shortened(message.into()),
             field: None,
             hint: None,
         }

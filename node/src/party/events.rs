@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use crate::telling::escaped::escaped;
 use crate::telling::failure::Failure;
 
 /// Where events go: a file, standard output ("-"), a listener, or nowhere.
@@ -73,7 +74,8 @@ impl Events {
             Some(Sink::Listener(listener)) => listener(line),
             Some(Sink::Lines(sink)) => {
                 if let Ok(mut sink) = sink.lock() {
-                    let _ = writeln!(sink, "{line}").and_then(|()| sink.flush());
+                    let line = line.to_string();
+                    let _ = writeln!(sink, "{}", escaped(&line)).and_then(|()| sink.flush());
                 }
             }
         }

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::telling::escaped::shortened;
+
 /// The documented exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -96,7 +98,7 @@ impl Failure {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Failure {
             exit,
-            message: message.into(),
+            message: shortened(message.into()),
             field: None,
             hint: None,
         }

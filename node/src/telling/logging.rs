@@ -4,6 +4,8 @@
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
+use crate::telling::escaped::Escaping;
+
 /// Flags of every command, which the first help page explains, and no other.
 #[derive(Args, Clone, Debug)]
 pub struct GlobalFlags {
@@ -37,7 +39,7 @@ pub fn start(shared: &GlobalFlags) {
     let filter = EnvFilter::try_from_env("UNDERTONE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Escaping(std::io::stderr()))
         // A line that cannot be written is dropped: telling of it on standard error panics where
         // the reader of that has left.
         .log_internal_errors(false)

@@ -4,17 +4,22 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
+use crate::telling::escaped::escaped;
 use crate::telling::failure::Failure;
 
 /// What a shell shows for a process that SIGPIPE ended (128 + SIGPIPE): the exit code of a command
 /// that has nothing to do but to print, once nobody reads.
 pub const NO_READER: i32 = 141;
 
-/// Writes to standard output at once. False: nobody reads it any more. Fails where it cannot
-/// be written for another reason: exit 75 on a full disk, else 2.
+/// Writes to standard output at once, escaped. False: nobody reads it any more. Fails where it
+/// cannot be written for another reason: exit 75 on a full disk, else 2.
 pub fn print(text: impl Display) -> Result<bool, Failure> {
     let mut out = stdout().lock();
-    match write!(out, "{text}").and_then(|()| out.flush()) {
+    let text = text.to_string();
+    match out
+        .write_all(escaped(&text).as_bytes())
+        .and_then(|()| out.flush())
+    {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(e) => Err(Failure::storage(
@@ -29,7 +34,7 @@ pub fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
-/// Writes a line to standard error, if that can be written.
+/// Writes a line to standard error, escaped, if that can be written.
 pub fn tell(line: impl Display) {
-    let _ = writeln!(stderr(), "{line}");
+    let _ = writeln!(stderr(), "{}", escaped(&line.to_string()));
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::telling::escaped::escaped;
 use crate::telling::output;
 
 /// How often the time on the line moves.
@@ -49,7 +50,7 @@ impl Progress {
         if std::mem::take(&mut self.counted) {
             self.line.set_style(style(SENTENCE));
         }
-        self.line.set_message(line.to_owned());
+        self.line.set_message(escaped(line).into_owned());
     }
 
     /// Shows a bar: so many of all are done, and how long the rest will take.
@@ -58,7 +59,7 @@ impl Progress {
             self.line.set_style(style(COUNTED));
             self.line.reset_eta();
         }
-        self.line.set_message(what.to_owned());
+        self.line.set_message(escaped(what).into_owned());
         self.line.set_length(all);
         self.line.set_position(done);
     }
@@ -66,7 +67,7 @@ impl Progress {
     /// A line that stays, on a terminal and elsewhere.
     pub fn milestone(&mut self, line: &str) {
         match self.terminal {
-            true => self.line.println(line),
+            true => self.line.println(escaped(line)),
             false => output::tell(line),
         }
     }
