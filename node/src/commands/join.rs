@@ -20,7 +20,7 @@ use crate::party::identity::Identity;
 use crate::party::model_file::{self, ModelFile};
 use crate::party::part::Private;
 use crate::party::program::Program;
-use crate::party::receipt::Account;
+use crate::party::receipt::{self, Account};
 use crate::party::room::{self, Room};
 use crate::party::silence::Silence;
 use crate::party::spent::{KeyLock, Spent, User};
@@ -29,6 +29,7 @@ use crate::planning::policy::{self, Policy};
 use crate::planning::{files, template, worth};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::output;
+use crate::telling::output_file::{self, OutputFile};
 use crate::telling::report::Report;
 use crate::telling::table::bytes;
 use crate::vector_file::formats;
@@ -47,10 +48,11 @@ pub struct JoinArgs {
     /// The private vector, or a matrix of records, one a row: .npy (f32, f64), .csv, .json;
     /// .safetensors for a model
     ///
-    /// The extension says which. A .csv may have a first row of names, which stay; of one row or
-    /// one column it is a plain list, else a matrix. A model's tensors (F16, BF16, F32, F64) are
-    /// averaged as one vector in the order of their names, and data.shape is their number of
-    /// coordinates. With --program: whatever that program reads.
+    /// The extension says which. A .csv may have a first row of names, which stay (numbers are
+    /// names where the plan has them); of one row or one column it is a plain list, else a matrix.
+    /// A model's tensors (F16, BF16, F32, F64) are averaged as one vector in the order of their
+    /// names, and data.shape is their number of coordinates. With --program: whatever that program
+    /// reads.
     #[arg(long, value_name = "X", required_unless_present = "program")]
     input: Option<PathBuf>,
     /// task = "rounds", and streams: what hands over this party's part of every round
@@ -72,7 +74,9 @@ pub struct JoinArgs {
     program: Option<PathBuf>,
     /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last
     /// mean, a .npy of f64, or a .safetensors of f32 where the plan names tensors, with the types
-    /// and whole numbers of the plan's template, or else of a .safetensors in --input)
+    /// and whole numbers of the plan's template, or else of a .safetensors in --input); its name
+    /// ends as that format does, and what is there is replaced only if it is a file, or a link to
+    /// one
     #[arg(long, value_name = "MEAN")]
     output: PathBuf,
     /// The file that the plan names as its template (its run file's [model] template): a
@@ -165,7 +169,11 @@ impl ResultFiles<'_> {
     async fn until_written(&self, delivery: &mut Delivery) {
         let mut stops = signals::StopSignals::listen();
         let mut given_up = false;
-        let full = || delivery_folders(self.arguments).any(room::is_full);
+        let full = || {
+            let places = std::iter::once(&self.arguments.output).chain(&self.arguments.receipt);
+            let mut places = places.filter_map(|path| OutputFile::at(path).ok());
+            places.any(|place| room::is_full(place.folder()))
+        };
         while delivery.is_unwritten() && !given_up && full() {
             tracing::warn!("the result is kept and tried again; Ctrl-C gives it up");
             given_up = tokio::select! {
@@ -328,7 +336,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     let state = arguments
         .state
         .clone()
-        .unwrap_or_else(|| with_suffix(&arguments.identity, ".state"));
+        .unwrap_or_else(|| output_file::with_suffix(&arguments.identity, ".state"));
     let lock = KeyLock::take(&arguments.identity, User::Join)?;
     let mut spent = Spent::open(
         &arguments.identity,
@@ -355,14 +363,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
             input::layout_of_rounds(&plan, &arguments.output, written_as)?
         }
     };
-    let files = [
-        Some((&arguments.output, "--output")),
-        arguments.receipt.as_ref().map(|path| (path, "--receipt")),
-    ];
-    files
-        .into_iter()
-        .flatten()
-        .try_for_each(|(path, flag)| writable(path, flag))?;
+    check_outputs(arguments, &plan, &layout)?;
     let needed = room::needed(&plan, &layout);
     let room = take_room(&arguments.output, needed)?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
@@ -380,31 +381,59 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     })
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Found before the run starts, not after it.
-fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
-    let problem = match tempfile::tempfile_in(folder_of(path)) {
-        Err(e) => e,
-        Ok(_) if path.is_dir() => std::io::ErrorKind::IsADirectory.into(),
-        Ok(_) => return Ok(()),
+/// Looks at what will be written, before the run starts and not after it: each name is that of its
+/// format, each place can be written to, and no two of these files, or of those that are read, are
+/// one.
+fn check_outputs(arguments: &JoinArgs, plan: &Plan, layout: &Layout) -> Result<(), Failure> {
+    let (output, receipt) = (&*arguments.output, arguments.receipt.as_deref());
+    let format = layout.format.extension();
+    let is_model = plan.draft().model.is_some();
+    if !is_model && output_file::extension_of(output).as_deref() != Some(format) {
+        let what = "the mean, in the format of what is brought,";
+        return Err(output_file::misnamed(output, "--output", (what, format)));
+    }
+    if let Some(receipt) = receipt {
+        output_file::check_named(receipt, "--receipt", ("the receipt", "json"))?;
+    }
+    let beside = model_file::beside(output).filter(|_| is_model);
+    let signature = receipt.map(receipt::signature_of);
+    let results = [Some(output), beside.as_deref()];
+    let receipts = [receipt, signature.as_deref()];
+    let named = |paths: [Option<&'_ Path>; 2], flag: &'static str| {
+        paths
+            .into_iter()
+            .flatten()
+            .map(move |path| (path.to_owned(), flag))
+            .collect::<Vec<_>>()
     };
-    let message = format!("{}: cannot be written: {problem}", path.display());
-    Err(Failure::storage(&problem, message)
-        .field(flag)
-        .hint("name a file in a folder that exists and that you can write to"))
+    let written = [named(results, "--output"), named(receipts, "--receipt")].concat();
+    for (path, flag) in &written {
+        OutputFile::of_flag(path, flag)?;
+    }
+    let events = arguments.events.as_deref().filter(|path| *path != Path::new("-"));
+    let read = [
+        (Some(&*arguments.plan), "PLAN.json"),
+        (Some(&*arguments.identity), "--identity"),
+        (arguments.input.as_deref(), "--input"),
+        (arguments.program.as_deref(), "--program"),
+        (arguments.template.as_deref(), "--template"),
+    ];
+    output_file::apart(
+        read.into_iter().filter_map(|(path, flag)| Some((path?, flag))),
+        written
+            .iter()
+            .map(|(path, flag)| (&**path, *flag))
+            .chain(events.map(|path| (path, "--events"))),
+    )
 }
 
 const UNWRITTEN: &str =
     "the run itself is over and its plan is spent: ask another party for the mean, which is the same for all";
 
-/// Takes room beside the mean's place; refused if there is not enough.
+/// Takes room where the mean goes; refused if there is not enough.
 fn take_room(path: &Path, needed: u64) -> Result<Room, Failure> {
-    Room::take(folder_of(path), needed).map_err(|e| {
+    let place = OutputFile::of_flag(path, "--output")?;
+    Room::take(place.folder(), needed).map_err(|e| {
         let needed = bytes(needed);
         let message = format!(
             "{}: no room for the mean and its receipt, up to {needed}: {e}",
@@ -414,17 +443,6 @@ fn take_room(path: &Path, needed: u64) -> Result<Room, Failure> {
             .field("--output")
             .hint("make room, or name a file on another disk")
     })
-}
-
-fn delivery_folders(arguments: &JoinArgs) -> impl Iterator<Item = &Path> {
-    let files = std::iter::once(&arguments.output).chain(&arguments.receipt);
-    files.map(|path| folder_of(path))
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 /// Why a file was not written.

@@ -17,7 +17,7 @@ use clap::Args;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::{RawRunFile, RawRunSettings};
-use undertone_protocol::plan::run_file::settings::{MechanismKind, TaskKind, Unit};
+use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 
 use crate::commands::local::cluster::Handed;
 use crate::commands::local::folders::Folders;
@@ -26,6 +26,7 @@ use crate::party::events::Events;
 use crate::planning::{files, make, template, worth};
 use crate::telling::failure::Failure;
 use crate::telling::logging::GlobalFlags;
+use crate::telling::output_file;
 use crate::telling::progress::Progress;
 use crate::telling::report::Report;
 
@@ -128,9 +129,8 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
         None => summary,
     };
     let json = summary.json();
-    std::fs::write(folders.output.join("summary.json"), format!("{json:#}\n")).map_err(|e| {
-        Failure::storage(&e, format!("summary.json cannot be written: {e}")).field("--output")
-    })?;
+    let place = folders.output.join("summary.json");
+    output_file::write_bytes(&place, "--output", format!("{json:#}\n").as_bytes())?;
     Ok(Report {
         text: summary.text(arguments.output.as_deref()),
         json,
@@ -168,19 +168,13 @@ fn raw_run(arguments: &LocalArgs) -> Result<(RawRunFile, Option<PathBuf>), Failu
     Ok((raw, template))
 }
 
-/// Whether a run file is of a stream, of which a program may hand over the rows.
-fn streams(raw: &RawRunFile) -> bool {
-    let gossips = raw.mechanism.kind == Some(MechanismKind::Gossip);
-    gossips && raw.data.releases.is_some_and(|releases| releases > 1)
-}
-
 /// A program goes with rounds, which need one, and with streams.
 fn check_program(raw: &RawRunFile, program: Option<&Path>) -> Result<(), Failure> {
     match (raw.task == Some(TaskKind::Rounds), program) {
         (true, None) => Err(Failure::usage("nothing hands over what the rounds are of")
             .field("--program")
             .hint("name a program, and a folder with a file for each party: --program ./step --inputs DIR")),
-        (false, Some(_)) if !streams(raw) => Err(Failure::usage(
+        (false, Some(_)) if !parties::streams(raw) => Err(Failure::usage(
             "--program is for task = \"rounds\", and for streams",
         )
         .field("--program")
@@ -247,7 +241,7 @@ fn gather_parties(
         return Ok((resolve(raw, parties.len())?, parties));
     }
     if let Some(inputs) = &arguments.inputs {
-        let mut parties = parties::read(inputs, arguments.nodes)?;
+        let mut parties = parties::read(inputs, arguments.nodes, &raw)?;
         parties::shape(&mut raw, &mut parties)?;
         if raw.data.clip.is_none() && !raw.task.is_some_and(TaskKind::takes_rows) {
             return Err(no_clip(&place));

@@ -9,6 +9,7 @@ use crate::planning::policy::{self, Policy};
 use crate::planning::worth::Worth;
 use crate::planning::{files, instead, make, plot, quote};
 use crate::telling::failure::Failure;
+use crate::telling::output_file::{self, OutputFile};
 use crate::telling::report::Report;
 
 /// Flags of `plan`.
@@ -38,8 +39,26 @@ pub struct VerifyArgs {
     policy: Policy,
 }
 
+/// Looks at what will be written before the plan is calibrated, which may take minutes.
+fn check_outputs(arguments: &PlanArgs) -> Result<(), Failure> {
+    let (out, plot) = (&*arguments.out, arguments.plot.as_deref());
+    output_file::check_named(out, "--out", ("a plan", "json"))?;
+    OutputFile::of_flag(out, "--out")?;
+    plot.map_or(Ok(()), plot::check)?;
+    let points = plot.map(|plot| plot.with_extension("csv"));
+    output_file::apart(
+        [(&*arguments.run, "RUN.toml"), (&*arguments.peers, "--peers")],
+        [(out, "--out")].into_iter().chain(
+            plot.into_iter()
+                .chain(points.as_deref())
+                .map(|path| (path, "--plot")),
+        ),
+    )
+}
+
 /// Makes a plan from files.
 pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
+    check_outputs(&arguments)?;
     let peers = Peers::parse(&files::read_text(&arguments.peers, "--peers")?)
         .map_err(|e| make::peers_failure(&arguments.peers, &e))?;
     let text = files::read_text(&arguments.run, "RUN.toml").map_err(|failure| {

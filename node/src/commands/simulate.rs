@@ -166,6 +166,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     }
     let missing = || Failure::usage("give RUN.toml and --parties, or --paper");
     let path = &arguments.run.clone().ok_or_else(missing)?;
+    arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
     let text = files::read_text(path, "RUN.toml")?;
     let refuse = |e: RunFileError| make::run_failure(path, &e);
     let mut raw = RawRunFile::parse(&text).map_err(refuse)?;

@@ -17,7 +17,6 @@ use crate::daemon::ledger::{now_ms, squared};
 use crate::daemon::mean_file::MeanFile;
 use crate::daemon::runs::{Run, Stop};
 use crate::daemon::shared::Shared;
-use crate::daemon::state::write_whole;
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::part::Private;
@@ -26,6 +25,7 @@ use crate::party::silence::Silence;
 use crate::party::{input, part, randomness, shelf};
 use crate::planning::template;
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::output_file;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
 
@@ -432,11 +432,13 @@ fn publish<'a>(from: &Path, to: &Path, files: impl Iterator<Item = &'a str>) -> 
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(to)?;
     for name in files {
-        // Written with mode 0600, then shown: a reader never sees half a file.
-        let hidden = to.join(format!(".{name}"));
-        write_whole(&hidden, &std::fs::read(from.join(name))?)?;
-        std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o644))?;
-        std::fs::rename(&hidden, to.join(name))?;
+        let (bytes, place) = (std::fs::read(from.join(name))?, to.join(name));
+        let is_new = !place.exists();
+        output_file::write_whole(&place, |out| out.write_all(&bytes))?;
+        if is_new {
+            // Whatever the daemon's umask is.
+            std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o644))?;
+        }
     }
     Ok(())
 }

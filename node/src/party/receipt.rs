@@ -5,7 +5,7 @@ mod finals;
 pub mod signing;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libp2p::identity::Keypair;
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ use crate::party::trained::Trained;
 use crate::planning::mechanism;
 use crate::planning::worth::Worth;
 use crate::telling::failure::{Exit, Failure};
-use crate::vector_file::formats;
+use crate::telling::output_file;
 
 /// What is said of a run as it turned out. No private value is in it.
 #[derive(Clone, Debug)]
@@ -501,16 +501,10 @@ impl Account {
 
     /// Writes the receipt and, beside it, its signature. Each appears whole or not at all.
     pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
-        let refused = |e: std::io::Error| {
-            Failure::storage(&e, format!("{}: cannot be written: {e}", path.display())).field("--receipt")
-        };
         let text = format!("{:#}\n", self.receipt);
         let signed = signature(&text, key)? + "\n";
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".sig");
-        formats::write_whole(path, |out| out.write_all(text.as_bytes()))
-            .and_then(|()| formats::write_whole(beside.as_ref(), |out| out.write_all(signed.as_bytes())))
-            .map_err(refused)
+        output_file::write_bytes(path, "--receipt", text.as_bytes())?;
+        output_file::write_bytes(&signature_of(path), "--receipt", signed.as_bytes())
     }
 }
 
@@ -528,6 +522,11 @@ fn finite(number: f64) -> Value {
     } else {
         Value::Null
     }
+}
+
+/// Where the signature of a receipt in this file goes.
+pub fn signature_of(path: &Path) -> PathBuf {
+    output_file::with_suffix(path, ".sig")
 }
 
 /// What the run cost, where finals are not sealed. Nothing, if nothing private has left; never

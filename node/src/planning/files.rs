@@ -6,6 +6,8 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::TaskKind;
 
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::output_file;
+use crate::vector_file::formats;
 
 /// Refuses a training where only a mean is understood.
 ///
@@ -46,6 +48,15 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
 
 /// What to do with a file that is something else than a plan.
 fn instead_of_a_plan(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(MARK) {
+        return Some(
+            "it begins with a byte order mark, so that an editor has changed it: take the very file that \
+                     was sent",
+        );
+    }
+    if let Some(hint) = formats::hint_of_text(bytes) {
+        return Some(hint);
+    }
     let object = serde_json::from_slice::<serde_json::Value>(bytes).unwrap_or_default();
     if object.get("outcome").is_some() {
         Some("this is a receipt: `undertone receipt FILE` reads it")
@@ -68,14 +79,20 @@ pub fn read_text(path: &Path, field: &str) -> Result<String, Failure> {
             "{length} bytes are more than such a file ever has"
         )));
     }
-    std::fs::read_to_string(path).map_err(|e| refused(format!("cannot be read: {e}")))
+    let bytes = std::fs::read(path).map_err(|e| refused(format!("cannot be read: {e}")))?;
+    let hint = formats::hint_of_text(&bytes);
+    let text = bytes.strip_prefix(MARK).map_or(bytes.clone(), <[u8]>::to_vec);
+    match (String::from_utf8(text), hint) {
+        (_, Some(hint)) => Err(refused("is no text that can be read".into()).hint(hint)),
+        (Err(_), None) => Err(refused("is not UTF-8 text".into()).hint("save it as UTF-8")),
+        (Ok(text), None) => Ok(text),
+    }
 }
+
+/// What some editors put before text in UTF-8: it says nothing.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Writes the plan's very bytes.
 pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), Failure> {
-    std::fs::write(path, plan.to_json()).map_err(|e| {
-        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
-            .field("--out")
-            .hint("choose a folder that exists and that you can write to")
-    })
+    output_file::write_bytes(path, "--out", plan.to_json().as_bytes())
 }

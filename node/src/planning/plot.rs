@@ -11,6 +11,7 @@ mod axes;
 
 use crate::planning::plot::axes::{Axes, Curve, Drawn, OURS, beside, chart, named, rows, tick, whole};
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::output_file::{self, OutputFile};
 use crate::telling::table::Table;
 
 const CENTRAL: RGBColor = RGBColor(60, 140, 60);
@@ -28,6 +29,20 @@ const COLORS: [RGBColor; 9] = [
     RGBColor(200, 80, 140),
     RGBColor(20, 20, 20),
 ];
+
+/// Looks at the places of a picture and of its points, before it is computed.
+///
+/// # Errors
+/// The name is not that of an SVG, or one of the two cannot be written (exit 2).
+pub fn check(path: &Path) -> Result<(), Failure> {
+    if output_file::extension_of(path).as_deref() != Some("svg") {
+        return Err(output_file::misnamed(path, "--plot", ("the picture", "svg")));
+    }
+    for place in [path, &path.with_extension("csv")] {
+        OutputFile::of_flag(place, "--plot")?;
+    }
+    Ok(())
+}
 
 /// Error against ε, and against how many parties are gone for good; the points stand beside the
 /// picture in a file of its name that ends in .csv.
@@ -326,11 +341,7 @@ fn extent(lines: &[Curve]) -> (f64, f64) {
 }
 
 fn write(path: &Path, svg: &str) -> Result<(), Failure> {
-    std::fs::write(path, svg).map_err(|e| {
-        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
-            .field("--plot")
-            .hint("choose a folder that exists and that you can write to")
-    })
+    output_file::write_bytes(path, "--plot", svg.as_bytes())
 }
 
 /// Writes the points of these charts beside their picture.
@@ -346,15 +357,7 @@ fn write_points(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
 
 /// Writes a table beside a picture: a file of its name that ends in .csv.
 fn write_beside(path: &Path, table: &Table) -> Result<(), Failure> {
-    let beside = path.with_extension("csv");
-    if beside == path {
-        return Err(
-            Failure::usage("the picture is an SVG; its points go into a .csv beside it")
-                .field("--plot")
-                .hint("choose a name that ends in .svg"),
-        );
-    }
-    write(&beside, &table.csv())
+    write(&path.with_extension("csv"), &table.csv())
 }
 
 fn internal(error: &dyn std::fmt::Display) -> Failure {

@@ -10,13 +10,13 @@ use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::template::TemplateChoice;
 
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::output_file::extension_of;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 
 /// Whether a file of this name is a model.
 pub(crate) fn is_model(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == "safetensors")
+    extension_of(path).as_deref() == Some("safetensors")
 }
 
 /// Reads the file that a run file names as its template, from the run file's folder on, and puts

@@ -163,6 +163,7 @@ pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
             report(&answer, describe(question.rounds, &answer))
         }
         Looking::Each => {
+            arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
             let answer = question
                 .over_all_pairs(&text, arguments.target)
                 .map_err(|error| question.refused(error))?;

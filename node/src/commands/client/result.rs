@@ -12,7 +12,9 @@ use crate::commands::client::connection::{Answer, Sent};
 use crate::commands::client::daemon::{ApiArgs, run};
 use crate::commands::client::show;
 use crate::daemon::status::RunStatus;
+use crate::party::receipt;
 use crate::telling::failure::Failure;
+use crate::telling::output_file::{self, OutputFile};
 use crate::telling::report::Report;
 
 /// Flags of `result`.
@@ -36,6 +38,7 @@ pub struct ResultArgs {
 pub fn result(arguments: ResultArgs) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
     let media_type = arguments.output.as_deref().map(media_type).transpose()?;
+    check_outputs(&arguments)?;
     run(async {
         let digest = daemon.digest(&arguments.digest, "runs").await?;
         let at = |what: &str| format!("/v1/runs/{digest}{what}");
@@ -43,14 +46,8 @@ pub fn result(arguments: ResultArgs) -> Result<Report, Failure> {
         // The receipt first: there is one even where there is no mean.
         if let Some(path) = &arguments.receipt {
             write(path, "--receipt", daemon.ask(Method::GET, &at("/receipt")).await?).await?;
-            let mut signed = path.as_os_str().to_owned();
-            signed.push(".sig");
-            write(
-                Path::new(&signed),
-                "--receipt",
-                daemon.ask(Method::GET, &at("/receipt.sig")).await?,
-            )
-            .await?;
+            let signature = daemon.ask(Method::GET, &at("/receipt.sig")).await?;
+            write(&receipt::signature_of(path), "--receipt", signature).await?;
         }
         if let (Some(path), Some(media_type)) = (&arguments.output, media_type) {
             let headers = vec![(header::ACCEPT, HeaderValue::from_static(media_type))];
@@ -90,11 +87,7 @@ fn report(arguments: &ResultArgs, run: &RunStatus) -> Report {
 }
 
 fn media_type(path: &Path) -> Result<&'static str, Failure> {
-    let extension = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .map(str::to_ascii_lowercase);
-    match extension.as_deref() {
+    match output_file::extension_of(path).as_deref() {
         Some("npy") => Ok("application/x-npy"),
         Some("json") => Ok("application/json"),
         Some("csv") => Ok("text/csv"),
@@ -108,30 +101,33 @@ fn media_type(path: &Path) -> Result<&'static str, Failure> {
     }
 }
 
+/// Looks at what will be written before the daemon is asked.
+fn check_outputs(arguments: &ResultArgs) -> Result<(), Failure> {
+    let (output, receipt) = (arguments.output.as_deref(), arguments.receipt.as_deref());
+    if let Some(receipt) = receipt {
+        output_file::check_named(receipt, "--receipt", ("the receipt", "json"))?;
+    }
+    let signature = receipt.map(receipt::signature_of);
+    let receipts = receipt.into_iter().chain(signature.as_deref());
+    let written: Vec<(&Path, &str)> = output
+        .map(|path| (path, "--output"))
+        .into_iter()
+        .chain(receipts.map(|path| (path, "--receipt")))
+        .collect();
+    for (path, flag) in &written {
+        OutputFile::of_flag(path, flag)?;
+    }
+    output_file::apart([], written)
+}
+
 /// The file appears whole or not at all.
 async fn write(path: &Path, flag: &str, mut answer: Answer) -> Result<(), Failure> {
-    let refused = |e: std::io::Error| {
-        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
-            .field(flag)
-            .hint("name a file in a folder that exists and that you can write to")
-    };
-    let folder = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .permissions(public())
-        .tempfile_in(folder)
+    let refused = |e: std::io::Error| output_file::unwritten(path, flag, &e);
+    let mut file = OutputFile::at(path)
+        .and_then(OutputFile::begin)
         .map_err(refused)?;
     while let Some(piece) = answer.piece().await? {
         file.write_all(&piece).map_err(refused)?;
     }
-    file.as_file().sync_all().map_err(refused)?;
-    file.persist(path).map_err(|e| refused(e.error))?;
-    Ok(())
-}
-
-/// Results are public; the umask still counts.
-fn public() -> std::fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o644)
+    file.finish().map_err(refused)
 }

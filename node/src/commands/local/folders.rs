@@ -6,6 +6,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::TaskKind;
 
 use crate::telling::failure::Failure;
+use crate::telling::output_file::{OutputFile, extension_of};
 
 /// Where a cluster's files lie while it runs.
 pub(super) struct Folders {
@@ -29,6 +30,9 @@ impl Folders {
         };
         std::fs::create_dir_all(&output).map_err(unwritable)?;
         tempfile::tempfile_in(&output).map_err(unwritable)?;
+        for name in ["plan.json", "summary.json"] {
+            OutputFile::of_flag(&output.join(name), "--output")?;
+        }
         Ok(Folders { scratch, output })
     }
 }
@@ -41,7 +45,8 @@ pub(super) fn party_folder(output: &Path, name: &str) -> PathBuf {
 /// The file of a party's result in its folder: the mean in the format of its input, or the model;
 /// `by_program`: its input is for a program, which hands over rows.
 pub(super) fn result_name(plan: &Plan, input: &Path, by_program: bool) -> String {
-    let extension = input.extension().and_then(|extension| extension.to_str());
+    let extension = extension_of(input);
+    let extension = extension.as_deref();
     match plan.draft().task {
         TaskKind::Mean if by_program => "mean.npy".into(),
         TaskKind::Regression => "model.npy".into(),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::planning::plot::{self, Chart};
 use crate::telling::failure::Failure;
+use crate::telling::output_file;
 use crate::telling::table::Table;
 
 /// A figure or table of a paper, computed again.
@@ -40,7 +41,7 @@ impl Computed {
         };
         std::fs::create_dir_all(folder).map_err(refuse)?;
         let csv = format!("{}.csv", self.name);
-        std::fs::write(folder.join(&csv), self.table.csv()).map_err(refuse)?;
+        output_file::write_bytes(&folder.join(&csv), "--out", self.table.csv().as_bytes())?;
         let mut written = vec![csv];
         if let Some(chart) = &self.chart {
             let svg = format!("{}.svg", self.name);

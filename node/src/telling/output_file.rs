@@ -1,0 +1,454 @@
+//! Files that a command leaves where its user said: each appears whole or not at all, and takes the
+//! place of nothing but a file.
+//!
+//! A link is followed, and stays. A pipe, a device, a socket or a folder is refused: a result that
+//! has to appear whole cannot be written into the first three, and none of them may be replaced. A
+//! file that is there keeps its mode, and its owner where the system allows it.
+
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+use tempfile::NamedTempFile;
+
+use crate::telling::failure::Failure;
+
+/// The mode of a file that is new, before the umask: results are public.
+const NEW: u32 = 0o644;
+
+/// A place that a file may be written to.
+#[derive(Debug)]
+pub struct OutputFile {
+    /// Where the file is: what links lead to.
+    place: PathBuf,
+    /// What is known of the file that is there.
+    earlier: Option<Metadata>,
+}
+
+impl OutputFile {
+    /// Looks at a place.
+    ///
+    /// # Errors
+    /// It is no file, or one that this process may not write to; its folder does not exist; or it
+    /// is a link that leads nowhere: what that would make is for the link's owner to say.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        if path.file_name().is_none() {
+            return Err(io::Error::other("it names no file"));
+        }
+        let place = match fs::symlink_metadata(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                // Says why, if it is the folder that is not there.
+                fs::metadata(folder_of(path))?;
+                return Ok(OutputFile {
+                    place: path.to_owned(),
+                    earlier: None,
+                });
+            }
+            Err(e) => return Err(e),
+            Ok(found) if found.is_symlink() => {
+                // What a link in /proc leads to need not be at any path.
+                let led_to = fs::metadata(path)
+                    .map_err(|e| io::Error::other(format!("it is a link that leads nowhere ({e})")))?;
+                file_only(led_to.file_type())?;
+                fs::canonicalize(path)?
+            }
+            Ok(found) => {
+                file_only(found.file_type())?;
+                path.to_owned()
+            }
+        };
+        // The system has its say on write protection, and on links that somebody else has put into
+        // a folder that all share. Nothing is changed, and nobody waited for.
+        let opened = OpenOptions::new()
+            .write(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(path)?;
+        let earlier = opened.metadata()?;
+        file_only(earlier.file_type())?;
+        Ok(OutputFile {
+            place,
+            earlier: Some(earlier),
+        })
+    }
+
+    /// Looks at the place that a flag names, and whether its folder can be written to.
+    ///
+    /// # Errors
+    /// It cannot be written to (exit 2).
+    pub fn of_flag(path: &Path, flag: &str) -> Result<Self, Failure> {
+        let checked = Self::at(path).and_then(|file| file.room().map(|_| file));
+        checked.map_err(|e| unwritten(path, flag, &e))
+    }
+
+    /// The folder that the file is in.
+    pub fn folder(&self) -> &Path {
+        folder_of(&self.place)
+    }
+
+    fn room(&self) -> io::Result<NamedTempFile> {
+        tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(NEW))
+            .tempfile_in(self.folder())
+    }
+
+    /// Begins the file beside its place.
+    ///
+    /// # Errors
+    /// Its folder cannot be written to.
+    pub fn begin(self) -> io::Result<Unfinished> {
+        let file = self.room()?;
+        Ok(Unfinished { at: self, file })
+    }
+}
+
+/// A file that is written and has not taken its place yet; dropped, it leaves nothing.
+#[derive(Debug)]
+pub struct Unfinished {
+    at: OutputFile,
+    file: NamedTempFile,
+}
+
+impl Write for Unfinished {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Unfinished {
+    /// Puts the file into its place; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// It cannot be put there; what was there still is.
+    pub fn finish(self) -> io::Result<()> {
+        let Unfinished { at, file } = self;
+        if let Some(earlier) = &at.earlier {
+            let new = file.as_file().metadata()?;
+            if (new.uid(), new.gid()) != (earlier.uid(), earlier.gid()) {
+                // Only root can give files away. For others the file is theirs from now on.
+                let _ = chown(file.path(), Some(earlier.uid()), Some(earlier.gid()));
+            }
+            file.as_file().set_permissions(earlier.permissions())?;
+        }
+        file.as_file().sync_all()?;
+        put(file, &at.place, |file, place| {
+            file.persist(place).map(drop).map_err(|e| (e.error, e.file))
+        })?;
+        File::open(at.folder())?.sync_all()
+    }
+}
+
+/// Has a file take its place by `renamed`, or, where that is a mount of its own (a single file that
+/// a container is given), copies it there.
+fn put(
+    file: NamedTempFile,
+    place: &Path,
+    renamed: impl FnOnce(NamedTempFile, &Path) -> Result<(), (io::Error, NamedTempFile)>,
+) -> io::Result<()> {
+    match renamed(file, place) {
+        Ok(()) => Ok(()),
+        Err((e, file)) if e.kind() == io::ErrorKind::ResourceBusy => {
+            let mut mounted = OpenOptions::new().write(true).truncate(true).open(place)?;
+            io::copy(&mut File::open(file.path())?, &mut mounted)?;
+            mounted.sync_all()
+        }
+        Err((e, _)) => Err(e),
+    }
+}
+
+/// Writes a file; it appears whole or not at all, and is on disk when this returns.
+///
+/// # Errors
+/// Those of [`OutputFile::at`], a full disk, or what `write` says.
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut file = OutputFile::at(path)?.begin()?;
+    let mut out = BufWriter::with_capacity(1 << 20, &mut file);
+    write(&mut out).and_then(|()| out.flush())?;
+    drop(out);
+    file.finish()
+}
+
+/// Writes a file of these bytes as [`write_whole`] does.
+///
+/// # Errors
+/// Those of [`unwritten`].
+pub fn write_bytes(path: &Path, flag: &str, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, |out| out.write_all(bytes)).map_err(|e| unwritten(path, flag, &e))
+}
+
+/// The failure of a file that cannot be written: exit 75 on a full disk, else 2.
+pub fn unwritten(path: &Path, flag: &str, error: &io::Error) -> Failure {
+    Failure::storage(error, format!("{}: cannot be written: {error}", path.display()))
+        .field(flag)
+        .hint("name a file in a folder that exists and that you can write to, on a disk with room")
+}
+
+fn file_only(found: FileType) -> io::Result<()> {
+    match kind(found) {
+        None => Ok(()),
+        Some(kind) => Err(io::Error::other(format!(
+            "it is {kind}, which is not replaced, and no result is written into it"
+        ))),
+    }
+}
+
+/// The name of what is there, unless it is a plain file.
+pub fn kind(found: FileType) -> Option<&'static str> {
+    match found {
+        _ if found.is_file() => None,
+        _ if found.is_dir() => Some("a folder"),
+        _ if found.is_symlink() => Some("a link"),
+        _ if found.is_fifo() => Some("a pipe"),
+        _ if found.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
+}
+
+/// The folder of a path; "." where it names none.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// A path with something added to its last name.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The extension of a file's name, in lower case.
+pub fn extension_of(path: &Path) -> Option<String> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.map(str::to_ascii_lowercase)
+}
+
+/// Extensions of the formats that this program writes.
+const EXTENSIONS: [&str; 6] = ["npy", "csv", "json", "safetensors", "svg", "toml"];
+
+/// Refuses a name whose extension is that of another format than the one written; names without an
+/// extension of ours say nothing.
+///
+/// # Errors
+/// It ends in another of [`EXTENSIONS`] (exit 2).
+pub fn check_named(path: &Path, flag: &str, (what, format): (&str, &str)) -> Result<(), Failure> {
+    match extension_of(path) {
+        Some(extension) if extension != format && EXTENSIONS.contains(&extension.as_str()) => {
+            Err(misnamed(path, flag, (what, format)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The failure (exit 2) of a name that does not end as its format does.
+pub fn misnamed(path: &Path, flag: &str, (what, format): (&str, &str)) -> Failure {
+    Failure::usage(format!("{}: {what} is written as .{format}", path.display()))
+        .field(flag)
+        .hint(format!("write {flag} {}", path.with_extension(format).display()))
+}
+
+/// Refuses that two files are one, of which at least the later is written: `read` and `written`
+/// each with the flag that names it.
+///
+/// # Errors
+/// A file that is written is named twice (exit 2).
+pub fn apart<'a>(
+    read: impl IntoIterator<Item = (&'a Path, &'a str)>,
+    written: impl IntoIterator<Item = (&'a Path, &'a str)>,
+) -> Result<(), Failure> {
+    let mut known: Vec<(PathBuf, &str)> = read.into_iter().map(|(path, flag)| (same(path), flag)).collect();
+    for (path, flag) in written {
+        let place = same(path);
+        if let Some((_, other)) = known.iter().find(|(known, _)| *known == place) {
+            return Err(Failure::usage(format!(
+                "{}: {flag} would be written over what {other} names",
+                path.display()
+            ))
+            .field(flag)
+            .hint("name a file of its own"));
+        }
+        known.push((place, flag));
+    }
+    Ok(())
+}
+
+/// A path by which one file is known, whatever links lead to it.
+fn same(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        let folder = fs::canonicalize(folder_of(path)).unwrap_or_else(|_| folder_of(path).to_owned());
+        folder.join(path.file_name().unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use nix::sys::stat::Mode;
+
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    fn written(path: &Path, text: &str) -> io::Result<()> {
+        write_whole(path, |out| out.write_all(text.as_bytes()))
+    }
+
+    /// Names of what is in a folder, in order.
+    fn entries(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn nothing_but_a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let folder = folder();
+        let at = |name: &str| folder.path().join(name);
+        nix::unistd::mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        for name in ["pipe", "socket", "folder"] {
+            symlink(name, at(&format!("to-{name}"))).unwrap();
+        }
+        symlink("nowhere", at("dangling")).unwrap();
+        symlink("circle", at("circle")).unwrap();
+        let before = entries(folder.path());
+        let kinds = || {
+            before
+                .iter()
+                .map(|name| fs::symlink_metadata(at(name)).unwrap().file_type())
+                .collect::<Vec<_>>()
+        };
+        let found = kinds();
+        for name in &before {
+            let refused = written(&at(name), "mean").expect_err(name).to_string();
+            let word = name.trim_start_matches("to-");
+            assert!(
+                refused.contains(word) || refused.contains("leads nowhere"),
+                "{name}: {refused}"
+            );
+            let failure = OutputFile::of_flag(&at(name), "--output").unwrap_err();
+            assert_eq!(
+                (failure.exit.code(), failure.field.as_deref()),
+                (2, Some("--output"))
+            );
+        }
+        assert_eq!((entries(folder.path()), kinds()), (before.clone(), found));
+        written(&at("no/folder"), "mean").unwrap_err();
+        OutputFile::at(Path::new("..")).unwrap_err();
+    }
+
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_replaced_whole() {
+        let folder = folder();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("mounted")).unwrap();
+        fs::write(at("mounted/mean.json"), "earlier").unwrap();
+        symlink("mounted/mean.json", at("link.json")).unwrap();
+        symlink("link.json", at("second.json")).unwrap();
+        written(&at("second.json"), "later").unwrap();
+        for name in ["link.json", "second.json"] {
+            assert!(fs::symlink_metadata(at(name)).unwrap().is_symlink(), "{name}");
+        }
+        assert_eq!(fs::read_to_string(at("mounted/mean.json")).unwrap(), "later");
+        assert_eq!(
+            OutputFile::at(&at("link.json")).unwrap().folder(),
+            fs::canonicalize(at("mounted")).unwrap()
+        );
+        assert_eq!(entries(&at("mounted")), ["mean.json"]);
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_one_that_fails_stays() {
+        let folder = folder();
+        let path = folder.path().join("mean.json");
+        for mode in [0o600, 0o640, 0o666, 0o755] {
+            fs::write(&path, "earlier").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            written(&path, "later").unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "later");
+        }
+        write_whole(&path, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("broke off"))
+        })
+        .unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "later");
+        assert_eq!(entries(folder.path()), ["mean.json"]);
+        // A new one is as any program's file: the umask counts.
+        let new = folder.path().join("new");
+        written(&new, "").unwrap();
+        let like = folder.path().join("like");
+        fs::write(&like, "").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&new), mode(&like) & NEW);
+    }
+
+    #[test]
+    fn a_file_that_is_a_mount_of_its_own_is_written_in_place() {
+        let folder = folder();
+        let place = folder.path().join("mounted");
+        fs::write(&place, "a longer text").unwrap();
+        let busy = |kind: io::ErrorKind| {
+            let mut file = NamedTempFile::new_in(folder.path()).unwrap();
+            file.write_all(b"mean").unwrap();
+            put(file, &place, |file, _| Err((kind.into(), file)))
+        };
+        busy(io::ErrorKind::PermissionDenied).unwrap_err();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "a longer text");
+        busy(io::ErrorKind::ResourceBusy).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "mean");
+        assert_eq!(entries(folder.path()), ["mounted"]);
+    }
+
+    #[test]
+    fn a_name_of_another_format_is_refused() {
+        let named = |name: &str| check_named(Path::new(name), "--receipt", ("the receipt", "json"));
+        for name in ["r.json", "r.JSON", "receipt", "alice.receipt", "r.json.old"] {
+            named(name).unwrap();
+        }
+        for name in ["r.npy", "r.CSV", "r.toml"] {
+            let failure = named(name).unwrap_err();
+            assert_eq!(failure.exit.code(), 2);
+            assert!(failure.hint.unwrap().contains("--receipt r.json"), "{name}");
+        }
+    }
+
+    #[test]
+    fn one_file_for_two_is_refused_whatever_leads_to_it() {
+        let folder = folder();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("x.json"), "").unwrap();
+        symlink("x.json", at("y.json")).unwrap();
+        let (input, output) = (at("x.json"), at("z.json"));
+        let check = |output: &Path, receipt: &Path| {
+            apart(
+                [(&*input, "--input")],
+                [(output, "--output"), (receipt, "--receipt")],
+            )
+        };
+        check(&output, &at("r.json")).unwrap();
+        for (output, receipt, flag) in [
+            (at("y.json"), at("r.json"), "--output"),
+            (at("x.json"), at("r.json"), "--output"),
+            (at("z.json"), folder.path().join("./z.json"), "--receipt"),
+        ] {
+            let failure = check(&output, &receipt).unwrap_err();
+            assert_eq!((failure.exit.code(), failure.field.as_deref()), (2, Some(flag)));
+        }
+    }
+}
