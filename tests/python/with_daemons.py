@@ -37,6 +37,7 @@ from undertone_node import (
 )
 from undertone_node.http import Answer
 from undertone_node.missing import Missing
+from undertone_node.values import encode
 
 NAMES = ["alice", "bob", "carol", "dave"]
 os.chdir(sys.argv[1])
@@ -115,8 +116,20 @@ def tables():
         assert abs(ratio - 120 / 82) < 1e-9, ratio
         for column in "age", "weight":
             close(result.mean[column], everybody[column].mean(), result.standard_error[column])
+    # Labels that are numbers: names where the plan has them, and none where they count columns.
+    for plan, labels in ("years.json", [2019, 2020]), ("plain.json", [0, 1]):
+        labelled = {name: table.set_axis(labels, axis=1) for name, table in tables.items()}
+        results = all_at_once(
+            lambda name, daemon: daemon.average(labelled[name], plan=plan, data_set="rows", timeout=120)
+        )
+        for result in results.values():
+            assert list(result.mean.index) == list(result.standard_error.index) == labels
+            for label, column in zip(labels, ["age", "weight"]):
+                close(result.mean[label], everybody[column].mean(), result.standard_error[label])
     other = tables["alice"].rename(columns={"age": "years"})
     refused(InputRefused, lambda: alice.submit(other, plan="table-2.json", data_set="rows"), "age")
+    swapped = tables["alice"].set_axis([2020, 2019], axis=1)
+    refused(InputRefused, lambda: alice.submit(swapped, plan="years-2.json", data_set="rows"), "2019")
     text = tables["alice"].astype({"age": str})
     refused(InputRefused, lambda: alice.submit(text, plan="table-2.json", data_set="rows"), "'age'")
 
@@ -157,6 +170,10 @@ def refusals():
     refused(InputRefused, lambda: bob.average(value[:1], plan="alone.json"), "shape")
     refused(InputRefused, lambda: bob.average(value * math.nan, plan="alone.json"), "coordinate 0")
     refused(InputRefused, lambda: bob.average([["a"]], plan="alone.json"), "real numbers")
+    masked = np.ma.masked_array(value, mask=value > value.mean())
+    for some in masked, [list(value[0]), [1.0, np.ma.masked, 1.0]], {"bias": masked}, ([masked[0], masked[1]],):
+        refused(InputRefused, lambda: bob.average(some, plan="alone.json"), "masked")
+    assert encode(np.ma.masked_array(value)).data == encode(value).data, "nothing is masked"
     refused(NotThere, lambda: alice.average(value, offer="0" * 64))
     run = bob.submit(value, plan="alone.json")
     while not run.status()["waiting_for"]:
@@ -249,6 +266,11 @@ def settings():
     os.chmod("two.token", 0o644)
     refused(Misconfigured, lambda: Daemon(api=address, token_file="two.token"), "0644")
     refused(Misconfigured, lambda: Daemon("absent.toml"), "absent.toml")
+    for odd in "unix:", "7300", ":7300", "localhost", "localhost:70000", "::1:7300", "https://a:1", "http://a/b:1":
+        refused(Misconfigured, lambda: Daemon(api=odd, token_file="other.token"), "address of an API")
+    for form in "http://localhost:1", "http://localhost:1/", "localhost:1":
+        refused(Unreachable, Daemon(api=form, token_file="other.token").runs, "daemon at localhost:1:")
+    assert "\x1b" not in str(Refused({"detail": "\x1b[2J"})), "a terminal would obey it"
     refused(Unreachable, Daemon(api="unix:absent", token_file="other.token").runs, "unix:absent")
     for shown in repr(alice), str(alice), repr(vars(alice)), repr(vars(alice._api)):
         assert token not in shown, "the token is shown"

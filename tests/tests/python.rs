@@ -40,6 +40,15 @@ fn prepare(parties: &Parties) {
     parties.write("peers.toml", &format!("version = 1\n{list}"));
     plan("table", "mean", TABLE, 1.0);
     plan("table-2", "mean", TABLE, 1.0);
+    let years = TABLE.replace("\"age\", \"weight\"", "\"2019\", \"2020\"");
+    plan("years", "mean", &years, 1.0);
+    plan("years-2", "mean", &years, 1.0);
+    plan(
+        "plain",
+        "mean",
+        &TABLE.replace("columns = [\"age\", \"weight\"]\n", ""),
+        1.0,
+    );
     plan("rounds", "rounds", ROUNDS, 8.0);
     plan("rounds-2", "rounds", ROUNDS, 8.0);
     for (party, name) in parties.names().iter().enumerate() {

@@ -162,7 +162,8 @@ class Daemon:
     """A running daemon. Whoever may read its token may spend its privacy budget.
 
     ``config`` is its node.toml; without one the environment (UNDERTONE_STATE, …) says where it is.
-    ``api`` ("HOST:PORT" or "unix:PATH") and ``token_file`` beat both. Raises Misconfigured."""
+    ``api`` ("HOST:PORT", "http://HOST:PORT" or "unix:PATH") and ``token_file`` beat both. Raises
+    Misconfigured."""
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ class Daemon:
         token_file: str | os.PathLike[str] | None = None,
     ) -> None:
         address, token = settings.load(config, os.environ)
-        self._api = Api(api or address, settings.read_token(Path(token_file or token)))
+        self._api = Api(settings.address(api or address), settings.read_token(Path(token_file or token)))
 
     def __repr__(self) -> str:
         return f"Daemon({self._api.address!r})"

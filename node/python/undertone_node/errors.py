@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 
+def _shown(text: str) -> str:
+    """A text of a file or a peer as a terminal may show it: nothing in it is a command to that."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 class UndertoneError(Exception):
     """All errors of this package."""
+
+    def __str__(self) -> str:
+        return _shown(super().__str__())
 
 
 class Misconfigured(UndertoneError):

@@ -10,6 +10,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from .errors import unusable
+from .masks import refuse_masked
 
 _NUMPY: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -36,6 +37,7 @@ def encode(tensors: Mapping[str, Any]) -> bytes:
     for name, tensor in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
             raise unusable(f"{name!r} is no name of a tensor", "use the names of a state_dict")
+        refuse_masked(tensor, f"tensor {name!r}")
         kind, shape, raw = _raw(name, tensor)
         offsets = [len(data), len(data) + len(raw)]
         header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": offsets}

@@ -58,6 +58,32 @@ def load(config: str | os.PathLike[str] | None, environment: Mapping[str, str]) 
     return listen or f"unix:{state / 'api.sock'}", Path(token or state / "api.token")
 
 
+def address(text: str) -> str:
+    """An address of the API as it is connected to, "HOST:PORT" or "unix:PATH"; "http://HOST:PORT" is
+    the first of them, as the command line has it.
+
+    Raises Misconfigured."""
+    if text.startswith("unix:"):
+        if text == "unix:":
+            raise _no_address(text, "it has no path")
+        return text
+    if text.startswith("https://"):
+        raise _no_address(text, "the API speaks plain HTTP; put a proxy in front of it where TLS is needed")
+    plain = text.removeprefix("http://").rstrip("/")
+    host, colon, port = plain.rpartition(":")
+    if not colon:
+        raise _no_address(text, "it has no port")
+    if not host or any(odd in host for odd in "/@ ") or (":" in host and not host.startswith("[")):
+        raise _no_address(text, "its host is not one")
+    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise _no_address(text, "its port is not one")
+    return plain
+
+
+def _no_address(text: str, why: str) -> Misconfigured:
+    return Misconfigured(f"{text!r} is no address of an API: {why}; write HOST:PORT or unix:PATH")
+
+
 def read_token(path: Path) -> Token:
     """Reads the token's file, which only its owner may be able to read."""
     try:

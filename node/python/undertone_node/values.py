@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 
 from . import safetensors
 from .errors import unusable
+from .masks import refuse_masked
 
 _NPY, _CSV, _MODEL = "application/x-npy", "text/csv", "application/x-safetensors"
 
@@ -63,7 +65,11 @@ def npy(value: Any) -> bytes:
     """The bytes of a .npy in C order: float32 and float64 as they are, other real numbers as
     float64."""
     if hasattr(value, "detach"):  # a tensor of PyTorch
-        value = value.detach().cpu().numpy()
+        try:
+            value = value.detach().cpu().numpy()
+        except (TypeError, RuntimeError):
+            raise unusable("numpy has no array for this tensor", "tensor.float(), or .to_dense()") from None
+    refuse_masked(value, "the value")
     try:
         array = np.asarray(value)
     except ValueError:
@@ -98,6 +104,14 @@ def by_column(noises: list[float], overall: float, mean: Any) -> Any:
     return errors
 
 
+def _names(frame: Any) -> list[str] | None:
+    """The names of the columns as text. None where they are 0, 1, …, with which pandas numbers
+    columns that have no names."""
+    if list(frame.columns) == list(range(len(frame.columns))):
+        return None
+    return [str(name) for name in frame.columns]
+
+
 def _table(frame: Any) -> Encoded:
     """Columns go by their names, and the index does not go at all."""
     import pandas
@@ -105,15 +119,20 @@ def _table(frame: Any) -> Encoded:
     odd = [str(name) for name, kind in frame.dtypes.items() if not pandas.api.types.is_numeric_dtype(kind)]
     if odd:
         raise unusable(f"column {odd[0]!r} is not of numbers", "leave it out, or make numbers of it")
-    names = [str(name) for name in frame.columns]
+    names = _names(frame)
     try:
         numbers = frame.astype("float64")
     except (TypeError, ValueError):
         raise unusable("a cell of the table is no number", "fill it, or leave its row out") from None
-    text = numbers.to_csv(index=False, header=names, lineterminator="\n")
+    # In quotation marks a name is told from a number, whatever it is made of.
+    text = numbers.to_csv(
+        index=False, header=names or False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
+    )
 
     def decode(data: bytes, of_a_record: bool) -> Any:
-        mean = pandas.read_csv(io.BytesIO(data), float_precision="round_trip")
+        first = 0 if names else None
+        mean = pandas.read_csv(io.BytesIO(data), float_precision="round_trip", header=first)
+        mean.columns = frame.columns
         if of_a_record and len(mean) == 1:
             return mean.iloc[0].rename("mean")
         return mean.set_index(frame.index) if len(mean) == len(frame) else mean
