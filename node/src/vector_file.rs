@@ -3,6 +3,8 @@
 
 mod carried;
 mod csv;
+pub mod expected;
+mod foreign;
 pub mod formats;
 mod json;
 pub mod layout;

@@ -7,8 +7,8 @@ use serde_json::json;
 use undertone_protocol::model::loss::Loss;
 
 use crate::party::model_file::{self, ModelFile};
-use crate::party::rows::Rows;
 use crate::telling::failure::Failure;
+use crate::telling::output_file::{self, OutputFile};
 use crate::telling::report::Report;
 use crate::telling::table::number;
 use crate::vector_file::formats;
@@ -30,15 +30,18 @@ pub struct PredictArgs {
 
 /// Applies the model; where the rows have their targets, says how good it is.
 pub fn run(arguments: &PredictArgs) -> Result<Report, Failure> {
+    if let Some(output) = &arguments.output {
+        check_output(arguments, output)?;
+    }
     let model = ModelFile::read(&arguments.model)?;
-    let (rows, judged) = rows(&model, &arguments.input)?;
+    let (rows, judged) = model_file::rows_to_predict(&model.model, &arguments.input)?;
     let weights = model.values();
     let said: Vec<f64> = rows
         .iter()
         .map(|(features, _)| rows.named(&weights, features))
         .collect();
     if let Some(output) = &arguments.output {
-        write(output, &said)?;
+        formats::write(output, &Layout::npy(vec![said.len()], Dtype::F64), &said)?;
     }
     let mut json = json!({ "rows": said.len(), "digest": model.digest(), "exit_code": 0 });
     if judged {
@@ -65,29 +68,16 @@ pub fn run(arguments: &PredictArgs) -> Result<Report, Failure> {
     Ok(Report { json, text, exit: 0 })
 }
 
-/// The rows of a file, and whether they have their targets.
-fn rows(model: &ModelFile, path: &Path) -> Result<(Rows, bool), Failure> {
-    let file = formats::read(path)?;
-    let (settings, columns) = (&model.model, file.layout.shape.last().copied().unwrap_or(1));
-    if columns + 1 != settings.columns || file.layout.shape.len() != 2 {
-        return Ok((model_file::rows(settings, path)?, true));
+/// Looks at the place that is written to, before anything is computed.
+fn check_output(arguments: &PredictArgs, output: &Path) -> Result<(), Failure> {
+    if output_file::extension_of(output).as_deref() != Some("npy") {
+        return Err(output_file::misnamed(output, "--output", ("a prediction", "npy")));
     }
-    // Without a target any does: 0 is one of every loss.
-    let at = settings.target_at().unwrap_or(columns);
-    let with_target = |row: &[f64]| [&row[..at], &[0.0], &row[at..]].concat();
-    let values: Vec<f64> = file.values.chunks_exact(columns).flat_map(with_target).collect();
-    Ok((Rows::prepare(settings, &values, path)?, false))
-}
-
-fn write(path: &Path, said: &[f64]) -> Result<(), Failure> {
-    if path.extension().is_none_or(|extension| extension != "npy") {
-        return Err(
-            Failure::usage(format!("{}: predictions are written as .npy", path.display()))
-                .field("--output")
-                .hint("write --output predictions.npy"),
-        );
-    }
-    formats::write(path, &Layout::npy(vec![said.len()], Dtype::F64), said)
+    OutputFile::of_flag(output, "--output")?;
+    output_file::apart(
+        [(&*arguments.model, "MODEL"), (&*arguments.input, "--input")],
+        [(output, "--output")],
+    )
 }
 
 /// A class as the whole number that it is.

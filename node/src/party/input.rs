@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::handed_over::ClippedBy;
 use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 use undertone_protocol::plan::run_file::training::ModelSettings;
@@ -11,6 +12,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::planning::template::is_model;
 use crate::telling::failure::Failure;
+use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
 use crate::vector_file::vector::VectorFile;
@@ -28,14 +30,39 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
         return Err(unusable(path, &odd, hint));
     }
     let draft = plan.draft();
+    match names(draft) {
+        Some(columns) => check_columns((columns, PLAN), layout, path),
+        None => Ok(()),
+    }
+}
+
+/// The names of a row's columns, where the plan has them.
+fn names(draft: &Draft) -> Option<&[String]> {
     let named = match (&draft.model, &draft.outer) {
         (Some(model), _) => &model.names,
         (None, Some(outer)) => &outer.names,
         (None, None) => &draft.data.columns,
     };
-    match named {
-        Some(columns) => check_columns(columns, layout, path),
-        None => Ok(()),
+    named.as_deref()
+}
+
+/// What a plan says of a party's file before it is read.
+pub fn expected(plan: &Plan, me: Party) -> Expected<'_> {
+    let draft = plan.draft();
+    let rows = match draft.model.is_some() || brings_rows(plan) {
+        true => draft.members[me].records,
+        false if streams(plan) => Some(draft.releases()),
+        false => Some(1),
+    };
+    let row = match (&draft.model, &draft.outer) {
+        (Some(model), _) => model.columns,
+        (None, Some(outer)) => outer.columns,
+        (None, None) => draft.dimension(),
+    };
+    let rows = rows.and_then(|rows| usize::try_from(rows).ok());
+    Expected {
+        columns: names(draft),
+        numbers: rows.and_then(|rows| rows.checked_mul(row)),
     }
 }
 
@@ -145,9 +172,16 @@ pub fn shape_handed_over(plan: &Plan, me: Party) -> Vec<usize> {
     shape
 }
 
-/// Refuses a table whose names are not these, in this order. Files without a name for each column
-/// say nothing.
-pub fn check_columns(columns: &[String], layout: &Layout, path: &Path) -> Result<(), Failure> {
+/// What names the columns of a plan, in messages.
+pub const PLAN: &str = "the plan (data.columns)";
+
+/// Refuses a table whose names are not these, in this order; `whose` is what messages call them.
+/// Files without a name for each column say nothing.
+pub fn check_columns(
+    (columns, whose): (&[String], &str),
+    layout: &Layout,
+    path: &Path,
+) -> Result<(), Failure> {
     let Some(found) = layout.columns().filter(|found| found.len() == columns.len()) else {
         return Ok(());
     };
@@ -157,12 +191,8 @@ pub fn check_columns(columns: &[String], layout: &Layout, path: &Path) -> Result
     };
     Err(unusable(
         path,
-        &format!(
-            "column {} is not called {:?}, as in the plan (data.columns)",
-            at + 1,
-            columns[at]
-        ),
-        "put the columns into the plan's order and call them as it does",
+        &format!("column {} is not called {:?}, as in {whose}", at + 1, columns[at]),
+        "put the columns into that order and call them so",
     ))
 }
 

@@ -12,8 +12,11 @@ use undertone_protocol::plan::run_file::training::ModelSettings;
 use crate::party::input;
 use crate::party::rows::Rows;
 use crate::telling::failure::Failure;
+use crate::telling::output_file::{self, extension_of};
+use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
+use crate::vector_file::vector::VectorFile;
 
 /// Extensions of files that a model is written to.
 const EXTENSIONS: [&str; 3] = ["npy", "json", "safetensors"];
@@ -66,7 +69,7 @@ pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
             "write --output iterate.npy",
         ),
     };
-    if extension_of(path).is_some_and(|extension| known.contains(&extension)) {
+    if extension_of(path).is_some_and(|extension| known.contains(&extension.as_str())) {
         return Ok(());
     }
     Err(Failure::usage(format!("{}: {what}", path.display()))
@@ -103,18 +106,12 @@ impl ModelFile {
     /// Writes it as the extension says; beside a `.npy`, which has nothing but numbers, a `.json`.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         self.write_file(path)?;
-        match extension_of(path) {
-            Some("npy") => self.write_file(&beside(path)),
-            _ => Ok(()),
-        }
+        beside(path).map_or(Ok(()), |beside| self.write_file(&beside))
     }
 
     fn write_file(&self, path: &Path) -> Result<(), Failure> {
-        formats::write_whole(path, |out| self.write_to(path, out)).map_err(|e| {
-            Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
-                .field("--output")
-                .hint("choose another --output, or make room")
-        })
+        output_file::write_whole(path, |out| self.write_to(path, out))
+            .map_err(|e| output_file::unwritten(path, "--output", &e))
     }
 
     /// Writes what the file at `path` has, as its extension says.
@@ -122,7 +119,7 @@ impl ModelFile {
     /// # Errors
     /// Those of `out`.
     pub fn write_to(&self, path: &Path, out: &mut dyn Write) -> std::io::Result<()> {
-        match extension_of(path) {
+        match extension_of(path).as_deref() {
             Some("npy") => formats::write_to(out, &input::layout_of_model(&self.model), &self.values()),
             Some("safetensors") => {
                 let (layout, values) = self.tensors()?;
@@ -179,10 +176,7 @@ impl ModelFile {
     /// # Errors
     /// It is none (exit 7).
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let path = match path.extension().is_some_and(|extension| extension == "npy") {
-            true => beside(path),
-            false => path.to_owned(),
-        };
+        let path = beside(path).unwrap_or_else(|| path.to_owned());
         let unusable = |what: String| {
             Failure::input(format!("{}: {what}", path.display()))
                 .field("MODEL")
@@ -218,7 +212,7 @@ impl ModelFile {
 /// # Errors
 /// The file has other columns (exit 7), or targets that the loss does not know.
 pub fn rows(model: &ModelSettings, path: &Path) -> Result<Rows, Failure> {
-    let file = formats::read(path)?;
+    let file = read_rows(model, path)?;
     let columns = file.layout.records().map(|(_, shape)| shape);
     if columns != Some(vec![model.columns]) {
         let found = file.layout.shape.last().copied().unwrap_or(1);
@@ -231,17 +225,50 @@ pub fn rows(model: &ModelSettings, path: &Path) -> Result<Rows, Failure> {
         .hint("give a table with the columns that the model was fitted to, in their order"));
     }
     if let Some(names) = &model.names {
-        input::check_columns(names, &file.layout, path)?;
+        input::check_columns((names, MODEL), &file.layout, path)?;
     }
     Rows::prepare(model, &file.values, path)
 }
 
-fn extension_of(path: &Path) -> Option<&str> {
-    path.extension().and_then(|extension| extension.to_str())
+/// What names the columns of a model, in messages.
+const MODEL: &str = "the model";
+
+/// Reads a table of which the model may name the columns.
+fn read_rows(model: &ModelSettings, path: &Path) -> Result<VectorFile, Failure> {
+    let expected = Expected {
+        columns: model.names.as_deref(),
+        numbers: None,
+    };
+    formats::read_as(path, expected)
 }
 
-fn beside(path: &Path) -> PathBuf {
-    path.with_extension("json")
+/// Rows in a file, with or without the target's column, prepared for a model; whether they have
+/// their targets.
+///
+/// # Errors
+/// Those of [`rows`]. Where both the file and the model name the columns, they must be the same, in
+/// one order.
+pub fn rows_to_predict(model: &ModelSettings, path: &Path) -> Result<(Rows, bool), Failure> {
+    let file = read_rows(model, path)?;
+    let columns = file.layout.shape.last().copied().unwrap_or(1);
+    if columns + 1 != model.columns || file.layout.shape.len() != 2 {
+        return Ok((rows(model, path)?, true));
+    }
+    let at = model.target_at().unwrap_or(columns);
+    if let Some(names) = model.names.as_ref().filter(|names| names.len() == model.columns) {
+        let features = [&names[..at], &names[at + 1..]].concat();
+        input::check_columns((&features, MODEL), &file.layout, path)?;
+    }
+    // Without a target any does: 0 is one of every loss.
+    let with_target = |row: &[f64]| [&row[..at], &[0.0], &row[at..]].concat();
+    let values: Vec<f64> = file.values.chunks_exact(columns).flat_map(with_target).collect();
+    Ok((Rows::prepare(model, &values, path)?, false))
+}
+
+/// The `.json` beside a model's `.npy`, which has nothing but numbers; none of another file.
+pub fn beside(path: &Path) -> Option<PathBuf> {
+    let of_numbers = output_file::extension_of(path).as_deref() == Some("npy");
+    of_numbers.then(|| path.with_extension("json"))
 }
 
 #[cfg(test)]

@@ -41,9 +41,10 @@ pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
 
 /// Reads what the party brings and holds it against the plan (exit 7).
 pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure> {
+    let expected = input::expected(plan, me);
     let vector = match input::judges_rows(plan) {
-        true => formats::read_rows(path)?,
-        false => formats::read(path)?,
+        true => formats::read_rows(path, expected)?,
+        false => formats::read_as(path, expected)?,
     };
     input::check(plan, me, &vector.layout, path)?;
     Ok(vector)

@@ -1,74 +1,96 @@
 //! Reading and writing in any of the formats, told apart by the file's extension.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Seek, Write};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use crate::telling::failure::Failure;
+use crate::telling::output_file::{self, extension_of};
+use crate::vector_file::expected::Expected;
 use crate::vector_file::layout::{Format, Layout};
 use crate::vector_file::unusable::UnusableFile;
 use crate::vector_file::vector::VectorFile;
-use crate::vector_file::{csv, json, npy, safetensors};
+use crate::vector_file::{csv, foreign, json, npy, safetensors};
 
 /// Extensions of files that can be read.
 pub const EXTENSIONS: [&str; 4] = ["npy", "csv", "json", "safetensors"];
 
-const FORMATS: &str = "save it as .npy (numpy.save(path, vector)), .csv, .json or .safetensors";
+const OPENED: &str = "name a file that exists and that you can read";
 
-/// What PyTorch pickles may run any program when it is read.
-const OF_TORCH: &str =
-    "save it as .safetensors: safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")";
+/// Reads a file of which nothing is known, as [`read_as`] does.
+pub fn read(path: &Path) -> Result<VectorFile, Failure> {
+    read_as(path, Expected::default())
+}
 
 /// Reads a `.npy`, `.csv`, `.json` or `.safetensors`; there is at least one coordinate, and all are
 /// finite. Allocates no more than a small multiple of what is really in the file, whatever its
 /// header says.
-pub fn read(path: &Path) -> Result<VectorFile, Failure> {
-    let file = read_rows(path)?;
+///
+/// # Errors
+/// It is none of these, or cannot be used (exit 7); no value is told.
+pub fn read_as(path: &Path, expected: Expected<'_>) -> Result<VectorFile, Failure> {
+    let file = read_rows(path, expected)?;
     check_finite(&file).map_err(|problem| refused(path, problem))?;
     Ok(file)
 }
 
-/// Reads a file as [`read`] does, but takes numbers that are not finite from a `.npy` or a
+/// Reads a file as [`read_as`] does, but takes numbers that are not finite from a `.npy` or a
 /// `.safetensors`: a row with one of them is for clipping to judge.
-pub fn read_rows(path: &Path) -> Result<VectorFile, Failure> {
+///
+/// # Errors
+/// Those of [`read_as`].
+pub fn read_rows(path: &Path, expected: Expected<'_>) -> Result<VectorFile, Failure> {
     let refused = |problem| refused(path, problem);
-    let extension = extension_of(path);
-    let reader = match extension.as_deref() {
-        Some("npy") => npy::read,
-        Some("csv") => csv::read,
-        Some("json") => json::read,
-        Some("safetensors") => safetensors::read,
-        _ => {
-            let found = extension
-                .as_ref()
-                .map_or("no extension".to_owned(), |e| format!(".{e}"));
-            let hint = match extension.as_deref() {
-                Some("pt" | "pth" | "bin" | "ckpt") => OF_TORCH,
-                _ => FORMATS,
-            };
-            return Err(refused(UnusableFile::new(
-                format!("{found} is not a format that can be read"),
-                hint,
-            )));
-        }
-    };
-    let unreadable = |e: std::io::Error| {
-        refused(UnusableFile::new(
-            format!("cannot be opened: {e}"),
-            "name a file that exists and that you can read",
-        ))
-    };
-    let file = File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if metadata.is_dir() {
-        return Err(refused(UnusableFile::new("it is a folder", FORMATS)));
+    let extension = extension_of(path).unwrap_or_default();
+    if !EXTENSIONS.contains(&extension.as_str()) {
+        let found = Some(extension.as_str()).filter(|extension| !extension.is_empty());
+        return Err(refused(foreign::of_extension(found)));
     }
-    if metadata.len() == 0 {
-        return Err(refused(UnusableFile::new("the file is empty", FORMATS)));
+    let unreadable = |e: std::io::Error| refused(UnusableFile::new(format!("cannot be opened: {e}"), OPENED));
+    // Nobody waits for whoever would write into a pipe.
+    let found = std::fs::metadata(path).map_err(unreadable)?;
+    if let Some(kind) = output_file::kind(found.file_type()) {
+        return Err(refused(UnusableFile::new(
+            format!("it is {kind}"),
+            "name a plain file; what comes by a pipe has to be saved first",
+        )));
     }
-    reader(file, metadata.len()).map_err(refused)
+    if found.len() == 0 {
+        return Err(refused(UnusableFile::new(
+            "the file is empty",
+            "save the data again",
+        )));
+    }
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut start = vec![];
+    (&mut file)
+        .take(foreign::START as u64)
+        .read_to_end(&mut start)
+        .and_then(|_| file.rewind())
+        .map_err(unreadable)?;
+    if let Some((what, hint)) = foreign::of_start(&start, &extension) {
+        return Err(refused(UnusableFile::new(what, hint)));
+    }
+    let read = match extension.as_str() {
+        "npy" => npy::read(file, found.len()),
+        "csv" => csv::read(file, expected),
+        "json" => json::read(file),
+        _ => safetensors::read(file),
+    };
+    read.map_err(refused)
+}
+
+/// How the bytes of a file that should be JSON or TOML become that, where they are of another kind.
+pub fn hint_of_text(bytes: &[u8]) -> Option<&'static str> {
+    let start = &bytes[..bytes.len().min(foreign::START)];
+    foreign::of_start(start, "json").map(|(_, hint)| hint)
+}
+
+/// How a file of another extension becomes one that can be read.
+pub fn hint_for(extension: &str) -> String {
+    foreign::of_extension(Some(extension)).hint
 }
 
 fn refused(path: &Path, problem: UnusableFile) -> Failure {
@@ -131,11 +153,6 @@ pub fn rows_of_bytes(bytes: Vec<u8>) -> Result<VectorFile, String> {
     read.map_err(|problem| problem.what)
 }
 
-fn extension_of(path: &Path) -> Option<String> {
-    let extension = path.extension().and_then(|e| e.to_str());
-    extension.map(str::to_ascii_lowercase)
-}
-
 /// Whether the file's extension is one of those that can be read.
 pub fn can_be_read(path: &Path) -> bool {
     extension_of(path).is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
@@ -143,31 +160,8 @@ pub fn can_be_read(path: &Path) -> bool {
 
 /// Writes values in C order with a layout. The file appears whole or not at all.
 pub fn write(path: &Path, layout: &Layout, values: &[f64]) -> Result<(), Failure> {
-    write_whole(path, |out| write_to(out, layout, values)).map_err(|e| {
-        Failure::storage(&e, format!("{}: cannot be written: {e}", path.display()))
-            .field(path.display())
-            .hint("choose another --output, or make room")
-    })
-}
-
-/// Writes a file for everybody to read; it appears whole or not at all, and is on disk when this
-/// returns.
-pub fn write_whole(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file.as_file_mut());
-    write(&mut out).and_then(|()| out.flush())?;
-    drop(out);
-    readable(file.as_file())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    output_file::write_whole(path, |out| write_to(out, layout, values))
+        .map_err(|e| output_file::unwritten(path, "--output", &e))
 }
 
 /// Returns the SHA-256, in lower-case hex, of what `write` writes.
@@ -189,17 +183,6 @@ pub fn sha256_of(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> s
 pub fn sha256_of_file(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     sha256_of(|mut out| std::io::copy(&mut file, &mut out).map(drop))
-}
-
-/// A result is public: readable like any file that a program writes, not just by its owner like a
-/// temporary file.
-fn readable(file: &File) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    Ok(())
 }
 
 /// Writes values in C order with a layout, to anything.

@@ -14,24 +14,21 @@ use crate::vector_file::vector::VectorFile;
 /// Our choice, numpy's old limit: no array has more axes.
 const MOST_AXES: usize = 32;
 
-pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> {
-    let mut text = vec![];
-    file.read_to_end(&mut text)
+pub(super) fn read(mut file: File) -> Result<VectorFile, UnusableFile> {
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes)
         .map_err(|e| UnusableFile::new(format!("cannot be read: {e}"), "copy it again"))?;
+    // A byte order mark, which some editors write, says nothing (RFC 8259, section 8.1).
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let mut reading = Reading::default();
-    let mut parser = serde_json::Deserializer::from_slice(&text);
+    let mut parser = serde_json::Deserializer::from_slice(text);
     let read = Element {
         reading: &mut reading,
         depth: 0,
     }
     .deserialize(&mut parser)
     .and_then(|()| parser.end());
-    read.map_err(|e| {
-        UnusableFile::new(
-            e.to_string(),
-            "it must hold numbers in nested arrays, each of one length, such as [[1, 2], [3, 4]]",
-        )
-    })?;
+    read.map_err(|e| unusable(&e, text, &reading))?;
     let shape: Vec<usize> = reading.lengths.iter().map(|length| length.unwrap_or(0)).collect();
     if reading.values.is_empty() {
         return Err(UnusableFile::new(
@@ -46,6 +43,43 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFi
         },
         values: reading.values,
     })
+}
+
+const ARRAYS: &str = "it must hold numbers in nested arrays, each of one length, such as [[1, 2], [3, 4]]";
+
+/// Why a text is none of numbers in arrays, and what to do.
+fn unusable(error: &serde_json::Error, text: &[u8], reading: &Reading) -> UnusableFile {
+    if let Some(word) = word_at(text, error.line(), error.column()).filter(|_| !error.is_data()) {
+        let word = word.trim_start_matches(['-', '+']);
+        let value = match word.to_ascii_lowercase().as_str() {
+            "nan" | "na" | "none" => Some(f64::NAN),
+            "inf" | "infinity" => Some(f64::INFINITY),
+            _ => None,
+        };
+        if let Some(value) = value {
+            return UnusableFile::not_finite(reading.place(), value);
+        }
+    }
+    let what = error.to_string();
+    let hint = match &what {
+        what if what.contains("is an object") => {
+            "write the values alone, as nested arrays; with pandas: table.to_json(path, orient='values')"
+        }
+        what if what.contains("is null") => "a missing value has no mean: fill it, or leave its row out",
+        what if what.contains("is a text") => "write numbers without quotation marks",
+        _ => ARRAYS,
+    };
+    UnusableFile::new(what, hint)
+}
+
+/// The word that a parser stopped at; line and column are counted from 1.
+fn word_at(text: &[u8], line: usize, column: usize) -> Option<&str> {
+    let line = text.split(|&byte| byte == b'\n').nth(line.checked_sub(1)?)?;
+    let ends = |byte: &u8| matches!(byte, b',' | b'[' | b']') || byte.is_ascii_whitespace();
+    let before = &line[..column.checked_sub(1)?.min(line.len())];
+    let begin = before.iter().rposition(ends).map_or(0, |at| at + 1);
+    let word = line[begin..].split(ends).next()?;
+    std::str::from_utf8(word).ok()
 }
 
 /// Why numbers in arrays are no array of numbers; never a number of them.

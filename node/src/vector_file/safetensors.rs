@@ -13,7 +13,7 @@ use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
 use crate::vector_file::unusable::UnusableFile;
 use crate::vector_file::vector::{VectorFile, to_f32};
 
-pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> {
+pub(super) fn read(mut file: File) -> Result<VectorFile, UnusableFile> {
     // Grows with what is really there.
     let mut bytes = vec![];
     file.read_to_end(&mut bytes)

@@ -13,6 +13,8 @@ use undertone_protocol::plan::run_file::settings::{Clip, MechanismKind, TaskKind
 use crate::measuring::synthetic;
 use crate::party::input;
 use crate::telling::failure::Failure;
+use crate::telling::output_file;
+use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout};
 use crate::vector_file::vector::VectorFile;
@@ -42,17 +44,45 @@ impl fmt::Debug for LocalParty {
 }
 
 /// One file per party, ordered by name.
-pub(crate) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty>, Failure> {
+pub(crate) fn read(
+    folder: &Path,
+    nodes: Option<usize>,
+    raw: &RawRunFile,
+) -> Result<Vec<LocalParty>, Failure> {
     let named = named_files(folder, nodes, is_vector)?;
     let read = |(name, input): (String, PathBuf)| {
         Ok(LocalParty {
             name,
-            vector: formats::read(&input)?,
+            vector: formats::read_as(&input, expected(raw))?,
             input,
             records: None,
         })
     };
     named.into_iter().map(read).collect()
+}
+
+/// What a run file says of the parties' files. How many rows of records they have is theirs to say.
+fn expected(raw: &RawRunFile) -> Expected<'_> {
+    let releases = raw.data.releases.filter(|_| streams(raw)).unwrap_or(1);
+    let extents = raw.data.shape.iter().flatten().copied();
+    let numbers = extents.fold(releases as usize, usize::saturating_mul);
+    let planned = raw.data.shape.is_some() && (streams(raw) || !takes_tables(raw));
+    Expected {
+        columns: raw.data.columns.as_deref(),
+        numbers: planned.then_some(numbers),
+    }
+}
+
+/// Whether a run file is of a stream: each party brings a row for each of many releases, or a
+/// program hands them over.
+pub(super) fn streams(raw: &RawRunFile) -> bool {
+    let gossips = raw.mechanism.kind == Some(MechanismKind::Gossip);
+    gossips && raw.data.releases.is_some_and(|releases| releases > 1)
+}
+
+/// Whether the parties' files have a record a row, or a release.
+fn takes_tables(raw: &RawRunFile) -> bool {
+    raw.data.unit == Some(Unit::Record) || streams(raw) || raw.task == Some(TaskKind::Regression)
 }
 
 /// One file per party for a program to read, whatever is in it; where rows are protected a table,
@@ -96,24 +126,42 @@ fn named_files(
     let refused = |e: std::io::Error| {
         Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("--inputs")
     };
-    let mut files = vec![];
+    let (mut files, mut hidden, mut unreadable) = (vec![], vec![], vec![]);
     for entry in std::fs::read_dir(folder).map_err(refused)? {
-        let path = entry.map_err(refused)?.path();
-        let hidden = path
-            .file_name()
-            .is_none_or(|name| name.to_string_lossy().starts_with('.'));
-        if path.is_file() && !hidden {
-            files.push(path);
+        let entry = entry.map_err(refused)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match (name.starts_with('.'), unreadable_for(&entry.path())) {
+            (true, _) => hidden.push(name),
+            (false, Some(why)) => unreadable.push(format!("{name} ({why})")),
+            (false, None) => files.push(entry.path()),
         }
+    }
+    hidden.sort();
+    unreadable.sort();
+    // No party is left out in silence.
+    if !hidden.is_empty() {
+        let (place, names) = (folder.display(), hidden.join(", "));
+        tracing::warn!("{place}: hidden files are left out: {names}");
+    }
+    if !unreadable.is_empty() {
+        let (place, names) = (folder.display(), unreadable.join(", "));
+        return Err(
+            Failure::input(format!("{place}: no files that can be read: {names}"))
+                .field("--inputs")
+                .hint("each entry of the folder is a party's file: repair these, or put them elsewhere"),
+        );
     }
     files.sort();
     files.iter().try_for_each(|path| check(path))?;
     let mut named: Vec<(String, PathBuf)> = files.into_iter().map(name_of).collect::<Result<_, _>>()?;
     named.sort();
     if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(Failure::usage(format!("two files are named {:?}", twice[0].0))
-            .field("--inputs")
-            .hint("one file per party"));
+        let [one, two] = [&twice[0].1, &twice[1].1].map(|path| path.display());
+        return Err(
+            Failure::usage(format!("two files are named {:?}: {one} and {two}", twice[0].0))
+                .field("--inputs")
+                .hint("one file per party"),
+        );
     }
     if named.len() < 3 {
         return Err(Failure::usage(format!(
@@ -132,6 +180,18 @@ fn named_files(
         .field("--nodes"));
     }
     Ok(named)
+}
+
+/// Why an entry of a folder is no file that can be read, if it is none.
+fn unreadable_for(path: &Path) -> Option<String> {
+    match std::fs::metadata(path) {
+        Err(_) if path.is_symlink() => Some("a link that leads nowhere".into()),
+        Err(e) => Some(e.to_string()),
+        Ok(found) => match output_file::kind(found.file_type()) {
+            Some(kind) => Some(kind.into()),
+            None => std::fs::File::open(path).err().map(|e| e.to_string()),
+        },
+    }
 }
 
 /// Refuses a file that cannot be a party's by its name, before anything else is said of the folder.
@@ -176,9 +236,7 @@ fn tensors(layout: &Layout) -> Option<BTreeMap<String, Vec<usize>>> {
 pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
     let mut shapes = vec![];
     let protected = raw.data.unit == Some(Unit::Record);
-    let streams =
-        raw.mechanism.kind == Some(MechanismKind::Gossip) && raw.data.releases.is_some_and(|it| it > 1);
-    let tables = protected || streams || raw.task == Some(TaskKind::Regression);
+    let (streams, tables) = (streams(raw), takes_tables(raw));
     for party in parties.iter_mut() {
         let layout = &party.vector.layout;
         let (records, shape) = if tables {
@@ -226,9 +284,9 @@ pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
     }
     // Names: the run file's, else the files'.
     match &raw.data.columns {
-        Some(columns) => parties
-            .iter()
-            .try_for_each(|party| input::check_columns(columns, &party.vector.layout, &party.input))?,
+        Some(columns) => parties.iter().try_for_each(|party| {
+            input::check_columns((columns, input::PLAN), &party.vector.layout, &party.input)
+        })?,
         None => raw.data.columns = names(parties, &shapes[0]),
     }
     // Tensors that are clipped each by itself: the run file's, else the files'.
@@ -302,7 +360,7 @@ mod tests {
         files
             .iter()
             .for_each(|(name, text)| std::fs::write(folder.path().join(name), text).unwrap());
-        read(folder.path(), None)
+        read(folder.path(), None, &RawRunFile::default())
     }
 
     fn raw(unit: Unit, shape: Option<Vec<usize>>) -> RawRunFile {
@@ -332,6 +390,76 @@ mod tests {
         assert!(
             failure.message.contains("[2]") && failure.message.contains("[3]"),
             "{failure}"
+        );
+    }
+
+    #[test]
+    fn each_entry_that_is_no_readable_file_is_named() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in TABLES {
+            std::fs::write(at(name), text).unwrap();
+        }
+        std::fs::write(at(".DS_Store"), "").unwrap();
+        let read = |raw: &RawRunFile| read(folder.path(), None, raw);
+        read(&RawRunFile::default()).unwrap();
+        symlink("/nowhere/evora.csv", at("evora.csv")).unwrap();
+        symlink("loop.csv", at("loop.csv")).unwrap();
+        std::fs::create_dir(at("faro.csv")).unwrap();
+        nix::unistd::mkfifo(&at("guarda.csv"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // A link to a file is that file.
+        std::fs::rename(at("b.csv"), folder.path().join(".b.csv")).unwrap();
+        symlink(".b.csv", at("b.csv")).unwrap();
+        let failure = read(&RawRunFile::default()).unwrap_err();
+        assert_eq!(failure.exit, crate::telling::failure::Exit::InputUnusable);
+        for (name, why) in [
+            ("evora.csv", "a link that leads nowhere"),
+            ("loop.csv", "a link that leads nowhere"),
+            ("faro.csv", "a folder"),
+            ("guarda.csv", "a pipe"),
+        ] {
+            assert!(failure.message.contains(&format!("{name} ({why})")), "{failure}");
+        }
+        assert!(!failure.message.contains("b.csv"), "{failure}");
+    }
+
+    #[test]
+    fn a_first_row_of_column_numbers_is_data_only_where_the_run_file_counts_it() {
+        let numbered = [
+            ("a.csv", "0,1\n5,6\n"),
+            ("b.csv", "0,1\n7,8\n"),
+            ("c.csv", "0,1\n9,9\n"),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in numbered {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let read = |run: &RawRunFile| read(folder.path(), None, run);
+        for unit in [Unit::Party, Unit::Record] {
+            let failure = read(&raw(unit, None)).unwrap_err();
+            assert!(
+                failure.hint.is_some_and(|hint| hint.contains("header=False")),
+                "{unit:?}"
+            );
+        }
+        read(&raw(Unit::Record, Some(vec![2]))).unwrap_err();
+        assert_eq!(
+            read(&raw(Unit::Party, Some(vec![2, 2]))).unwrap()[0]
+                .vector
+                .layout
+                .shape,
+            [2, 2]
+        );
+        let mut named = raw(Unit::Record, None);
+        named.data.columns = Some(vec!["0".into(), "1".into()]);
+        let found = read(&named).unwrap();
+        assert_eq!(
+            (
+                found[0].vector.layout.shape.as_slice(),
+                found[0].vector.values.as_slice()
+            ),
+            (&[1, 2][..], &[5.0, 6.0][..])
         );
     }
 

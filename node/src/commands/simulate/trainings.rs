@@ -96,7 +96,7 @@ impl SimulatedTrainings {
         raw.data.unit = raw.data.unit.or(Some(Unit::Record));
         let mut read = vec![];
         if let Some(folder) = &self.inputs {
-            read = parties::read(folder, self.parties)?;
+            read = parties::read(folder, self.parties, &raw)?;
             parties::shape(&mut raw, &mut read)?;
         }
         let count = self.parties.unwrap_or(read.len());

@@ -204,17 +204,23 @@ fn extension(name: &str) -> Result<&'static str, Problem> {
         .into_iter()
         .find(|known| found.as_deref() == Some(known));
     known.ok_or_else(|| {
-        let what = match found {
-            Some(extension) => format!(".{extension} is not a format that can be read"),
-            None => "the vector's part has no file name with an extension, which tells its format".into(),
+        let (what, hint) = match found {
+            Some(extension) => (
+                format!(".{extension} is not a format that can be read"),
+                formats::hint_for(&extension),
+            ),
+            None => (
+                "the vector's part has no file name with an extension, which tells its format".into(),
+                format!(
+                    "send a file that ends in one of .{}",
+                    formats::EXTENSIONS.join(", .")
+                ),
+            ),
         };
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", what)
             .exit(Exit::InputUnusable)
             .field(VECTOR)
-            .hint(format!(
-                "send a file that ends in one of .{}",
-                formats::EXTENSIONS.join(", .")
-            ))
+            .hint(hint)
     })
 }
 

@@ -1,5 +1,7 @@
+use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::raw::RawRunFile;
 
 use super::*;
 use crate::planning::make;
@@ -92,4 +94,71 @@ fn a_result_is_written_to_a_format_of_its_task() {
         }
         assert!(check_output(&plan, Path::new("result")).is_err(), "no extension");
     }
+}
+
+fn settings(columns: &str, target: &str) -> ModelSettings {
+    let text = format!(
+        "task = \"regression\"\nname = \"names\"\n[data]\nshape = [3]\n{columns}\
+         clip = {{ kind = \"box\", low = 0.0, high = 10.0 }}\n[model]\nloss = \"logistic\"\n\
+         target = {target}\nrows = \"as-is\"\nstep = 1.0\nintercept = false\n"
+    );
+    let raw = RawRunFile::parse(&text).unwrap();
+    raw.resolve(4, Defaults::File).unwrap().model.unwrap()
+}
+
+/// Features of the rows, and whether their targets are known.
+fn prepared(model: &ModelSettings, text: &str) -> Result<(Vec<Vec<f64>>, bool), Failure> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, text).unwrap();
+    let (rows, judged) = rows_to_predict(model, &path)?;
+    Ok((
+        rows.iter().map(|(features, _)| features.to_vec()).collect(),
+        judged,
+    ))
+}
+
+#[test]
+fn columns_are_compared_by_name_with_and_without_the_target() {
+    let named = settings("columns = [\"age\", \"y\", \"bmi\"]\n", "\"y\"");
+    let expected = vec![vec![0.0, 1.0]];
+    for (text, judged) in [
+        ("age,bmi\n5,10\n", false),
+        ("age,y,bmi\n5,1,10\n", true),
+        ("5,10\n", false),
+        ("5,1,10\n", true),
+    ] {
+        assert_eq!(
+            prepared(&named, text).unwrap(),
+            (expected.clone(), judged),
+            "{text:?}"
+        );
+    }
+    for text in [
+        "bmi,age\n10,5\n",
+        "age,y\n5,1\n",
+        "age,weight\n5,10\n",
+        "Age,bmi\n5,10\n",
+        "age,bmi,y\n5,10,1\n",
+        "y,age,bmi\n1,5,10\n",
+        "age\n5\n",
+    ] {
+        let failure = prepared(&named, text).unwrap_err();
+        assert_eq!(failure.exit, Exit::InputUnusable, "{text:?}");
+    }
+    // Names that are numbers are names where the model has them.
+    let years = settings("columns = [\"2019\", \"2020\", \"2021\"]\n", "\"2020\"");
+    assert_eq!(
+        prepared(&years, "2019,2021\n5,10\n").unwrap(),
+        (expected.clone(), false)
+    );
+    prepared(&years, "2021,2019\n10,5\n").unwrap_err();
+    assert_eq!(
+        prepared(&years, "2019,2020,2021\n5,1,10\n").unwrap(),
+        (expected.clone(), true)
+    );
+    // A model without names has nothing to compare; a row of column numbers is asked about.
+    let unnamed = settings("", "1");
+    assert_eq!(prepared(&unnamed, "bmi,age\n5,10\n").unwrap(), (expected, false));
+    prepared(&unnamed, "0,1\n5,10\n").unwrap_err();
 }

@@ -40,6 +40,9 @@ fn comes_back(extension: &str, layout: &Layout, values: &[f64]) -> String {
     String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned()
 }
 
+mod kinds;
+mod tables;
+
 const SIX: [f64; 6] = [0.5, -1.0, 2.0, 0.25, 7.0, -0.125];
 
 #[test]
@@ -207,7 +210,10 @@ fn bad_arrays_say_where() {
     refused("json", b"[1, null]", "[1] is null");
     refused("json", b"{\"a\": 1}", "an object");
     refused("json", b"[1, 1e999]", "number out of range");
-    refused("json", b"[1, NaN]", "expected value");
+    refused("json", b"[1, NaN]", "[1] is not a number (NaN)");
+    refused("json", b"[[1, 2],\n [3, -Infinity]]", "[1][1] is infinite");
+    refused("json", b"[nan]", "[0] is not a number (NaN)");
+    refused("json", b"[1, nil]", "expected");
     refused("json", b"[1, 2] 3", "trailing");
     refused("json", b"[1, 2", "EOF");
     refused("json", "[".repeat(100_000).as_bytes(), "nested arrays");
