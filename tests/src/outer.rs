@@ -267,7 +267,7 @@ fn identity(party: Party) -> Identity {
         run_key: RunKey::from_secret(seed),
         pair_key: PairKey::from_secret([party as u8 + 100; 32]),
         seal_seed: seed,
-        nonce: seed,
+        nonce_secret: seed,
         epoch: 0,
     }
 }

@@ -255,7 +255,7 @@ fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) 
         run_key: RunKey::from_secret(secret(party, 0)),
         pair_key: PairKey::from_secret(secret(party, 101)),
         seal_seed: [1; 32],
-        nonce: secret(party, 0),
+        nonce_secret: secret(party, 0),
         epoch: 0,
     };
     Task::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO)

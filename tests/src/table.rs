@@ -137,7 +137,7 @@ impl Table {
                 run_key: RunKey::from_secret([party as u8; 32]),
                 pair_key: PairKey::from_secret([party as u8 + 101; 32]),
                 seal_seed: [1; 32],
-                nonce: [party as u8; 32],
+                nonce_secret: [party as u8; 32],
                 epoch: 0,
             };
             table.noised.push(value.clone());

@@ -337,6 +337,7 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
         let hash = [turn as u8; 32];
         // Sets that nobody can supply, and another one with every start.
         let start = Notice::Start {
+            number: turn as u8 % 3,
             incarnation: [turn as u8; 16],
             seats: hash,
         };

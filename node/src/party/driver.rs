@@ -283,7 +283,7 @@ impl Driver {
             run_key: RunKey::draw(&mut rand::rng()),
             pair_key: PairKey::draw(&mut rand::rng()),
             seal_seed: rand::random(),
-            nonce: rand::random(),
+            nonce_secret: rand::random(),
             epoch: epoch(),
         };
         let task = Task::new(plan.clone(), identity, value, noise, Time::ZERO).shelving(&shelf);

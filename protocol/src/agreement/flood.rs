@@ -10,8 +10,9 @@
 //! is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most, and so many
 //! versions of a secret or share are taken as [`disclosures`] says.
 //!
-//! A party signs one START for each start of its node: a second one of the same start is an
-//! offence. Once this node has signed its own, one that equals it takes the place of any other, and
+//! A party signs one START of each number for each start of its node, and gives up each number
+//! once: a second one of the same start is an offence. There are [`Flood::with_numbers`] numbers,
+//! and so many slots of each kind for a party. Once this node has signed its own, one that equals it takes the place of any other, and
 //! nothing takes its place again. So all who signed the same START end up holding the same of each
 //! other, in whatever order a liar's several ones came in; who refused one before it signed asks
 //! its neighbours once more ([`Flood::passed_over`]).
@@ -104,6 +105,8 @@ pub struct Flood {
     commits: bool,
     /// READYs have a pair key.
     pairs: bool,
+    /// How many STARTs a party may sign, one of each number.
+    numbers: u8,
     held: BTreeMap<Slot, Held>,
     /// How many parties have a READY.
     ready: usize,
@@ -113,10 +116,10 @@ pub struct Flood {
     stages: Stages,
     /// Secrets and shares that were told.
     disclosures: Disclosures,
-    /// Parties of whom a START was refused or given up.
-    passed_over: BTreeSet<Party>,
-    /// Parties that signed two STARTs of one start of their node.
-    two_starts: BTreeSet<Party>,
+    /// Parties of whom a START of this number was refused or replaced.
+    passed_over: BTreeSet<(u8, Party)>,
+    /// Parties that signed two STARTs of this number in one start of their node.
+    two_starts: BTreeSet<(u8, Party)>,
     /// The sets that STARTs and votes name.
     sets: NamedSets,
 }
@@ -132,10 +135,12 @@ enum Succession {
     Contradicts,
 }
 
-/// The start of the author's node that its START is of.
+/// The start of the author's node that signed its START, or gave it up.
 fn signed_by(notice: &Notice) -> Option<Incarnation> {
     match notice {
-        Notice::Start { incarnation, .. } | Notice::Reveal { incarnation, .. } => Some(*incarnation),
+        Notice::Start { incarnation, .. }
+        | Notice::Reveal { incarnation, .. }
+        | Notice::GiveUp { incarnation, .. } => Some(*incarnation),
         _ => None,
     }
 }
@@ -148,6 +153,7 @@ impl Flood {
             members,
             commits: false,
             pairs: false,
+            numbers: 1,
             held: BTreeMap::new(),
             ready: 0,
             versions: BTreeMap::new(),
@@ -170,6 +176,12 @@ impl Flood {
     /// none.
     pub fn pairing(mut self, pairs: bool) -> Self {
         self.pairs = pairs;
+        self
+    }
+
+    /// The flood of a plan with STARTs of so many numbers.
+    pub fn with_numbers(mut self, numbers: u8) -> Self {
+        self.numbers = numbers;
         self
     }
 
@@ -231,24 +243,25 @@ impl Flood {
         }
         let succession = known.map(|known| self.succession(slot, known, &signed, gathered));
         if succession == Some(Succession::Stale) {
-            if let Slot::Start(author) = slot {
-                self.passed_over.insert(author);
+            if let Slot::Start(number, author) = slot {
+                self.passed_over.insert((number, author));
             }
             return Ok(Receipt::Stale);
         }
         // Only now the signature: nobody is accused of what somebody else made up.
         let replaced = known.map_or(0, |known| known.replaced + 1);
-        let second = matches!(slot, Slot::Start(_))
-            && known.is_some_and(|known| signed_by(&known.notice) == signed_by(&signed.notice));
+        let second = known.is_some_and(|known| signed_by(&known.notice) == signed_by(&signed.notice));
         self.members.verify(&signed)?;
         if signed.notice.has_small_key() {
             return Err(FloodError::SmallKey(author));
         }
-        if matches!(slot, Slot::Start(_)) && succession.is_some() {
-            self.passed_over.insert(author);
-        }
-        if second {
-            self.two_starts.insert(author);
+        if let Slot::Start(number, _) = slot
+            && succession.is_some()
+        {
+            self.passed_over.insert((number, author));
+            if second {
+                self.two_starts.insert((number, author));
+            }
         }
         if succession == Some(Succession::Contradicts) {
             return self.contradiction(signed, slot);
@@ -284,12 +297,17 @@ impl Flood {
             Slot::Ready(_) if newer && !gathered => Succession::Replaces,
             Slot::Unreached(_) if newer => Succession::Replaces,
             Slot::Ready(_) | Slot::Unreached(_) => Succession::Stale,
-            Slot::Start(author) => {
+            Slot::GiveUp(..) if signed_by(&known.notice) == signed_by(&signed.notice) => {
+                Succession::Contradicts
+            }
+            // The first one stays: the commitments of the next START may rest on it.
+            Slot::GiveUp(..) => Succession::Stale,
+            Slot::Start(number, author) => {
                 let same = signed_by(&known.notice) == signed_by(&signed.notice);
-                match (self.is_own_start(author, &known.notice), same) {
+                match (self.is_own_start(number, author, &known.notice), same) {
                     (true, true) => Succession::Contradicts,
                     (true, false) => Succession::Stale,
-                    (false, _) if self.is_own_start(author, &signed.notice) => Succession::Replaces,
+                    (false, _) if self.is_own_start(number, author, &signed.notice) => Succession::Replaces,
                     (false, true) => Succession::Contradicts,
                     (false, false) if newer => Succession::Replaces,
                     (false, false) => Succession::Stale,
@@ -301,8 +319,8 @@ impl Flood {
 
     /// Whether a party's START is the one that this node has signed; where it draws the schedule,
     /// also whether it reveals what the party's READY committed to.
-    fn is_own_start(&self, author: Party, notice: &Notice) -> bool {
-        let own = self.get(Slot::Start(self.me)).map(|own| &own.notice);
+    fn is_own_start(&self, number: u8, author: Party, notice: &Notice) -> bool {
+        let own = self.get(Slot::Start(number, self.me)).map(|own| &own.notice);
         let (Some(own), Some(incarnation)) = (own, signed_by(notice)) else {
             return false;
         };
@@ -331,21 +349,22 @@ impl Flood {
             ) => {
                 let committed = commitment::commitment(self.members.digest(), author, nonce);
                 let same = seats == ours && commitments == all;
-                same && names(seats) && self.commitment(author) == Some(&committed)
+                same && names(seats) && self.commitment(number, author) == Some(&committed)
             }
             _ => false,
         }
     }
 
-    /// Parties of whom a START was refused or given up here: the one that counts may be among
-    /// those.
-    pub fn passed_over(&self) -> impl Iterator<Item = Party> {
-        self.passed_over.iter().copied()
+    /// Parties of whom a START of this number was refused or replaced here: the one that counts may
+    /// be among those.
+    pub fn passed_over(&self, number: u8) -> impl Iterator<Item = Party> {
+        let all = (number, 0)..=(number, Party::MAX);
+        self.passed_over.range(all).map(|(_, party)| *party)
     }
 
-    /// Whether a party signed two STARTs of one start of its node.
-    pub fn signed_two_starts(&self, party: Party) -> bool {
-        self.two_starts.contains(&party)
+    /// Whether a party signed two STARTs of this number in one start of its node.
+    pub fn signed_two_starts(&self, number: u8, party: Party) -> bool {
+        self.two_starts.contains(&(number, party))
     }
 
     /// A second notice in a slot that takes one: kept only if it is another version of an item.
@@ -435,9 +454,13 @@ impl Flood {
         let parties = self.members.len();
         match notice {
             Notice::Ready { pair, .. } => !self.commits && pair.is_some() == self.pairs,
-            Notice::Start { .. } => !self.commits,
+            Notice::Start { number, .. } => !self.commits && *number < self.numbers,
             Notice::Commit { pair, .. } => self.commits && pair.is_some() == self.pairs,
-            Notice::Reveal { .. } => self.commits,
+            Notice::Reveal { number, .. } => self.commits && *number < self.numbers,
+            // The last one is never given up: the run ends with it.
+            Notice::GiveUp { number, next, .. } => {
+                *number < self.numbers.saturating_sub(1) && next.is_some() == self.commits
+            }
             Notice::Unreached { parties: unreached } => ascending(unreached, parties, |entry| entry.party),
             Notice::Item { stage, .. } => self.stages.has(*stage),
             Notice::List {

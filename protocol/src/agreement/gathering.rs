@@ -1,28 +1,42 @@
-//! Who takes part: READY, then one START that all of its members sign alike.
+//! The parties that take part: READY, then one START that all of its members sign alike.
 //!
-//! A node signs exactly one START(S): (i) once it holds every member's READY, each of a party that
-//! is there ([`presence`](crate::agreement::presence)); (ii) `grace_ms` after all who can be
-//! reached were ready, or `join_ms` after its own READY, over those who are ready and there, if
-//! they are at least `min_parties`; (iii) on a START(S) that names it, once it holds the READYs
-//! that S names. It begins only if it holds START(S) of the same S from every member of S, and
-//! aborts `join_ms` after signing otherwise; nothing private has left by then.
+//! STARTs have numbers a = 0, 1, …, at most `dropouts` + 1 of them, and three where START draws the
+//! schedule. A node signs one START(a, S) of each number:
 //!
-//! Whoever signed over a party that left at that very moment can only abort: a second START would
-//! let one node begin with a set that the others have given up. So a START over somebody who is not
-//! there is avoided beforehand.
+//! - of number 0 (i) once it holds every member's READY, each of a party that is there
+//!   ([`presence`](crate::agreement::presence)); (ii) `grace_ms` after all who can be reached were
+//!   ready, or `join_ms` after its own READY, over those who are ready and there, if they are at
+//!   least `min_parties`; (iii) on a START(0, S) that names it, once it holds the READYs that S
+//!   names;
+//! - of number a + 1 once it has given up a: over those of S whose START(a, S) *and* whose give-up
+//!   of a are here, when these are all whose START(a, S) is here, or after two silence limits, if
+//!   they are at least `min_parties`; or on a START(a + 1, S′) of others that names it, S′ within S.
+//!
+//! It begins once it holds START(a, S) of the same S from every member of S, unless it has given a
+//! up; a node that has begun never gives up. It gives a up, never to begin with a or a lower
+//! number, (i) if for two silence limits no START or give-up of a member of S has come that it
+//! lacked, or `join_ms` after it signed, or (ii) as soon as more than `colluding` members of S have
+//! given up. So a party that hangs, or a liar that signs none or another one, ends no run that can
+//! do without it. Why no node begins twice is proved in [`signed`]. The last number is never given
+//! up: the run ends `join_ms` after it was signed. Nothing private has left by then.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod proposals;
+mod signed;
+
+use std::collections::BTreeSet;
 
 use crate::agreement::flood::Flood;
+use crate::agreement::gathering::signed::{HeldStart, Signed};
 use crate::agreement::presence::{Presence, Standing};
-use crate::messages::commitment::{self, Commitments, Nonce, commitment};
-use crate::messages::notice::{Incarnation, Notice, Seat, SetHash, Unreached};
+use crate::messages::commitment::{self, Commitment, Commitments, commitment};
+use crate::messages::notice::{Notice, Seat, Unreached};
 use crate::messages::set::Set;
 use crate::messages::signature::Digest;
 use crate::messages::wire;
 use crate::sealing::run_key::{PairKey, RunKey, incarnation};
 use crate::time::Time;
 use crate::topology::party::Party;
+use zeroize::Zeroizing;
 
 /// Whom a node waits for is told as it changes while these are few, and else so often: many come at
 /// once, and everybody's log names all who are missing. Our choice.
@@ -54,8 +68,23 @@ pub enum GatheringStep {
     },
     /// Ask all public neighbours for the READYs that they hold.
     Call,
-    /// Everybody of this set begins, with the seed of the schedule where START draws it.
-    Begin(BTreeSet<Party>, Option<u64>),
+    /// Everybody of this set begins.
+    Begin {
+        /// The number of its START.
+        number: u8,
+        /// Its members.
+        parties: BTreeSet<Party>,
+        /// The seed of the schedule, where START draws it.
+        seed: Option<u64>,
+    },
+    /// Sign this notice and flood it: the START of this node is given up, since these have not
+    /// signed it.
+    GiveUp {
+        /// The notice.
+        notice: Notice,
+        /// Members without a START like this node's, ascending.
+        lacking: Vec<Party>,
+    },
     /// Tell all public neighbours that this node is here.
     Pulse,
     /// These are waited for now.
@@ -77,6 +106,11 @@ pub enum Unstarted {
         /// All others, and where they stand.
         missing: Vec<(Party, Standing)>,
     },
+    /// Others have signed a START without this party: more of them than may lie.
+    LeftOut {
+        /// They have signed it, ascending.
+        by: Vec<Party>,
+    },
     /// Not all of START have signed the same.
     NotCommon {
         /// They have signed none.
@@ -88,40 +122,12 @@ pub enum Unstarted {
     },
 }
 
-/// What a start needs where the schedule is drawn at START. It prints no nonce.
+/// The draw of the schedule at START: what this start adds to it. It prints no secret.
 pub struct Draw {
     /// The digest of the plan.
     pub digest: Digest,
-    /// The nonce of this start; secret until START.
-    pub nonce: Nonce,
-}
-
-/// What a party's START says, as it is held.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct HeldStart<'a> {
-    seats: SetHash,
-    commitments: Option<&'a Commitments>,
-}
-
-impl<'a> HeldStart<'a> {
-    fn of(flood: &'a Flood, party: Party) -> Option<Self> {
-        Some(HeldStart {
-            seats: flood.start(party)?.0,
-            commitments: flood.reveal(party).map(|(commitments, _)| commitments),
-        })
-    }
-
-    fn is(&self, signed: &Signed) -> bool {
-        self.seats == signed.hash && self.commitments == signed.commitments.as_ref()
-    }
-}
-
-/// What was signed: whom START names, and the hash of their commitments where it draws the
-/// schedule.
-struct Signed {
-    seats: Vec<Seat>,
-    hash: SetHash,
-    commitments: Option<Commitments>,
+    /// The secret of this start that its nonces are made of, one for each number.
+    pub secret: Zeroizing<[u8; 32]>,
 }
 
 /// Who gathers: a party, with the key of this start of its node.
@@ -145,6 +151,10 @@ pub struct Attendance {
     pub join_ms: u64,
     /// How long those who cannot be reached are waited for once all others are ready.
     pub grace_ms: u64,
+    /// How many parties may lie.
+    pub colluding: usize,
+    /// How many STARTs there may be, at least 1.
+    pub numbers: u8,
 }
 
 /// The gathering phase of one node.
@@ -157,14 +167,10 @@ pub struct Gathering {
     attendance: Attendance,
     opened: Time,
     draw: Option<Draw>,
-    signed: Option<(Time, Signed)>,
-    /// Whom START names and who was not seen yet to have signed it: once somebody has, that stays
-    /// ([`flood`](crate::agreement::flood)).
-    pending: BTreeMap<Party, Incarnation>,
+    /// The START that was signed last.
+    signed: Option<Signed>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,
-    /// Refused STARTs were asked for again.
-    recalled: bool,
     /// Who is there.
     pub presence: Presence,
     /// When to say again that this node is here.
@@ -208,9 +214,7 @@ impl Gathering {
             opened,
             draw,
             signed: None,
-            pending: BTreeMap::new(),
             called: BTreeSet::new(),
-            recalled: false,
             pulse: opened.plus_millis(presence.pulse_ms()),
             presence,
             unreached: Vec::new(),
@@ -231,17 +235,22 @@ impl Gathering {
             Some(draw) => Notice::Commit {
                 key,
                 pair,
-                commitment: commitment(&draw.digest, self.me.party, &draw.nonce),
+                commitment: self.own_commitment(draw, 0),
             },
         }
     }
 
-    /// Whether this node has signed its START.
+    fn own_commitment(&self, draw: &Draw, number: u8) -> Commitment {
+        let nonce = commitment::nonce(&draw.secret, number);
+        commitment(&draw.digest, self.me.party, &nonce)
+    }
+
+    /// Whether this node has signed a START.
     pub fn has_signed(&self) -> bool {
         self.signed.is_some()
     }
 
-    /// What a node floods that leaves before it has signed its START.
+    /// What a node floods that leaves before it has signed a START.
     pub fn withdrawal(&self) -> Option<Notice> {
         let incarnation = self.me.incarnation;
         (!self.has_signed()).then_some(Notice::Withdraw { incarnation })
@@ -258,7 +267,7 @@ impl Gathering {
         };
         let deadline = |from: Time| from.plus_millis(self.attendance.join_ms);
         let phase = match &self.signed {
-            Some((at, _)) => deadline(*at),
+            Some(signed) => self.signed_deadline(signed),
             None => before(deadline(self.opened)),
         };
         let told = self
@@ -280,6 +289,29 @@ impl Gathering {
             _ => Time::FAR,
         };
         phase.min(self.pulse).min(told).min(word).min(stand)
+    }
+
+    /// When the START that was signed last is given up, or what came after it, or the run ends.
+    fn signed_deadline(&self, signed: &Signed) -> Time {
+        let patience = self.patience_ms(&signed.seats);
+        let until = signed.at.plus_millis(self.attendance.join_ms);
+        match signed.given_up {
+            Some(since) => since.plus_millis(patience),
+            None if self.is_last(signed) => until,
+            None => until.min(signed.known_news().plus_millis(patience)),
+        }
+    }
+
+    /// How long nothing new is waited for among these: twice the largest of their silence limits,
+    /// so that a node that is stopped for one of them is not yet left out.
+    fn patience_ms(&self, seats: &[Seat]) -> u64 {
+        let limits = seats.iter().map(|seat| self.presence.silent_ms(seat.party));
+        let patience = limits.max().unwrap_or(0).saturating_mul(2);
+        patience.min(self.attendance.join_ms)
+    }
+
+    fn is_last(&self, signed: &Signed) -> bool {
+        signed.number.saturating_add(1) >= self.attendance.numbers
     }
 
     fn stands_again(&self, stood: Time) -> Time {
@@ -310,8 +342,9 @@ impl Gathering {
             Some(_) => None,
         };
         self.tell(now, flood, standings.as_deref())
-            .or_else(|| match self.signed {
+            .or_else(|| match &self.signed {
                 None => self.sign(now, flood, standings.as_deref()),
+                Some(signed) if signed.given_up.is_some() => self.sign_next(now, flood),
                 Some(_) => self.begin(now, flood),
             })
     }
@@ -348,106 +381,121 @@ impl Gathering {
         Some(GatheringStep::Await(awaited))
     }
 
-    /// Whose START is not the one that was signed, or reveals another nonce than its READY
-    /// committed to: so many of them at most, ascending.
+    /// Up to `most` members of the START that was signed last that have not signed it, ascending.
     fn lacking(&mut self, flood: &Flood, most: usize) -> Vec<Party> {
-        let Some((_, signed)) = &self.signed else {
-            return Vec::new();
-        };
-        let (mut lacking, mut seen) = (Vec::new(), Vec::new());
-        for (&party, incarnation) in &self.pending {
-            if lacking.len() == most {
-                break;
-            }
-            match self.has_signed_alike(flood, signed, party, incarnation) {
-                true => seen.push(party),
-                false => lacking.push(party),
-            }
-        }
-        seen.iter().for_each(|party| {
-            self.pending.remove(party);
-        });
-        lacking
-    }
-
-    /// Whether this start of a party's node has signed the START that this node has, and reveals
-    /// the nonce that it committed to.
-    fn has_signed_alike(
-        &self,
-        flood: &Flood,
-        signed: &Signed,
-        party: Party,
-        incarnation: &Incarnation,
-    ) -> bool {
-        let same = HeldStart::of(flood, party).is_some_and(|said| said.is(signed));
-        let by_it = flood.start(party).is_some_and(|(_, by)| by == *incarnation);
-        same && by_it && !self.lies(flood, party)
+        self.signed
+            .as_mut()
+            .map_or_else(Vec::new, |signed| signed.lacking(flood, most))
     }
 
     fn begin(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
-        let late = |at: &Time| now >= at.plus_millis(self.attendance.join_ms);
-        let is_late = self.signed.as_ref().is_some_and(|(at, _)| late(at));
-        let lacking = self.lacking(flood, if is_late { usize::MAX } else { 1 });
-        let (_, signed) = self.signed.as_ref()?;
-        if lacking.is_empty() {
-            let members = signed.seats.iter().map(|seat| seat.party);
-            return Some(GatheringStep::Begin(
-                members.collect(),
-                self.seed(flood, &signed.seats),
-            ));
+        let signed = self.signed.as_mut()?;
+        signed.last_news(flood, now);
+        let signed = self.signed.as_ref()?;
+        let (is_over, is_last) = (now >= self.signed_deadline(signed), self.is_last(signed));
+        // An honest one among them never begins with this set: this node is of use in the next.
+        let gave_up = signed
+            .seats
+            .iter()
+            .filter(|seat| signed.has_given_up(flood, seat));
+        let is_given_up = !is_last && gave_up.count() > self.attendance.colluding;
+        let lacking = self.lacking(flood, if is_over || is_given_up { usize::MAX } else { 1 });
+        let signed = self.signed.as_mut()?;
+        if is_given_up || (is_over && !is_last && !lacking.is_empty()) {
+            signed.given_up = Some(now);
+            return Some(self.give_up(lacking));
         }
-        if is_late {
-            let said = |party: &&Party| HeldStart::of(flood, **party).is_some_and(|said| said.is(signed));
-            return Some(match lacking.iter().find(said) {
+        if lacking.is_empty() {
+            let parties = signed.seats.iter().map(|seat| seat.party).collect();
+            let (number, seats) = (signed.number, signed.seats.clone());
+            let seed = self.seed(flood, number, &seats);
+            return Some(GatheringStep::Begin {
+                number,
+                parties,
+                seed,
+            });
+        }
+        if is_over {
+            let same = |party: &&Party| {
+                HeldStart::of(flood, signed.number, **party).is_some_and(|said| signed.is(&said))
+            };
+            return Some(match lacking.iter().find(same) {
                 Some(liar) => GatheringStep::Liar(*liar),
-                None => GatheringStep::Abort(not_common(flood, lacking)),
+                None => GatheringStep::Abort(not_common(flood, signed.number, lacking)),
             });
         }
         // Among the STARTs that were refused before this node signed may be one that it lacks now.
-        let lacks = |party: Party| {
-            let pending = self.pending.get(&party);
-            pending.is_some_and(|by| !self.has_signed_alike(flood, signed, party, by))
-        };
-        let refused = !self.recalled && flood.passed_over().any(lacks);
-        self.recalled |= refused;
+        let refused = !signed.recalled
+            && flood
+                .passed_over(signed.number)
+                .any(|party| signed.lacks(flood, party));
+        signed.recalled |= refused;
         refused.then_some(GatheringStep::Call)
     }
 
-    /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its
-    /// START names: none is replaced once this node has signed.
-    fn lies(&self, flood: &Flood, party: Party) -> bool {
-        let Some(Draw { digest, .. }) = &self.draw else {
-            return false;
+    fn give_up(&self, lacking: Vec<Party>) -> GatheringStep {
+        let number = self.signed.as_ref().map_or(0, |signed| signed.number);
+        let next = self
+            .draw
+            .as_ref()
+            .map(|draw| self.own_commitment(draw, number + 1));
+        let notice = Notice::GiveUp {
+            number,
+            incarnation: self.me.incarnation,
+            next,
         };
-        let fits = |(_, nonce): (&Commitments, &Nonce)| {
-            flood.commitment(party) == Some(&commitment(digest, party, nonce))
-        };
-        !flood.reveal(party).is_some_and(fits)
+        GatheringStep::GiveUp { notice, lacking }
     }
 
-    /// The schedule's seed, once every START is here.
-    fn seed(&self, flood: &Flood, seats: &[Seat]) -> Option<u64> {
+    /// The START after one that this node has given up.
+    fn sign_next(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
+        let signed = self.signed.as_ref()?;
+        let next = signed.number + 1;
+        if let Some(seats) = self.joined(flood, next) {
+            return Some(self.signed(now, flood, next, seats));
+        }
+        if let Some(by) = self.left_out(flood, next) {
+            return Some(GatheringStep::Abort(Unstarted::LeftOut { by }));
+        }
+        let is_over = now >= self.signed_deadline(signed);
+        let (survivors, starters) = signed.survivors(flood);
+        let is_enough = survivors.len() >= self.attendance.min_parties;
+        if is_enough && (is_over || survivors.len() == starters) {
+            return Some(self.signed(now, flood, next, survivors));
+        }
+        let number = signed.number;
+        is_over.then(|| {
+            let lacking = self.lacking(flood, usize::MAX);
+            GatheringStep::Abort(not_common(flood, number, lacking))
+        })
+    }
+
+    /// The schedule's seed, once every START of this number is here.
+    fn seed(&self, flood: &Flood, number: u8, seats: &[Seat]) -> Option<u64> {
         let nonces = seats
             .iter()
-            .filter_map(|seat| Some((seat.party, flood.reveal(seat.party)?.1)));
+            .filter_map(|seat| Some((seat.party, flood.reveal(number, seat.party)?.1)));
         self.draw
             .as_ref()
             .map(|draw| commitment::seed(&draw.digest, nonces))
     }
 
-    /// The hash of the commitments of these seats, as their READYs here have them.
-    fn commitments(&self, flood: &Flood, seats: &[Seat]) -> Option<Commitments> {
+    /// The hash of the commitments of these seats for a START of this number, as they are here.
+    fn commitments(&self, flood: &Flood, number: u8, seats: &[Seat]) -> Option<Commitments> {
         let held = seats
             .iter()
-            .filter_map(|seat| Some((seat.party, flood.commitment(seat.party)?)));
+            .filter_map(|seat| Some((seat.party, flood.commitment(number, seat.party)?)));
         self.draw
             .as_ref()
             .map(|draw| commitment::commitments(&draw.digest, held))
     }
 
     fn sign(&mut self, now: Time, flood: &Flood, standings: Option<&[Standing]>) -> Option<GatheringStep> {
-        if let Some(seats) = self.joined(flood) {
-            return Some(self.signed(now, flood, seats));
+        if let Some(seats) = self.joined(flood, 0) {
+            return Some(self.signed(now, flood, 0, seats));
+        }
+        if let Some(by) = self.left_out(flood, 0) {
+            return Some(GatheringStep::Abort(Unstarted::LeftOut { by }));
         }
         let standings = standings?;
         let late = now >= self.opened.plus_millis(self.attendance.join_ms);
@@ -457,13 +505,13 @@ impl Gathering {
         let ready: Vec<Seat> = flood.readies().into_iter().filter(there).collect();
         let enough = ready.len() >= self.attendance.min_parties;
         if ready.len() == self.attendance.parties || (enough && self.is_grace_over(now, &ready, standings)) {
-            return Some(self.signed(now, flood, ready));
+            return Some(self.signed(now, flood, 0, ready));
         }
         if late {
             let missing = standings.iter().copied().enumerate();
             let missing = missing.filter(|(_, standing)| !counts(*standing));
             return Some(if enough {
-                self.signed(now, flood, ready)
+                self.signed(now, flood, 0, ready)
             } else {
                 GatheringStep::Abort(Unstarted::TooFew {
                     ready: ready.len(),
@@ -472,8 +520,8 @@ impl Gathering {
             });
         }
         let uncalled = flood
-            .starters()
-            .find(|party| self.names_me(flood, *party) && !self.called.contains(party))?;
+            .starters(0)
+            .find(|party| self.proposal(flood, 0, *party).is_some() && !self.called.contains(party))?;
         self.called.insert(uncalled);
         Some(GatheringStep::Call)
     }
@@ -494,79 +542,39 @@ impl Gathering {
         }
     }
 
-    fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> GatheringStep {
-        let commitments = self.commitments(flood, &seats);
-        let set = Set::Seats(seats.clone());
-        let (hash, incarnation) = (wire::set_hash(&set), self.me.incarnation);
-        let signed = Signed {
-            seats: seats.clone(),
-            hash,
-            commitments,
-        };
-        self.signed = Some((now, signed));
-        self.pending = seats.iter().map(|seat| (seat.party, seat.incarnation)).collect();
+    fn signed(&mut self, now: Time, flood: &Flood, number: u8, seats: Vec<Seat>) -> GatheringStep {
+        let commitments = self.commitments(flood, number, &seats);
+        let hash = wire::set_hash(&Set::Seats(seats.clone()));
+        let incarnation = self.me.incarnation;
+        let draws = self.draw.as_ref().map(|draw| draw.digest);
+        let named = (seats.clone(), hash);
+        self.signed = Some(Signed::new(number, named, commitments, draws, now));
         let notice = match (&self.draw, commitments) {
             (Some(draw), Some(commitments)) => Notice::Reveal {
+                number,
                 incarnation,
                 seats: hash,
                 commitments,
-                nonce: draw.nonce,
+                nonce: commitment::nonce(&draw.secret, number),
             },
             _ => Notice::Start {
+                number,
                 incarnation,
                 seats: hash,
             },
         };
         GatheringStep::Start { seats, notice }
     }
-
-    /// Whom a party's START names, if that is known, this node and its signer among them.
-    fn proposal<'a>(&self, flood: &'a Flood, party: Party) -> Option<&'a [Seat]> {
-        let (seats, incarnation) = flood.start(party)?;
-        let seats = flood.seats(&seats)?;
-        let names = |seat: &Seat| seats.binary_search(seat).is_ok();
-        let named = names(&self.me) && names(&Seat { party, incarnation });
-        (named && seats.len() >= self.attendance.min_parties).then_some(seats)
-    }
-
-    fn names_me(&self, flood: &Flood, party: Party) -> bool {
-        self.proposal(flood, party).is_some()
-    }
-
-    /// The START of somebody else to join: it names this start of this node, and every READY that
-    /// it names is held and newest. If there are several, the one that most parties signed. Whoever
-    /// signed one signs no other, so joining beats proposing.
-    fn joined(&self, flood: &Flood) -> Option<Vec<Seat>> {
-        let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
-        // Every distinct one is looked at once, however many have signed it.
-        let mut candidates: Vec<(HeldStart<'_>, Option<&[Seat]>, usize)> = Vec::new();
-        for party in flood.starters() {
-            let (Some(said), Some(seats)) = (HeldStart::of(flood, party), self.proposal(flood, party)) else {
-                continue;
-            };
-            if let Some((_, _, signers)) = candidates.iter_mut().find(|(other, ..)| *other == said) {
-                *signers += 1;
-                continue;
-            }
-            let same = || said.commitments.copied() == self.commitments(flood, seats);
-            let joinable = seats.iter().all(current) && same();
-            candidates.push((said, joinable.then_some(seats), 1));
-        }
-        let joinable = candidates
-            .into_iter()
-            .filter_map(|(_, seats, signers)| Some((seats?, signers)));
-        // The first of equal ones is taken.
-        let most = joinable.rev().max_by_key(|(_, signers)| *signers);
-        most.map(|(seats, _)| seats.to_vec())
-    }
 }
 
-/// Who has signed another START than the others, or none.
-fn not_common(flood: &Flood, lacking: Vec<Party>) -> Unstarted {
+/// Members that have signed another START than the others, or none.
+fn not_common(flood: &Flood, number: u8, lacking: Vec<Party>) -> Unstarted {
     let (two, once): (Vec<Party>, Vec<Party>) = lacking
         .into_iter()
-        .partition(|&party| flood.signed_two_starts(party));
-    let (other, silent) = once.into_iter().partition(|&party| flood.start(party).is_some());
+        .partition(|&party| flood.signed_two_starts(number, party));
+    let (other, silent) = once
+        .into_iter()
+        .partition(|&party| flood.start(number, party).is_some());
     Unstarted::NotCommon { silent, other, two }
 }
 

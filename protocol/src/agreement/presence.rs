@@ -149,9 +149,14 @@ impl Presence {
         pulse_ms(self.electorate.public.neighbours(self.electorate.me).len())
     }
 
+    /// How long nothing may be heard of a party until it counts as silent.
+    pub fn silent_ms(&self, party: Party) -> u64 {
+        silent_ms(self.electorate.public.neighbours(party).len())
+    }
+
     /// When a neighbour that was heard then is silent, if it says nothing since.
     fn falls_silent(&self, peer: Party, heard: Time) -> Time {
-        heard.plus_millis(silent_ms(self.electorate.public.neighbours(peer).len()))
+        heard.plus_millis(self.silent_ms(peer))
     }
 
     fn is_apart(&self, party: Party) -> bool {

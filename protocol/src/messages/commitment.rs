@@ -2,23 +2,25 @@
 //! of this start, each START names the commitments of all of its members and reveals its author's
 //! nonce. The seed is a hash of the digest and all nonces.
 //!
-//! A node signs one START only, and has fixed the commitments of everybody in it before it shows
-//! its own nonce. So whoever reveals last knows the seed before the others, but has no other nonce
-//! to choose: it can only keep its own and so end the run, before anything private has left. Each
-//! such start gives a coalition one more draw to choose from. So a node reveals [`MOST_REVEALS`]
-//! nonces a plan at most, each counted on disk before it leaves; the accountant derives from that how
-//! many draws there can be.
+//! A node signs one START of each number, and has fixed the commitments of everybody in it before
+//! it shows its own nonce. So the party that reveals last knows the seed before the others, but has
+//! no other nonce to choose: it can only keep its own, and the others give this number up. Each
+//! number has a nonce of its own, committed to before anything of that number is revealed: with one
+//! nonce for all, a liar would know the seed of every set before it chooses who is left out. Each
+//! number gives a coalition one more draw to choose from. So a node reveals [`MOST_REVEALS`] nonces
+//! a plan at most, each counted on disk before it leaves; the accountant derives from that how many
+//! draws there can be.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::messages::signature::Digest;
 use crate::topology::party::Party;
 
-/// How many nonces a node reveals for one plan at most, however often it starts. Our choice: a START
-/// that an accident ends may be tried twice more.
+/// How many nonces a node reveals for one plan at most, however often it starts and whatever STARTs
+/// are given up. Our choice: a START that an accident ends may be tried twice more.
 pub const MOST_REVEALS: u64 = 3;
 
-/// 256 random bits of one start of a node; secret until its START.
+/// 256 random bits of one start of a node for one number of START; secret until that START.
 pub type Nonce = [u8; 32];
 
 /// SHA-256 over a nonce and whose it is.
@@ -27,11 +29,22 @@ pub type Commitment = [u8; 32];
 /// SHA-256 over the commitments of a START's members.
 pub type Commitments = [u8; 32];
 
+const NONCE_DOMAIN: &[u8] = b"undertone/nonce/1\0";
 const COMMITMENT_DOMAIN: &[u8] = b"undertone/commitment/1\0";
 const COMMITMENTS_DOMAIN: &[u8] = b"undertone/commitments/1\0";
 const SEED_DOMAIN: &[u8] = b"undertone/schedule-seed/1\0";
 
-/// What a READY of `party` commits to.
+/// A nonce of this start for the START of a number: from a secret of this start, which no nonce
+/// reveals.
+pub fn nonce(secret: &[u8; 32], number: u8) -> Nonce {
+    let mut hash = Sha256::new();
+    hash.update(NONCE_DOMAIN);
+    hash.update(secret);
+    hash.update([number]);
+    hash.finalize().into()
+}
+
+/// The commitment of `party` to a nonce.
 pub fn commitment(digest: &Digest, party: Party, nonce: &Nonce) -> Commitment {
     hash(COMMITMENT_DOMAIN, digest, [(party, nonce)])
 }

@@ -13,8 +13,10 @@ pub enum Kind {
     Unreached,
     /// A READY, or its withdrawal.
     Ready,
-    /// A START.
-    Start,
+    /// A START, by number.
+    Start(u8),
+    /// That the author has given up the START of this number.
+    GiveUp(u8),
     /// An item of a stage, with its body.
     Item(Stage),
     /// A list of a stage.
@@ -41,12 +43,18 @@ impl Kind {
     /// Whether an author may have said several, of which nodes may hold different ones: then each
     /// has a mark.
     pub fn has_marks(self) -> bool {
-        matches!(self, Kind::Unreached | Kind::Ready | Kind::Start | Kind::Item(_))
+        matches!(
+            self,
+            Kind::Unreached | Kind::Ready | Kind::Start(_) | Kind::Item(_)
+        )
     }
 
     /// Whether it matters before START only.
     pub fn is_of_gathering(self) -> bool {
-        matches!(self, Kind::Unreached | Kind::Ready | Kind::Start)
+        matches!(
+            self,
+            Kind::Unreached | Kind::Ready | Kind::Start(_) | Kind::GiveUp(_)
+        )
     }
 }
 

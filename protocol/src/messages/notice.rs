@@ -97,6 +97,8 @@ pub enum Notice {
     },
     /// The author begins with exactly these, if they all say so.
     Start {
+        /// Which of the STARTs of the run, from 0.
+        number: u8,
         /// Which start of the author's node has signed it.
         incarnation: Incarnation,
         /// Names who takes part.
@@ -190,11 +192,13 @@ pub enum Notice {
     },
     /// START where the schedule is drawn at START.
     Reveal {
+        /// Which of the STARTs of the run, from 0.
+        number: u8,
         /// Which start of the author's node has signed it.
         incarnation: Incarnation,
         /// Names who takes part.
         seats: SetHash,
-        /// One hash over the commitments in their READYs.
+        /// One hash over their commitments for this number.
         commitments: Commitments,
         /// The nonce that the author had committed to.
         nonce: Nonce,
@@ -236,6 +240,16 @@ pub enum Notice {
         of: u32,
         /// The share, in its canonical encoding.
         share: Disclosed,
+    },
+    /// Gathering: the author never begins with a START of this number or a lower one.
+    GiveUp {
+        /// The number of the START that is given up.
+        number: u8,
+        /// Which start of the author's node gives it up.
+        incarnation: Incarnation,
+        /// The commitment to the author's nonce of the next number, where the schedule is drawn at
+        /// START.
+        next: Option<Commitment>,
     },
     /// To one neighbour: this node has sent what its summary lacks.
     Told,
@@ -287,6 +301,7 @@ impl Notice {
             | Notice::Reveal { .. }
             | Notice::Withdraw { .. }
             | Notice::Unreached { .. }
+            | Notice::GiveUp { .. }
             | Notice::Here
             | Notice::Told
             | Notice::WantSet { .. } => Phase::Gathering,
@@ -349,6 +364,7 @@ impl Notice {
                     | Notice::Withdraw { .. }
                     | Notice::Start { .. }
                     | Notice::Reveal { .. }
+                    | Notice::GiveUp { .. }
                     | Notice::Unreached { .. }
             )
     }

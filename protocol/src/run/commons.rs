@@ -56,6 +56,8 @@ pub(super) struct Commons {
     pub(super) heard: BTreeMap<Party, Time>,
     /// Rounds of averaging that just came in.
     pub(super) rounds: Vec<(Round, Bytes)>,
+    /// The number of the START that this node has begun with, and its members.
+    start: Option<(u8, BTreeSet<Party>)>,
     pub(super) outbox: VecDeque<Output>,
 }
 
@@ -90,6 +92,7 @@ impl Commons {
             sets_served: BTreeMap::new(),
             heard: BTreeMap::new(),
             rounds: Vec::new(),
+            start: None,
             outbox: VecDeque::new(),
         }
     }
@@ -195,6 +198,18 @@ impl Commons {
 
     pub(super) fn event(&mut self, event: Event) {
         self.outbox.push_back(Output::Event(event));
+    }
+
+    /// Everybody of this set begins with the START of this number.
+    pub(super) fn begun(&mut self, number: u8, members: &BTreeSet<Party>) {
+        self.start = Some((number, members.clone()));
+    }
+
+    /// Whether a party has begun with the same START as this node, as far as this node knows.
+    pub(super) fn has_begun_with(&self, party: Party) -> bool {
+        self.start.as_ref().is_none_or(|(number, members)| {
+            members.contains(&party) && !self.flood.starters_after(*number).contains(&party)
+        })
     }
 
     pub(super) fn offence(&mut self, peer: Party, text: impl ToString) {
@@ -408,7 +423,7 @@ impl Commons {
                 if let Some(frame) = self.flood.get(slot).map(|held| held.frame.clone()) {
                     self.pass_on(slot.kind().1, &frame, &[from]);
                 }
-                if matches!(slot, Slot::Ready(_) | Slot::Start(_)) && self.flood.lacks_sets() {
+                if matches!(slot, Slot::Ready(_) | Slot::Start(..)) && self.flood.lacks_sets() {
                     // As a rule a START is over all who are ready.
                     let all = Set::Seats(self.flood.readies());
                     let _ = self.flood.take_set(all);

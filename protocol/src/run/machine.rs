@@ -52,7 +52,7 @@
 //! #         party, key: simulated_keypair(party),
 //! #         run_key: RunKey::from_secret([party as u8; 32]),
 //! #         pair_key: PairKey::from_secret([party as u8 + 100; 32]),
-//! #         seal_seed: [party as u8; 32], nonce: [party as u8; 32], epoch: 0,
+//! #         seal_seed: [party as u8; 32], nonce_secret: [party as u8; 32], epoch: 0,
 //! #     };
 //! #     let value = plan.lattice().encode([0.1 * party as f64, 0.2].into_iter());
 //! #     Run::new(plan.clone(), identity, value, Box::new(noise), now)
@@ -147,7 +147,6 @@ use crate::agreement::presence::Presence;
 use crate::agreement::shelf::Shelf;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
-use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::stage::{Phase, Stage};
@@ -166,7 +165,7 @@ use crate::publishing::publication::Publication;
 use crate::run::commons::Commons;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::item_rules::ItemRules;
-use crate::run::members::{attendance, electorate};
+use crate::run::members::{attendance, electorate, starts};
 use crate::run::outcome::{Ending, Event, Outcome};
 use crate::run::record::Record;
 use crate::run::seals::Seals;
@@ -189,9 +188,9 @@ pub struct Identity {
     /// Fresh randomness: what the secret of this start's sealed final, and its letters, are drawn
     /// from.
     pub seal_seed: [u8; 32],
-    /// Fresh randomness: what this start adds to a schedule that is drawn at START. Secret until
-    /// then.
-    pub nonce: Nonce,
+    /// Fresh randomness, never revealed: the nonces that this start adds to a schedule that START
+    /// draws are made of it.
+    pub nonce_secret: [u8; 32],
     /// Larger than every sequence number of earlier starts: wall-clock milliseconds at the start ×
     /// 2^16 will do.
     pub epoch: u64,
@@ -273,8 +272,8 @@ pub struct Run {
     /// Noise of releases to come, once it is mixed.
     ahead: Option<Box<NoiseAhead>>,
     seal_seed: Zeroizing<[u8; 32]>,
-    /// This node was told to leave, and waits to know what has left it.
-    leaving: bool,
+    /// Why this node leaves, while it waits to know what has left it.
+    leaving: Option<String>,
     /// It is not its plan's first run: nobody gathers.
     succeeds: bool,
     /// What the outcome will say; its ending is known when it is given out.
@@ -295,7 +294,7 @@ impl Run {
             run_key,
             pair_key,
             seal_seed,
-            nonce,
+            nonce_secret,
             epoch,
         } = identity;
         let draft = plan.draft();
@@ -307,6 +306,7 @@ impl Run {
         let flood = Flood::new(me, members)
             .committing(draws)
             .pairing(plan.pairs())
+            .with_numbers(starts(&plan))
             .with_stages(rules.stages)
             .with_colluding(draft.privacy.colluding);
         let electorate = electorate(&plan, me);
@@ -324,7 +324,7 @@ impl Run {
         };
         let draw = draws.then_some(Draw {
             digest: *plan.digest(),
-            nonce,
+            secret: Zeroizing::new(nonce_secret),
         });
         let present = Presence::new(electorate.clone());
         let gathering = Gathering::new(entrant, attendance(&plan), present, now, draw);
@@ -348,7 +348,7 @@ impl Run {
             seals: None,
             ahead: None,
             seal_seed: Zeroizing::new(seal_seed),
-            leaving: false,
+            leaving: None,
             succeeds: false,
             record: Record::default(),
         };
@@ -386,7 +386,7 @@ impl Run {
             Input::Private { from, frame } => self.receive_private(from, &frame),
             Input::Spent(result) => self.spent(result),
             Input::Verdict(verdict) => self.judged(verdict),
-            Input::Leave => self.leave(),
+            Input::Leave => self.leave("this node was told to leave".to_string()),
             Input::Left { share } => self
                 .exchange()
                 .into_iter()
@@ -467,6 +467,12 @@ impl Run {
         }
     }
 
+    /// The number of the START that this node has begun with, and its members; `None` in a later
+    /// release, which begins without one.
+    pub(crate) fn start(&self) -> Option<(u8, &BTreeSet<Party>)> {
+        (!self.succeeds).then_some((self.record.start_number, &self.record.started))
+    }
+
     /// The plan with the schedule that START drew, once it has; else as it was given.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
@@ -486,6 +492,9 @@ impl Run {
 
     /// One step of the present phase. False: it wants nothing more now.
     fn step(&mut self) -> bool {
+        if self.leave_given_up_start() {
+            return true;
+        }
         match &mut self.machine {
             Machine::Gathering { gathering, .. } => match gathering.step(self.now, &self.commons.flood) {
                 Some(step) => self.gather(step),

@@ -184,6 +184,9 @@ pub enum Event {
     Ready(usize),
     /// Before START: these are waited for; after this node has signed it: for their START.
     Awaiting(Vec<Party>),
+    /// This node has given up the START that it signed, since these have not signed the same: others
+    /// go on without them.
+    GivenUp(Vec<Party>),
     /// This node is about to reveal its number for the draw of the schedule. Its START follows,
     /// and from then on others may end this attempt knowing what it draws.
     Revealing,

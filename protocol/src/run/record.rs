@@ -15,6 +15,8 @@ use crate::topology::party::Party;
 pub(super) struct Record {
     pub(super) started: BTreeSet<Party>,
     pub(super) started_at: Option<Time>,
+    /// The number of the START that this node has begun with.
+    pub(super) start_number: u8,
     pub(super) logs: Option<Arc<AgreedLogs>>,
     pub(super) own_log: Option<Log>,
     pub(super) verdict: Option<GateVerdict>,

@@ -27,6 +27,7 @@ use crate::run::outcome::{Event, GateVerdict, Outcome};
 use crate::sealing::run_key::{PairKey, RunKey};
 use crate::simulator::checks::Checks;
 use crate::simulator::invariants::accused;
+use crate::simulator::invariants::begun::Begun;
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::invariants::{agreed, mass, weight};
@@ -119,6 +120,7 @@ pub struct Simulation<'a> {
     liar: Option<Party>,
     /// What was sent so far, iteration by iteration.
     checks: BTreeMap<u32, Checks>,
+    begun: Begun,
     trainees: Trainees<'a>,
     balance: Balance,
     purposes: BTreeMap<Purpose, u64>,
@@ -158,7 +160,7 @@ fn identity_of(seed: u64, party: Party) -> Identity {
         run_key: RunKey::draw(&mut stream(seed, "run key", party)),
         pair_key: PairKey::draw(&mut stream(seed, "pair key", party)),
         seal_seed: stream(seed, "seal", party).random(),
-        nonce: stream(seed, "nonce", party).random(),
+        nonce_secret: stream(seed, "nonce", party).random(),
         epoch: 0,
     }
 }
@@ -234,6 +236,7 @@ impl<'a> Simulation<'a> {
             violations: Vec::new(),
             liar,
             checks: BTreeMap::new(),
+            begun: Begun::except(liar),
             trainees: Trainees::default(),
             balance: Balance::default(),
             purposes: BTreeMap::new(),
@@ -487,7 +490,9 @@ impl<'a> Simulation<'a> {
                     self.hand_in(party, Input::Recalled(recalled));
                 }
                 Output::Private { to, frame, share } => {
-                    let frame = self.other_word(party, to, frame);
+                    let Some(frame) = self.other_word(party, to, frame) else {
+                        continue;
+                    };
                     let plan = self.nodes[party].task.plan().clone();
                     let violations = self.checks_of_mixing(party).private(plan.schedule(), &frame);
                     self.violations.extend(violations);

@@ -69,7 +69,7 @@ pub fn direct(
 ) -> Report {
     assert_eq!(inputs.len(), plan.parties(), "one input a party");
     let nonces: Vec<[u8; 32]> = (0..plan.parties())
-        .map(|party| stream(seed, "nonce", party).random())
+        .map(|party| commitment::nonce(&stream(seed, "nonce", party).random(), 0))
         .collect();
     let plan = plan.with_draw(commitment::seed(plan.digest(), nonces.iter().enumerate()));
     let mut world = World::new(&plan, inputs, seed, leaving);

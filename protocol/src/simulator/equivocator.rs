@@ -58,23 +58,37 @@ pub enum OtherWord {
     Votes(BTreeSet<Party>),
     /// To these its START is over such a set.
     Starts(BTreeSet<Party>),
+    /// To these it does not send its START.
+    NoStart(BTreeSet<Party>),
     /// It refuses in its answers the shares that it takes.
     Answers,
 }
 
 impl OtherWord {
-    /// What really goes to `to` when the machine of `party` wants this frame sent.
-    pub(super) fn frame(&self, party: Party, digest: &Digest, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+    /// The frame that really goes to `to` when the machine of `party` wants this one sent; `None`:
+    /// nothing goes.
+    pub(super) fn frame(
+        &self,
+        party: Party,
+        digest: &Digest,
+        to: Party,
+        frame: Arc<[u8]>,
+    ) -> Option<Arc<[u8]>> {
         if let OtherWord::Answers = self {
-            return other_answer(party, digest, frame);
+            return Some(other_answer(party, digest, frame));
         }
         let Ok(PublicFrame::Notice(signed)) = wire::read_public(&frame) else {
-            return frame;
+            return Some(frame);
         };
         if signed.author != party {
-            return frame;
+            return Some(frame);
         }
-        match (self, signed.notice) {
+        let other = match (self, signed.notice) {
+            (OtherWord::NoStart(kept), Notice::Start { .. } | Notice::Reveal { .. })
+                if kept.contains(&to) =>
+            {
+                return None;
+            }
             (
                 OtherWord::Votes(fooled),
                 Notice::Vote {
@@ -89,6 +103,7 @@ impl OtherWord {
             (
                 OtherWord::Starts(fooled),
                 Notice::Start {
+                    number,
                     incarnation,
                     mut seats,
                 },
@@ -98,11 +113,16 @@ impl OtherWord {
                     party,
                     digest,
                     signed.sequence,
-                    Notice::Start { incarnation, seats },
+                    Notice::Start {
+                        number,
+                        incarnation,
+                        seats,
+                    },
                 )
             }
             _ => frame,
-        }
+        };
+        Some(other)
     }
 }
 
@@ -174,6 +194,7 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
     match wire::read_public(&frame) {
         Ok(PublicFrame::Notice(signed)) if signed.author == party => match signed.notice {
             Notice::Reveal {
+                number,
                 incarnation,
                 seats,
                 commitments,
@@ -181,6 +202,7 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
             } => {
                 nonce[0] ^= 1;
                 let notice = Notice::Reveal {
+                    number,
                     incarnation,
                     seats,
                     commitments,

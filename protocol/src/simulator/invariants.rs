@@ -17,9 +17,12 @@
 //!    which with PPSC makes network rounds the same as one iteration after the other. (That no γ is
 //!    used twice is the simulator's to check: it draws them.)
 //! 10. [`accused`]: nobody but a liar is said to have sent what it may not.
+//! 11. [`begun`]: all who begin with one START name the same set; nobody of the set of a later
+//!     START has begun with an earlier one.
 
 pub mod accused;
 pub mod agreed;
+pub mod begun;
 pub mod clear;
 pub mod entered;
 pub mod gated;

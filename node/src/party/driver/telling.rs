@@ -48,6 +48,11 @@ impl Driver {
                 tracing::info!(ready, waiting_for = names, "gathering");
                 self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
             }
+            Event::GivenUp(parties) => {
+                let names = self.names(&parties).join(", ");
+                tracing::warn!(not_signed_by = names, "START is given up; going on without them");
+                self.emit("given_up", json!({ "not_signed_by": names }));
+            }
             Event::Revealing => match self.costs.reveal() {
                 Ok(draws) => self.draws = draws,
                 Err(failure) => self.fault(&failure.message),

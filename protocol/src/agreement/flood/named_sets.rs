@@ -12,8 +12,14 @@ use crate::topology::party::Party;
 /// lie: an honest party signs one, and nearly always the one that the others sign. Our guess.
 pub(super) const SPARE_SETS: usize = 8;
 
-/// What the notices are for that name a set: START, or a stage.
-pub(super) type SetPurpose = Option<Stage>;
+/// The notices that name a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SetPurpose {
+    /// The STARTs of this number.
+    Start(u8),
+    /// The votes of this stage.
+    Stage(Stage),
+}
 
 /// Sets by hash. Those of others are bounded in number, whatever is signed.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +35,10 @@ pub(super) struct NamedSets {
 /// What a notice names a set for, and by which hash.
 fn naming(notice: &Notice) -> Option<(SetPurpose, SetHash)> {
     match notice {
-        Notice::Start { seats, .. } | Notice::Reveal { seats, .. } => Some((None, *seats)),
-        Notice::Vote { stage, set, .. } => Some((Some(*stage), *set)),
+        Notice::Start { number, seats, .. } | Notice::Reveal { number, seats, .. } => {
+            Some((SetPurpose::Start(*number), *seats))
+        }
+        Notice::Vote { stage, set, .. } => Some((SetPurpose::Stage(*stage), *set)),
         _ => None,
     }
 }

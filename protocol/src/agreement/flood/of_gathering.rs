@@ -1,8 +1,11 @@
 //! What is held of gathering.
 
+use std::collections::BTreeSet;
+
 use crate::agreement::flood::Flood;
 use crate::agreement::flood::slot::Slot;
 use crate::messages::commitment::{Commitment, Commitments, Nonce};
+use crate::messages::held_kind::Kind;
 use crate::messages::notice::{Incarnation, Notice, Seat, SetHash, Unreached};
 use crate::topology::party::Party;
 
@@ -41,17 +44,23 @@ impl Flood {
             })
     }
 
-    /// What a party's newest READY commits to.
-    pub fn commitment(&self, party: Party) -> Option<&Commitment> {
-        match &self.get(Slot::Ready(party))?.notice {
+    /// The commitment to a party's nonce for the START of this number: in its newest READY, or
+    /// where it gave up the START before.
+    pub fn commitment(&self, number: u8, party: Party) -> Option<&Commitment> {
+        let slot = match number.checked_sub(1) {
+            None => Slot::Ready(party),
+            Some(before) => Slot::GiveUp(before, party),
+        };
+        match &self.get(slot)?.notice {
             Notice::Commit { commitment, .. } => Some(commitment),
+            Notice::GiveUp { next, .. } => next.as_ref(),
             _ => None,
         }
     }
 
-    /// The commitments that a party's START names, and the nonce that it reveals.
-    pub fn reveal(&self, party: Party) -> Option<(&Commitments, &Nonce)> {
-        match &self.get(Slot::Start(party))?.notice {
+    /// The commitments that a party's START of this number names, and the nonce that it reveals.
+    pub fn reveal(&self, number: u8, party: Party) -> Option<(&Commitments, &Nonce)> {
+        match &self.get(Slot::Start(number, party))?.notice {
             Notice::Reveal {
                 commitments, nonce, ..
             } => Some((commitments, nonce)),
@@ -75,16 +84,38 @@ impl Flood {
         self.ready
     }
 
-    /// Every party with a START, in order.
-    pub fn starters(&self) -> impl Iterator<Item = Party> {
-        let all = Slot::Start(0)..=Slot::Start(Party::MAX);
+    /// Every party with a START of this number, in order.
+    pub fn starters(&self, number: u8) -> impl Iterator<Item = Party> {
+        let all = Slot::Start(number, 0)..=Slot::Start(number, Party::MAX);
         self.held.range(all).map(|(slot, _)| slot.kind().1)
     }
 
-    /// What a party's START names who takes part by, and the start of its node that has signed it.
-    pub fn start(&self, party: Party) -> Option<(SetHash, Incarnation)> {
-        match self.get(Slot::Start(party))?.notice {
-            Notice::Start { incarnation, seats }
+    /// Every party with a START of a higher number than this, in order.
+    pub fn starters_after(&self, number: u8) -> BTreeSet<Party> {
+        let all = Slot::Start(number, Party::MAX)..=Slot::Start(u8::MAX, Party::MAX);
+        self.held
+            .range(all)
+            .map(|(slot, _)| slot.kind())
+            .filter(|(kind, _)| *kind > Kind::Start(number))
+            .map(|(_, party)| party)
+            .collect()
+    }
+
+    /// The start of a party's node that has given up the START of this number, if one has.
+    pub fn given_up(&self, number: u8, party: Party) -> Option<Incarnation> {
+        match self.get(Slot::GiveUp(number, party))?.notice {
+            Notice::GiveUp { incarnation, .. } => Some(incarnation),
+            _ => None,
+        }
+    }
+
+    /// The hash that a party's START of this number names its members by, and the start of its node
+    /// that has signed it.
+    pub fn start(&self, number: u8, party: Party) -> Option<(SetHash, Incarnation)> {
+        match self.get(Slot::Start(number, party))?.notice {
+            Notice::Start {
+                incarnation, seats, ..
+            }
             | Notice::Reveal {
                 incarnation, seats, ..
             } => Some((seats, incarnation)),

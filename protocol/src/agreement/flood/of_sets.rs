@@ -52,7 +52,7 @@ impl Flood {
     /// Every set that votes of a stage are for, by hash: the set, if it is here, and how many have
     /// signed it.
     pub fn voted(&self, stage: Stage) -> impl DoubleEndedIterator<Item = (Option<&ItemSet>, usize)> {
-        let purpose = Some(stage);
+        let purpose = SetPurpose::Stage(stage);
         let of_stage = (purpose, SetHash::default())..=(purpose, [u8::MAX; 32]);
         let voted = self.sets.signers.range(of_stage);
         voted.map(|((_, hash), signers)| (self.items(hash), signers.len()))
@@ -88,7 +88,8 @@ impl Flood {
             return Ok(false);
         }
         let named = self.sets.signers.keys().filter(|(_, named)| *named == hash);
-        let fits = |purpose: &SetPurpose| purpose.is_none() == matches!(set, Set::Seats(_));
+        let fits =
+            |purpose: &SetPurpose| matches!(purpose, SetPurpose::Start(_)) == matches!(set, Set::Seats(_));
         let Some(purpose) = named.map(|(purpose, _)| *purpose).find(fits) else {
             return Err(FloodError::MalformedSet);
         };
@@ -125,7 +126,7 @@ impl Flood {
             .into_iter()
             .map(|((purpose, hash), signers)| UnknownSet {
                 hash: *hash,
-                of_start: purpose.is_none(),
+                of_start: matches!(purpose, SetPurpose::Start(_)),
                 signers: signers.iter().copied().collect(),
             })
             .collect()

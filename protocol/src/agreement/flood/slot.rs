@@ -13,8 +13,10 @@ pub enum Slot {
     Unreached(Party),
     /// A party's newest READY, or its withdrawal.
     Ready(Party),
-    /// A party's START.
-    Start(Party),
+    /// A party's START, by number.
+    Start(u8, Party),
+    /// A party's word that it has given up the START of this number.
+    GiveUp(u8, Party),
     /// A party's item of a stage.
     Item(Stage, Party),
     /// A party's list of a stage.
@@ -48,7 +50,8 @@ impl Slot {
         match self {
             Slot::Unreached(author) => (Kind::Unreached, author),
             Slot::Ready(author) => (Kind::Ready, author),
-            Slot::Start(author) => (Kind::Start, author),
+            Slot::Start(number, author) => (Kind::Start(number), author),
+            Slot::GiveUp(number, author) => (Kind::GiveUp(number), author),
             Slot::Item(stage, author) => (Kind::Item(stage), author),
             Slot::List(stage, author) => (Kind::List(stage), author),
             Slot::Vote(stage, author) => (Kind::Vote(stage), author),
@@ -68,7 +71,8 @@ impl Slot {
             Notice::Ready { .. } | Notice::Commit { .. } | Notice::Withdraw { .. } => {
                 Some(Slot::Ready(author))
             }
-            Notice::Start { .. } | Notice::Reveal { .. } => Some(Slot::Start(author)),
+            Notice::Start { number, .. } | Notice::Reveal { number, .. } => Some(Slot::Start(number, author)),
+            Notice::GiveUp { number, .. } => Some(Slot::GiveUp(number, author)),
             Notice::Item { stage, .. } => Some(Slot::Item(stage, author)),
             Notice::List { stage, .. } => Some(Slot::List(stage, author)),
             Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),

@@ -2,6 +2,7 @@ use libp2p_identity::Keypair;
 
 use super::*;
 use crate::agreement::flood::named_sets::SPARE_SETS;
+use crate::agreement::flood::named_sets::SetPurpose;
 use crate::messages::notice::{Recipient, Sketch};
 use crate::messages::row::Row;
 use crate::messages::set::Set;
@@ -111,6 +112,7 @@ fn what_is_counted_is_what_is_held() {
                 set,
             },
             _ => Notice::Start {
+                number: 0,
                 incarnation,
                 seats: set,
             },
@@ -122,8 +124,8 @@ fn what_is_counted_is_what_is_held() {
         let mut named: BTreeMap<_, BTreeSet<Party>> = BTreeMap::new();
         for (slot, held) in flood.held() {
             let set = match held.notice {
-                Notice::Start { seats, .. } => (None, seats),
-                Notice::Vote { stage, set, .. } => (Some(stage), set),
+                Notice::Start { number, seats, .. } => (SetPurpose::Start(number), seats),
+                Notice::Vote { stage, set, .. } => (SetPurpose::Stage(stage), set),
                 _ => continue,
             };
             named.entry(set).or_default().insert(slot.kind().1);
@@ -132,8 +134,8 @@ fn what_is_counted_is_what_is_held() {
         assert_eq!(flood.ready_parties(), flood.readies().len(), "turn {turn}");
         let voted: usize = flood.voted(Stage::Settling).map(|(_, count)| count).sum();
         assert_eq!(voted, flood.votes(Stage::Settling).count());
-        let starters = (0..4).filter(|&party| flood.start(party).is_some());
-        assert!(flood.starters().eq(starters));
+        let starters = (0..4).filter(|&party| flood.start(0, party).is_some());
+        assert!(flood.starters(0).eq(starters));
     }
     assert!(replaced > 20, "{replaced} of 120 were replaced");
 }
@@ -161,6 +163,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
         let mut notices = vec![
             ready(turn),
             Notice::Start {
+                number: 0,
                 incarnation: [turn; 16],
                 seats: hash,
             },

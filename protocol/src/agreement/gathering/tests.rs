@@ -5,6 +5,7 @@ use libp2p_identity::Keypair;
 use super::*;
 use crate::agreement::agreeing::Electorate;
 use crate::agreement::flood::slot::Slot;
+use crate::messages::commitment::Nonce;
 use crate::messages::notice::{Network, Recipient};
 use crate::messages::set::Set;
 use crate::messages::signing::{Members, Signer};
@@ -31,6 +32,8 @@ fn machine(parties: usize, draw: Option<Draw>) -> Gathering {
         min_parties: parties - 1,
         join_ms: JOIN_MS,
         grace_ms: GRACE_MS,
+        colluding: 1,
+        numbers: 1,
     };
     let electorate = Electorate {
         me: 0,
@@ -142,6 +145,7 @@ fn seats(parties: &[Party]) -> Vec<Seat> {
 /// The START of a party over these.
 fn start_of(author: Party, seats: &[Seat]) -> Notice {
     Notice::Start {
+        number: 0,
         incarnation: started(author as u8),
         seats: wire::set_hash(&Set::Seats(seats.to_vec())),
     }
@@ -163,7 +167,14 @@ fn everybody_ready_starts_at_once_and_begins_when_all_say_so() {
     (1..3).for_each(|party| bench.hear_start(party, &seats(&[0, 1, 2, 3])));
     assert_eq!(bench.step(6), None);
     bench.hear_start(3, &seats(&[0, 1, 2, 3]));
-    assert_eq!(bench.step(7), Some(GatheringStep::Begin((0..4).collect(), None)));
+    assert_eq!(
+        bench.step(7),
+        Some(GatheringStep::Begin {
+            number: 0,
+            parties: (0..4).collect(),
+            seed: None,
+        })
+    );
 }
 
 #[test]
@@ -208,16 +219,25 @@ fn a_start_without_me_or_of_another_incarnation_or_too_small_is_not_joined() {
     bench.hear_start(1, &seats(&[1, 2, 3]));
     let mut other = seats(&[0, 1, 2]);
     other[0].incarnation = started(9);
-    bench.hear_start(2, &other);
     assert_eq!(bench.step(1), None);
+    // Of two, one is honest: it begins without this start of this node, if at all.
+    bench.hear_start(2, &other);
+    assert_eq!(
+        bench.step(1),
+        Some(GatheringStep::Abort(Unstarted::LeftOut { by: vec![1, 2] }))
+    );
     let mut bench = Bench::new();
     (1..3).for_each(|party| bench.ready(party));
     bench.hear_start(1, &seats(&[0, 1]));
     assert_eq!(bench.step(1), None);
 }
 
-fn nonce(party: Party) -> Nonce {
+fn nonce_secret(party: Party) -> [u8; 32] {
     [party as u8 + 40; 32]
+}
+
+fn nonce(party: Party) -> Nonce {
+    commitment::nonce(&nonce_secret(party), 0)
 }
 
 fn committed(party: Party) -> Notice {
@@ -238,6 +258,7 @@ fn reveal(author: Party, parties: &[Party], nonce: Nonce) -> Notice {
         each.iter().map(|(party, commitment)| (*party, commitment)),
     );
     Notice::Reveal {
+        number: 0,
         incarnation: started(author as u8),
         seats: wire::set_hash(&Set::Seats(seats(parties))),
         commitments,
@@ -252,7 +273,7 @@ fn drawing() -> Bench {
         4,
         Some(Draw {
             digest: [1; 32],
-            nonce: nonce(0),
+            secret: Zeroizing::new(nonce_secret(0)),
         }),
     );
     let mut bench = Bench {
@@ -282,7 +303,11 @@ fn nonces_are_shown_once_all_commitments_are_fixed_and_give_the_seed() {
     let seed = commitment::seed(&[1; 32], nonces.iter().map(|(party, nonce)| (*party, nonce)));
     assert_eq!(
         bench.step(6),
-        Some(GatheringStep::Begin((0..4).collect(), Some(seed)))
+        Some(GatheringStep::Begin {
+            number: 0,
+            parties: (0..4).collect(),
+            seed: Some(seed),
+        })
     );
 }
 
@@ -420,7 +445,7 @@ fn who_refused_a_start_before_it_signed_the_same_asks_for_it_once() {
     assert!(bench.flood.receive(&frame, second, true).is_ok());
     bench.hear_start(1, &seats(&[0, 1, 2, 3]));
     bench.hear_start(3, &seats(&[0, 1, 2, 3]));
-    assert!(matches!(bench.step(4), Some(GatheringStep::Begin(..))));
+    assert!(matches!(bench.step(4), Some(GatheringStep::Begin { .. })));
 }
 
 #[test]
@@ -436,6 +461,7 @@ fn a_start_that_does_not_name_its_author_is_none() {
     bench.hear(1, {
         let seats = wire::set_hash(&Set::Seats(seats(&all)));
         Notice::Start {
+            number: 0,
             incarnation: started(9),
             seats,
         }
@@ -518,3 +544,5 @@ fn many_who_have_signed_look_no_more_who_is_there() {
     assert_eq!(bench.step(12), None);
     assert_eq!(bench.wake(12), 11 + JOIN_MS);
 }
+
+mod numbers;

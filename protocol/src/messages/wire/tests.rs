@@ -59,6 +59,7 @@ fn notices() -> Vec<Notice> {
     vec![
         ready(),
         Notice::Start {
+            number: 0,
             incarnation: [6; 16],
             seats: [7; 32],
         },
@@ -97,12 +98,18 @@ fn notices() -> Vec<Notice> {
             commitment: [7; 32],
         },
         Notice::Reveal {
+            number: 0,
             incarnation: [6; 16],
             seats: [7; 32],
             commitments: [8; 32],
             nonce: [9; 32],
         },
         Notice::Withdraw { incarnation: [5; 16] },
+        Notice::GiveUp {
+            number: 1,
+            incarnation: [6; 16],
+            next: Some([7; 32]),
+        },
         Notice::Unreached {
             parties: vec![Unreached {
                 party: 4,
@@ -247,13 +254,14 @@ fn the_bytes_of_gatherings_notices_are_pinned() {
     let commit_hex = format!("{envelope} 0d {keys} {seven}");
     assert_eq!(hex(&commit), commit_hex.replace(' ', ""));
     let reveal = Notice::Reveal {
+        number: 2,
         incarnation: [6; 16],
         seats: [7; 32],
         commitments: [8; 32],
         nonce: [9; 32],
     };
     let (six, eight, nine) = ("06".repeat(16), "08".repeat(32), "09".repeat(32));
-    let reveal_hex = format!("{envelope} 0e {six} {seven} {eight} {nine}");
+    let reveal_hex = format!("{envelope} 0e 02 {six} {seven} {eight} {nine}");
     assert_eq!(
         hex(&notice_frame(&signed(reveal, Recipient::All))),
         reveal_hex.replace(' ', "")

@@ -108,7 +108,11 @@ impl Commons {
                 from,
                 format!("the body of party {author}'s item is not what was announced"),
             ),
-            Taken::Void(reason) => self.offence(author, format!("its item is none: {reason}")),
+            Taken::Void(reason) if self.has_begun_with(author) => {
+                self.offence(author, format!("its item is none: {reason}"));
+            }
+            // It may be a good one of the START that its author has begun with.
+            Taken::Void(_) => {}
             Taken::New(hash) => {
                 self.lookout.news(now);
                 // A later version calls nobody gone: what this node has said rests on the first.

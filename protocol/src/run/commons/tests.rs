@@ -44,6 +44,7 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
             commitment: [2; 32],
         },
         Notice::Reveal {
+            number: 0,
             incarnation: [author as u8; 16],
             seats: [6; 32],
             commitments: [3; 32],

@@ -37,6 +37,10 @@ impl Run {
                 self.commons.say(notice);
                 self.commons.gathered(self.now);
             }
+            GatheringStep::GiveUp { notice, lacking } => {
+                self.commons.event(Event::GivenUp(lacking));
+                self.commons.say(notice);
+            }
             GatheringStep::Call => self.commons.hurry(self.now),
             GatheringStep::Pulse => self.commons.pulse(),
             GatheringStep::Await(parties) => self.commons.event(Event::Awaiting(parties)),
@@ -53,7 +57,13 @@ impl Run {
                     format!("{name} revealed another nonce for the schedule than it had committed to");
                 self.finish(Ending::Aborted { reason }, Published::default());
             }
-            GatheringStep::Begin(parties, seed) => {
+            GatheringStep::Begin {
+                number,
+                parties,
+                seed,
+            } => {
+                self.record.start_number = number;
+                self.commons.begun(number, &parties);
                 seed.into_iter().for_each(|seed| self.draw(seed));
                 let Machine::Gathering { gathering, onset } =
                     std::mem::replace(&mut self.machine, Machine::Over)
@@ -109,6 +119,11 @@ impl Run {
                     listed(&parts, names)
                 )
             }
+            Unstarted::LeftOut { by } => format!(
+                "the others begin without this party: START was signed without it by {}; it was not ready \
+                 and connected in time; raise run.grace_ms, or start it earlier",
+                names(by)
+            ),
             Unstarted::NotCommon { silent, other, two } => {
                 let parts = [
                     (silent.clone(), "signed none"),
@@ -151,7 +166,9 @@ impl Run {
             connected: self.private.clone(),
         };
         let mut exchange = Exchange::new(self.course.clone(), mixing, outset);
-        for (id, arrival) in std::mem::take(&mut self.early) {
+        let started = &self.record.started;
+        let early = std::mem::take(&mut self.early).into_iter();
+        for (id, arrival) in early.filter(|(id, _)| started.contains(&id.from)) {
             exchange.share(id.from, id, arrival);
         }
         self.machine = Machine::Mixing { exchange };
@@ -168,6 +185,9 @@ impl Run {
         let undue: Vec<ShareId> = self.early.keys().copied().filter(|id| !due(id)).collect();
         for id in undue {
             self.early.remove(&id);
+            if !self.commons.has_begun_with(id.from) {
+                continue;
+            }
             self.commons.offence(
                 id.from,
                 format!(

@@ -1,17 +1,20 @@
 //! A node that is told to leave before the run is over.
 
+use std::collections::BTreeSet;
+
 use crate::agreement::agreeing::Step;
 use crate::mixing::ticket::Recalled;
 use crate::publishing::interface::Published;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, SealedFinal};
+use crate::topology::party::Party;
 
 impl Run {
     /// Ends the run for this node before its time. No share that is still here leaves any more; if
     /// one has left, the final is withheld. Who has published its final already has that in its
     /// result, with what is here of the others'.
-    pub(super) fn leave(&mut self) {
-        let reason = self.reason_to_leave();
+    pub(super) fn leave(&mut self, why: String) {
+        let reason = self.reason_to_leave(&why);
         match &mut self.machine {
             Machine::Mixed { .. } | Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
@@ -36,7 +39,7 @@ impl Run {
             | Machine::Auditing { exchange, .. } => {
                 if exchange.recall_all() {
                     // How it ends is known with the answer.
-                    self.leaving = true;
+                    self.leaving = Some(why);
                     return;
                 }
                 // A sealed final that has left may be opened, whether a share ever left or not;
@@ -53,8 +56,8 @@ impl Run {
         self.machine = Machine::Over;
     }
 
-    fn reason_to_leave(&self) -> String {
-        let mut reason = "this node was told to leave".to_string();
+    fn reason_to_leave(&self, why: &str) -> String {
+        let mut reason = why.to_string();
         if self.record.sealed == Some(SealedFinal::Unknown) {
             reason += "; its sealed final has left, and the others may open it";
         }
@@ -66,8 +69,39 @@ impl Run {
         if let Some(exchange) = self.exchange() {
             exchange.recalled(recalled);
         }
-        if self.leaving {
-            self.leave();
+        if let Some(why) = self.leaving.take() {
+            self.leave(why);
         }
+    }
+
+    /// Leaves a run whose START others have given up, before it seals anything. Two things say that
+    /// the run comes to nothing: a START of a higher number of more parties than may lie, of whom an
+    /// honest one never begins with this one; or give-ups of more members than may lie and depart,
+    /// so that fewer than `min_parties` remain. What is sealed already stays closed, and is charged.
+    pub(super) fn leave_given_up_start(&mut self) -> bool {
+        let is_open = matches!(self.machine, Machine::Mixing { .. } | Machine::Settling { .. });
+        if !is_open || self.leaving.is_some() || self.record.sealed.is_some() {
+            return false;
+        }
+        let (flood, number) = (&self.commons.flood, self.record.start_number);
+        let later = flood.starters_after(number);
+        let gave_up = self.record.started.iter().copied();
+        let gave_up: BTreeSet<Party> = gave_up
+            .filter(|&party| flood.given_up(number, party).is_some())
+            .collect();
+        let draft = self.plan.draft();
+        let colluding = self.electorate.colluding;
+        if later.len() <= colluding && gave_up.len() <= colluding + draft.privacy.dropouts {
+            return false;
+        }
+        let names = later
+            .union(&gave_up)
+            .map(|&party| draft.members[party].name.as_str());
+        let names: Vec<&str> = names.collect();
+        self.leave(format!(
+            "others have given up the START that this node began with, and go on without it: {}",
+            names.join(", ")
+        ));
+        true
     }
 }

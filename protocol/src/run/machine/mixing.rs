@@ -59,6 +59,10 @@ impl Run {
     }
 
     pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
+        // It has begun with a START that the others gave up: its share has no counterpart here.
+        if !self.record.started.is_empty() && !self.record.started.contains(&from) {
+            return;
+        }
         match &mut self.machine {
             Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => {
                 let due = id.from == from && id.to == self.course.me && self.may_be_due(id);
@@ -139,7 +143,12 @@ impl Run {
                 Deed::Recall(shares) => self.commons.outbox.push_back(Output::Recall(shares)),
                 Deed::Round(round) => self.commons.event(Event::Round(round)),
                 Deed::Fault(fault) => self.commons.event(Event::Fault(fault.to_string())),
-                Deed::Offence { peer, offence } => self.commons.offence(peer, offence),
+                // A share of somebody who has begun with another START fits that one's schedule.
+                Deed::Offence { peer, offence } => {
+                    if self.commons.has_begun_with(peer) {
+                        self.commons.offence(peer, offence);
+                    }
+                }
                 Deed::Answer { id, verdict } if self.private.contains(&id.from) => {
                     match self.commons.signer().answer(id, verdict) {
                         Ok(answer) => {

@@ -123,7 +123,7 @@ impl Run {
             seals: None,
             ahead: None,
             seal_seed: Zeroizing::new([0; 32]),
-            leaving: false,
+            leaving: None,
             succeeds: false,
             record,
         }

@@ -41,7 +41,7 @@ pub(in crate::run) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
         run_key: run_key(me as u8),
         pair_key: PairKey::from_secret([me as u8 + 100; 32]),
         seal_seed: [me as u8; 32],
-        nonce: [me as u8; 32],
+        nonce_secret: [me as u8; 32],
         epoch: 0,
     };
     Run::new(plan.clone(), identity, value, noise, Time::ZERO)

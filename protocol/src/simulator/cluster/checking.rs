@@ -26,6 +26,10 @@ impl Simulation<'_> {
     pub(super) fn spend(&mut self, party: Party) {
         let violation = self.checks_of_present(party).spend(party);
         self.violations.extend(violation);
+        if let Some((number, members)) = self.nodes[party].task.release().start() {
+            let violation = self.begun.begins(party, number, members.clone()).err();
+            self.violations.extend(violation);
+        }
         let (at, input) = (self.after_work(), Input::Spent(Ok(())));
         self.schedule(at, Occurrence::Input { party, input });
     }

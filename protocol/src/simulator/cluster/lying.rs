@@ -38,7 +38,7 @@ impl Simulation<'_> {
             Some((liar, telling)) if liar == party => telling.frame(party, self.plan.digest(), frame)?,
             _ => frame,
         };
-        let frame = self.other_word(party, to, frame);
+        let frame = self.other_word(party, to, frame)?;
         let equivocation = self
             .conditions
             .equivocation
@@ -54,10 +54,10 @@ impl Simulation<'_> {
         }
     }
 
-    pub(super) fn other_word(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+    pub(super) fn other_word(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
         match &self.conditions.other_word {
             Some((liar, word)) if *liar == party => word.frame(party, self.plan.digest(), to, frame),
-            _ => frame,
+            _ => Some(frame),
         }
     }
 

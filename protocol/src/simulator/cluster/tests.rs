@@ -559,5 +559,6 @@ mod mixing_again;
 mod rounds;
 mod sealed;
 mod soak;
+mod starts;
 mod streams;
 mod trainings;

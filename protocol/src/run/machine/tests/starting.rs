@@ -101,7 +101,7 @@ impl Room {
             run_key: run_key(self.starts),
             pair_key: PairKey::from_secret([109; 32]),
             seal_seed: [9; 32],
-            nonce: [self.starts; 32],
+            nonce_secret: [self.starts; 32],
             epoch: u64::from(self.starts) << 32,
         };
         let noise = Box::new(Quiet(*self.plan.lattice()));
@@ -194,7 +194,7 @@ impl Room {
 
     /// The set of seats that a party holds another's START to be over, by hash.
     fn held(&self, holder: Party, author: Party) -> Option<SetHash> {
-        let (seats, _) = self.runs[holder].as_ref()?.commons.flood.start(author)?;
+        let (seats, _) = self.runs[holder].as_ref()?.commons.flood.start(0, author)?;
         Some(seats)
     }
 }
@@ -217,6 +217,7 @@ fn a_second_start_of_one_incarnation_neither_replaces_nor_delays() {
     let three: Vec<Seat> = vec![seat(1, 2), seat(2, 3), seat(3, 4)];
     let over = |seats: &[Seat]| wire::set_hash(&Set::Seats(seats.to_vec()));
     let start = |seats: &[Seat]| Notice::Start {
+        number: 0,
         incarnation: started(4),
         seats: over(seats),
     };

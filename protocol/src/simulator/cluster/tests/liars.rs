@@ -103,8 +103,8 @@ fn on_a_ring_a_party_that_shows_some_another_item_makes_no_two_results() {
 }
 
 #[test]
-fn a_reveal_that_does_not_fit_ends_the_run_for_all_and_names_who() {
-    let plan = plan(8, STATIC, 5);
+fn reveal_that_does_not_fit_ends_a_run_without_room_for_a_departure_and_names_its_party() {
+    let plan = plan(8, &format!("{STATIC}\ndropouts = 0"), 5);
     let report = simulate(
         &plan,
         Conditions {

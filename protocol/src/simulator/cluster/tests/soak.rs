@@ -136,7 +136,8 @@ fn lies(seed: u64, plan: &Arc<Plan>) -> Conditions {
         version,
     };
     let tellings = [Telling::Nothing, Telling::WrongShares, Telling::TooEarly];
-    match rng.random_range(0..8) {
+    match rng.random_range(0..9) {
+        8 => conditions.other_word = Some((liar, OtherWord::NoStart(fooled))),
         0 => conditions.other_word = Some((liar, OtherWord::Votes(fooled))),
         1 => conditions.other_word = Some((liar, OtherWord::Starts(fooled))),
         2 => conditions.other_word = Some((liar, OtherWord::Answers)),
