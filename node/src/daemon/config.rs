@@ -170,7 +170,7 @@ impl Config {
         Config::from_parts(arguments, std::env::vars())
     }
 
-    fn from_parts(
+    pub(super) fn from_parts(
         arguments: &NodeArgs,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Failure> {

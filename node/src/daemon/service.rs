@@ -520,3 +520,6 @@ fn unknown(what: &str, digest: &str) -> Refusal {
         .field("digest")
         .hint("`undertone status` lists the runs and offers of this daemon")
 }
+
+#[cfg(test)]
+mod tests;

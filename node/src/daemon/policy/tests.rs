@@ -4,6 +4,8 @@ use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
+use crate::daemon::config::NodeArgs;
+use crate::party::identity::Identity;
 
 fn plan(parties: usize, privacy: &str) -> Plan {
     plan_with(parties, privacy, "correlated = \"gaussian\"")
@@ -122,4 +124,142 @@ fn a_coalition_that_may_open_what_is_sealed_learns_what_the_theorem_says() {
             );
         }
     }
+}
+
+/// The configuration of a node whose peer list has the plan's members, at these places.
+fn knowing(plan: &Plan, places: impl Fn(usize, &str) -> (String, String)) -> (tempfile::TempDir, Config) {
+    let folder = tempfile::tempdir().unwrap();
+    let me = Identity::generate(
+        "zoe".into(),
+        Some("/ip4/127.0.0.1/tcp/1".into()),
+        Some("/ip4/127.0.0.1/tcp/2".into()),
+    );
+    me.create(&folder.path().join("zoe.key")).unwrap();
+    let mut peers = format!("version = 1\n{}", me.peer_lines());
+    for (party, member) in plan.draft().members.iter().enumerate() {
+        let (private, public) = places(party, member.private.as_str());
+        peers += &format!(
+            "[[peer]]\nname = {:?}\nid = \"{}\"\nprivate = {private:?}\npublic = {public:?}\n",
+            member.name, member.id
+        );
+    }
+    std::fs::write(folder.path().join("peers.toml"), peers).unwrap();
+    std::fs::write(folder.path().join("node.toml"), "identity = \"zoe.key\"\n").unwrap();
+    let arguments = NodeArgs {
+        config: Some(folder.path().join("node.toml")),
+        ..NodeArgs::default()
+    };
+    let config = Config::from_parts(&arguments, std::iter::empty()).unwrap();
+    (folder, config)
+}
+
+#[test]
+fn a_plan_with_another_port_for_a_listed_peer_is_refused() {
+    let plan = plan(5, "");
+    let listed = |party: usize| {
+        let member = &plan.draft().members[party];
+        (member.private.to_string(), member.public.to_string())
+    };
+    let check = |places: &dyn Fn(usize) -> (String, String)| {
+        let (_folder, config) = knowing(&plan, |party, _| places(party));
+        check_places(&config, &plan, 0)
+    };
+    check(&listed).expect("the same places");
+    let moved = |address: &str| {
+        let (head, port) = address.rsplit_once('/').unwrap();
+        format!("{head}/{}", port.parse::<u16>().unwrap() ^ 1)
+    };
+    for (graph, private) in [("private", true), ("public", false)] {
+        let refusal = check(&|party| {
+            let (mut at, mut open) = listed(party);
+            match (party, private) {
+                (3, true) => at = moved(&at),
+                (3, false) => open = moved(&open),
+                _ => {}
+            }
+            (at, open)
+        })
+        .expect_err("one port is another one");
+        assert_eq!(
+            (refusal.kind, refusal.field.as_deref()),
+            (Kind::Policy, Some("peers"))
+        );
+        let name = &plan.draft().members[3].name;
+        assert!(
+            refusal.message.contains(graph) && refusal.message.contains(name.as_str()),
+            "{refusal}"
+        );
+    }
+    // Where this node itself is said to be is checked elsewhere.
+    check(&|party| match party {
+        0 => (moved(&listed(0).0), listed(0).1),
+        party => listed(party),
+    })
+    .expect("its own");
+}
+
+#[test]
+fn a_loss_is_within_the_policy_up_to_the_very_epsilon_that_it_allows() {
+    let plan = plan(5, "");
+    let (_folder, mut config) = knowing(&plan, |party, _| {
+        let member = &plan.draft().members[party];
+        (member.private.to_string(), member.public.to_string())
+    });
+    let mu = 0.2;
+    let epsilon = gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap();
+    let mut allowed = |most: Option<f64>| {
+        config.policy.max_epsilon = most;
+        within(&config, &plan, mu, "now", "policy.vouched").map_err(|refusal| refusal.kind)
+    };
+    assert_eq!(allowed(None), Err(Kind::Policy), "nothing is allowed");
+    assert_eq!(allowed(Some(epsilon)), Ok(()));
+    assert_eq!(allowed(Some(epsilon.next_up())), Ok(()));
+    assert_eq!(allowed(Some(epsilon.next_down())), Err(Kind::Policy));
+    config.policy.max_epsilon = Some(1e9);
+    assert!(
+        within(&config, &plan, f64::INFINITY, "now", "policy.vouched").is_err(),
+        "without a bound"
+    );
+}
+
+/// Without a list of who is vouched for only Δ/σ* counts; with one, what those not on it learn.
+#[test]
+fn who_is_vouched_for_decides_what_a_plan_costs() {
+    let plan = plan(6, "");
+    let places = |party: usize, _: &str| {
+        let member = &plan.draft().members[party];
+        (member.private.to_string(), member.public.to_string())
+    };
+    let (_folder, mut config) = knowing(&plan, places);
+    let of = |parties: &[Party]| {
+        let members = &plan.draft().members;
+        parties
+            .iter()
+            .map(|&party| members[party].id)
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(not_vouched_for(&plan, 0, &of(&[1, 2, 3])), BTreeSet::from([4, 5]));
+    assert_eq!(
+        not_vouched_for(&plan, 2, &of(&[2])),
+        BTreeSet::from([0, 1, 3, 4, 5]),
+        "never oneself"
+    );
+    // Between what one colluder learns and what all others do.
+    let (one, all) = (loss(&plan, &[1]), theorem(&plan, 0));
+    let epsilon = |mu: f64| gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap();
+    config.policy.max_epsilon = Some((epsilon(one) + epsilon(all)) / 2.0);
+    assert!(check(&config, &plan, 0).is_ok(), "its claims are within");
+    assert!(
+        check_unasked(&config, &plan, 0).is_err(),
+        "unasked, all others collude"
+    );
+    config.vouched = Some(of(&[2, 3, 4, 5]));
+    assert!(check(&config, &plan, 0).is_ok() && check_unasked(&config, &plan, 0).is_ok());
+    config.vouched = Some(BTreeSet::new());
+    let refusal = check(&config, &plan, 0).expect_err("all others are strangers");
+    assert_eq!(refusal.field.as_deref(), Some("policy.vouched"));
+    assert!(
+        check_unasked(&config, &plan, 0).is_ok(),
+        "`check` has looked at them"
+    );
 }
