@@ -111,7 +111,7 @@ fn over_rounds(weights: &Weights, edges: usize) {
             "  T = {rounds:4}  {time:.4} s   {:.2} ns for each of T (edges + T)",
             time / unit * 1e9
         );
-        points.push((unit.ln(), time.ln()));
+        points.push((libm::log(unit), libm::log(time)));
     }
     println!("  time grows like (T (edges + T)) ^ {:.2}", slope(&points));
 }
@@ -130,7 +130,7 @@ fn over_sizes() {
             "  n = {nodes:5}  {time:.4} s   {:.2} ns for each of T (edges + T)",
             time / unit * 1e9
         );
-        points.push(((nodes as f64).ln(), time.ln()));
+        points.push((libm::log(nodes as f64), libm::log(time)));
     }
     println!("  time grows like n ^ {:.2}", slope(&points));
 }

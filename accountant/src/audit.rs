@@ -418,7 +418,7 @@ fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     if at_least <= delta {
         0.0
     } else {
-        ((at_least - delta) / at_most).ln().max(0.0)
+        libm::log((at_least - delta) / at_most).max(0.0)
     }
 }
 

@@ -47,7 +47,7 @@ fn main() {
     println!("{dimension} coordinates, {lattice:?}");
     let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(1), lattice, dimension, 15.6);
     let values: Vec<f64> = (0..dimension)
-        .map(|i| (i as f64).sin() / (dimension as f64).sqrt())
+        .map(|i| libm::sin(i as f64) / (dimension as f64).sqrt())
         .collect();
     // What a party does once.
     let mut x = lattice.encode(values.iter().copied());

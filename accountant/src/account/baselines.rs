@@ -42,7 +42,7 @@ impl Figure1 {
     fn alone(&self) -> Result<Formula, GaussianError> {
         let mu = gaussian::mu(self.epsilon, self.delta)?;
         Ok(Formula {
-            paper: 2.0 * (1.25 / self.delta).ln() / (self.epsilon * self.epsilon),
+            paper: 2.0 * libm::log(1.25 / self.delta) / (self.epsilon * self.epsilon),
             exact: 1.0 / (mu * mu),
         })
     }
@@ -77,7 +77,7 @@ impl Figure1 {
     /// eigenvalue of the gossip matrix, as Appendix B has it; `exact`: with the spectral gap 2/11,
     /// which the method needs (ERRATA).
     pub fn muffliato(&self) -> Formula {
-        let degree = (self.parties as f64).log2();
+        let degree = libm::log2(self.parties as f64);
         let eigenvalue = (degree - 1.0) / (degree + 1.0);
         Formula {
             paper: self.muffliato_of(self.muffliato_rounds(eigenvalue)),
@@ -87,13 +87,13 @@ impl Figure1 {
 
     /// T = ⌈ln n/√g⌉.
     fn muffliato_rounds(&self, gap: f64) -> f64 {
-        ((self.parties as f64).ln() / gap.sqrt()).ceil()
+        (libm::log(self.parties as f64) / gap.sqrt()).ceil()
     }
 
     fn muffliato_of(&self, rounds: f64) -> f64 {
-        let (parties, degree) = (self.parties as f64, (self.parties as f64).log2());
+        let (parties, degree) = (self.parties as f64, libm::log2(self.parties as f64));
         let variance = |mean_loss: f64| {
-            let alpha = (1.0 / self.delta).ln() / (self.epsilon - mean_loss) + 1.0;
+            let alpha = libm::log(1.0 / self.delta) / (self.epsilon - mean_loss) + 1.0;
             alpha * degree * rounds / (2.0 * parties * mean_loss)
         };
         // One minimum between the poles at 0 and ε: thirds find it.

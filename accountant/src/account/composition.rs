@@ -73,7 +73,7 @@ pub fn compose(releases: &[Release], delta: f64, sampled: f64) -> Result<Compose
         mu,
         epsilon,
         delta,
-        sampling_delta: (sampled / 2.0 * (1.0 + epsilon.min(700.0).exp())).min(1.0),
+        sampling_delta: (sampled / 2.0 * (1.0 + libm::exp(epsilon.min(700.0)))).min(1.0),
         unbounded: mu.is_infinite() || epsilon.is_infinite(),
     })
 }
@@ -126,7 +126,7 @@ mod tests {
         let one = compose(&[Release::Loss(0.2)], 1e-6, 1e-8).expect("an answer");
         assert!(one.sampling_delta >= 1e-8);
         let two = compose(&[Release::Loss(0.2); 2], 1e-6, 2e-8).expect("an answer");
-        let of = |epsilon: f64, sum: f64| sum / 2.0 * (1.0 + epsilon.exp());
+        let of = |epsilon: f64, sum: f64| sum / 2.0 * (1.0 + libm::exp(epsilon));
         assert_eq!(two.sampling_delta, of(two.epsilon, 2e-8));
         assert!(two.sampling_delta > 2.0 * one.sampling_delta);
         let all = compose(&[Release::Loss(f64::INFINITY)], 1e-6, 1e-8).expect("an answer");

@@ -154,7 +154,7 @@ impl Departing {
     fn least_error(&self, square: impl Fn(f64) -> f64, stay: f64, open: f64) -> Result<f64, GaussianError> {
         let alone = self.alone()?;
         // μ² = square/σ*²: σ*² is `alone` times the square.
-        let error = |ln: f64| alone * square(ln.exp()) * (stay + open * ln.exp()) / (stay * stay);
+        let error = |ln: f64| alone * square(libm::exp(ln)) * (stay + open * libm::exp(ln)) / (stay * stay);
         let (mut low, mut high) = (-12.0f64, 16.0f64);
         for _ in 0..80 {
             let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);

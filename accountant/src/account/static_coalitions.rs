@@ -78,7 +78,7 @@ pub fn account(draw: StaticDraw, rounds: u32) -> Result<DrawnApart, OutOfRange> 
     let all: Vec<u32> = (1..=MOST_ROUNDS).collect();
     let chances = draw.ln_chances(&all);
     let fewest = |chance: f64| {
-        let enough = chances.iter().position(|ln| *ln <= chance.ln());
+        let enough = chances.iter().position(|ln| *ln <= libm::log(chance));
         enough.map(|index| all[index])
     };
     Ok(DrawnApart {

@@ -164,7 +164,7 @@ impl WithoutRollBack {
                 independent_std: 1.0,
                 correlated_std: ratio.sqrt(),
             });
-            (losses.into_iter().fold(0.0, f64::max) / most).ln()
+            libm::log(losses.into_iter().fold(0.0, f64::max) / most)
         };
         Ok((remainder, least_ratio(excess, known)))
     }
@@ -196,9 +196,9 @@ impl WithoutRollBack {
 /// `known` is enough, `known`; ∞ if none is.
 fn least_ratio(excess: impl Fn(f64) -> f64, known: Option<f64>) -> f64 {
     // Both ends as (ln ratio, excess).
-    let at = |ln: f64| (ln, excess(ln.exp()));
-    let step = 4f64.ln();
-    let mut high = at(known.unwrap_or(FIRST_RATIO).ln());
+    let at = |ln: f64| (ln, excess(libm::exp(ln)));
+    let step = libm::log(4.0);
+    let mut high = at(libm::log(known.unwrap_or(FIRST_RATIO)));
     let mut low = high;
     if high.1 <= 0.0 {
         if let Some(known) = known {
@@ -206,14 +206,14 @@ fn least_ratio(excess: impl Fn(f64) -> f64, known: Option<f64>) -> f64 {
         }
         while low.1 <= 0.0 {
             high = low;
-            if high.0 < LEAST_RATIO.ln() {
-                return high.0.exp();
+            if high.0 < libm::log(LEAST_RATIO) {
+                return libm::exp(high.0);
             }
             low = at(low.0 - step);
         }
     }
     while high.1 > 0.0 {
-        if high.0 > LAST_RATIO.ln() {
+        if high.0 > libm::log(LAST_RATIO) {
             return f64::INFINITY;
         }
         low = high;
@@ -237,7 +237,7 @@ fn least_ratio(excess: impl Fn(f64) -> f64, known: Option<f64>) -> f64 {
             (low, beyond) = (next, 0.5 * TOLERANCE);
         }
     }
-    high.0.exp()
+    libm::exp(high.0)
 }
 
 #[cfg(test)]

@@ -185,8 +185,8 @@ fn both_counts_share_the_confidence_that_is_stated() {
     // All were told and none mistaken: each chance c is bounded by cⁿ = 0.0005, or (1 − c)ⁿ =
     // 0.0005.
     let (pairs, delta) = (1000, 1e-5);
-    let least = 0.0005f64.powf(1.0 / pairs as f64);
-    let expected = ((least - delta) / (1.0 - least)).ln();
+    let least = libm::pow(0.0005, 1.0 / pairs as f64);
+    let expected = libm::log((least - delta) / (1.0 - least));
     // Each chance is rounded away from what it bounds, by some 1e-6 of it.
     let found = lower_bound(pairs, 0, pairs, delta);
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");

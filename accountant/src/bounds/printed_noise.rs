@@ -43,7 +43,7 @@ pub struct Equations {
 
 /// The least that λ_ppsc can be where the largest piece of the private graph has so many parties.
 pub fn least_singular_value(largest_piece: usize) -> f64 {
-    2.0 * (PI / (2.0 * largest_piece.max(2) as f64)).sin()
+    2.0 * libm::sin(PI / (2.0 * largest_piece.max(2) as f64))
 }
 
 impl OuterCourse {
@@ -51,7 +51,7 @@ impl OuterCourse {
     pub fn of_change(&self, length: f64) -> f64 {
         let (epsilon, l) = (self.epsilon, self.iterations as f64);
         // (δ + e^ε)^{1/L} − e^{ε/L} without cancellation.
-        let delta = (epsilon / l).exp() * ((self.delta * (-epsilon).exp()).ln_1p() / l).exp_m1();
+        let delta = libm::exp(epsilon / l) * libm::expm1(libm::log1p(self.delta * libm::exp(-epsilon)) / l);
         kappa(epsilon / l, delta) * length / self.least_singular_value
     }
 
@@ -74,7 +74,7 @@ impl OuterCourse {
     pub fn most_contraction(&self, accuracy: f64, solution_norm: f64, start_norm: f64) -> Option<f64> {
         let apart = solution_norm + start_norm;
         let left = accuracy / (2.0 * self.parties as f64 * apart * apart);
-        let most = left.powf(0.5 / self.iterations as f64);
+        let most = libm::pow(left, 0.5 / self.iterations as f64);
         (most < 1.0).then_some(most)
     }
 }
@@ -148,7 +148,7 @@ mod tests {
             delta: 0.01,
             least_singular_value: 0.5,
         };
-        let each = (0.01 + 2f64.exp()).powf(0.25) - 0.5f64.exp();
+        let each = libm::pow(0.01 + libm::exp(2.0), 0.25) - libm::exp(0.5);
         let expected = kappa(0.5, each) * 3.0 / 0.5;
         let found = course.of_change(3.0);
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");

@@ -175,7 +175,7 @@ impl StaticDraw {
         let all: Vec<u32> = (1..=most).collect();
         let found = self.ln_chances(&all);
         let fewest = |chance: &f64| {
-            let enough = found.iter().position(|found| *found <= chance.ln());
+            let enough = found.iter().position(|found| *found <= libm::log(*chance));
             enough.map(|index| all[index])
         };
         chances.iter().map(fewest).collect()
@@ -191,7 +191,7 @@ impl Factorials {
         let mut table = vec![0.0];
         for k in 1..=largest {
             // Kahan's sum: what a step loses the next one adds.
-            let step = (k as f64).ln() - lost;
+            let step = libm::log(k as f64) - lost;
             let next = sum + step;
             (lost, sum) = ((next - sum) - step, next);
             table.push(sum);
@@ -256,11 +256,8 @@ fn around_peak(peak: &mut usize, last: usize, term: impl Fn(usize) -> f64) -> f6
     let counts = |found: &f64| *found > top - NEGLIGIBLE;
     let above = (*peak..=last).map(&term).take_while(counts);
     let below = (0..*peak).rev().map(&term).take_while(counts);
-    top + above
-        .chain(below)
-        .map(|found| (found - top).exp())
-        .sum::<f64>()
-        .ln()
+    let all = above.chain(below).map(|found| libm::exp(found - top));
+    top + libm::log(all.sum::<f64>())
 }
 
 fn ln_sum(terms: impl Iterator<Item = f64>) -> f64 {
@@ -269,7 +266,7 @@ fn ln_sum(terms: impl Iterator<Item = f64>) -> f64 {
     if top == f64::NEG_INFINITY {
         return top;
     }
-    top + terms.iter().map(|term| (term - top).exp()).sum::<f64>().ln()
+    top + libm::log(terms.iter().map(|term| libm::exp(term - top)).sum::<f64>())
 }
 
 #[cfg(test)]
@@ -320,9 +317,9 @@ mod tests {
                     let found = all.iter().filter(apart).count() as f64 / all.len() as f64;
                     let ln = Factorials::up_to(parties).no_share(a, b, s);
                     assert!(
-                        (ln.exp() - found).abs() < 1e-12,
+                        (libm::exp(ln) - found).abs() < 1e-12,
                         "{a} {b} {s}: {} {found}",
-                        ln.exp()
+                        libm::exp(ln)
                     );
                     cases += 1;
                 }
@@ -364,9 +361,9 @@ mod tests {
                     let found = all.iter().filter(apart).count() as f64 / all.len() as f64;
                     let ln = Factorials::up_to(parties + 1).no_pair(a, b, s + parties % 2);
                     assert!(
-                        (ln.exp() - found).abs() < 1e-12,
+                        (libm::exp(ln) - found).abs() < 1e-12,
                         "{a} {b} {s}: {} {found}",
-                        ln.exp()
+                        libm::exp(ln)
                     );
                     cases += 1;
                 }
@@ -409,7 +406,7 @@ mod tests {
                 round,
                 ..draw(parties, removed, 0)
             };
-            let bound = drawn.ln_chance(rounds as u32).exp();
+            let bound = libm::exp(drawn.ln_chance(rounds as u32));
             let (found, error) = (apart as f64 / count as f64, (bound / count as f64).sqrt());
             assert!(
                 found < bound + 4.0 * error,
@@ -511,7 +508,7 @@ mod tests {
             let schedule = Calibration::draw_schedule(&draft, rounds, 1).expect("a schedule");
             let setting = Setting::of_draft(&draft, &schedule).expect("a setting");
             // By the formula of above, which is counted out below.
-            let chance = draw.ln_chance(rounds).exp();
+            let chance = libm::exp(draw.ln_chance(rounds));
             for delta in [
                 1e-3,
                 1e-6,

@@ -125,9 +125,9 @@ pub(super) fn before_publishing(setting: &Setting, ratio: f64) -> f64 {
 /// Golden-section search in ln r, after a walk that brackets the minimum.
 pub(crate) fn minimise(near: Option<f64>, at: impl Fn(f64) -> Optimum) -> Optimum {
     let step = if near.is_some() { 0.35 } else { 1.0 };
-    let limits = (SMALLEST_RATIO.ln(), LARGEST_RATIO.ln());
-    let start = near.unwrap_or(10.0).ln().clamp(limits.0, limits.1);
-    let value = |ln: f64| at(ln.exp()).objective;
+    let limits = (libm::log(SMALLEST_RATIO), libm::log(LARGEST_RATIO));
+    let start = libm::log(near.unwrap_or(10.0)).clamp(limits.0, limits.1);
+    let value = |ln: f64| at(libm::exp(ln)).objective;
     let (mut middle, mut here) = (start, value(start));
     let mut direction = 1.0;
     if value((start + step).min(limits.1)) >= here {
@@ -143,7 +143,7 @@ pub(crate) fn minimise(near: Option<f64>, at: impl Fn(f64) -> Optimum) -> Optimu
         }
         (middle, here) = (next, there);
     };
-    at(golden_section(low, high, value).exp())
+    at(libm::exp(golden_section(low, high, value)))
 }
 
 /// Where a function with one minimum between `low` and `high` has it.

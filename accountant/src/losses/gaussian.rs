@@ -77,7 +77,7 @@ pub fn delta(epsilon: f64, mu: f64) -> Result<f64, GaussianError> {
     }
     // The smallest subnormal stands in for what underflows: rounding up never gives 0 for a
     // positive δ.
-    Ok(ln_delta_up(epsilon, mu).exp().clamp(f64::from_bits(1), 1.0))
+    Ok(libm::exp(ln_delta_up(epsilon, mu)).clamp(f64::from_bits(1), 1.0))
 }
 
 /// The smallest ε for which loss `mu` is (ε, `delta`)-private.
@@ -147,7 +147,7 @@ pub fn mu_of(epsilon: f64, delta: f64) -> Result<f64, GaussianError> {
     check_epsilon(epsilon)?;
     check_delta(delta)?;
     // What ln_target lost, twice, and what ln_delta may be above the true one.
-    let target = ln_target(delta) + 2.0 * delta.ln().abs() * f64::EPSILON;
+    let target = ln_target(delta) + 2.0 * libm::log(delta).abs() * f64::EPSILON;
     let enough = |mu: f64| ln_delta(epsilon, mu) - SLACK >= target;
     let mut high = mu(epsilon, delta)?.max(f64::MIN_POSITIVE);
     let mut low = high;
@@ -208,7 +208,7 @@ fn check_mu(mu: f64) -> Result<(), GaussianError> {
 
 /// The logarithm of `delta`, less what rounding the logarithm of a tiny one can add.
 fn ln_target(delta: f64) -> f64 {
-    let target = delta.ln();
+    let target = libm::log(delta);
     target - target.abs() * f64::EPSILON
 }
 
@@ -234,12 +234,12 @@ fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     }
     let ln_density = -0.5 * x * x - LN_SQRT_TAU;
     if mu <= 0.5 {
-        ln_density + mills_drop(x, mu).ln()
+        ln_density + libm::log(mills_drop(x, mu))
     } else if x >= 0.0 {
-        ln_density + (mills(x) - mills(x + mu)).ln()
+        ln_density + libm::log(mills(x) - mills(x + mu))
     } else {
         // Φ(−x) = 1 − φ(x) M(−x): for ε < μ²/2 the complement is the smaller number.
-        (-(ln_density.exp() * (mills(-x) + mills(x + mu)))).ln_1p()
+        libm::log1p(-(libm::exp(ln_density) * (mills(-x) + mills(x + mu))))
     }
 }
 
@@ -271,7 +271,7 @@ const FRACTION_FROM: f64 = 4.0;
 /// Mills' ratio M(s) = Φ(−s)/φ(s). `s` ≥ −1/2 here, where it is far from overflow.
 fn mills(s: f64) -> f64 {
     if s < FRACTION_FROM {
-        FRAC_PI_2.sqrt() * (0.5 * s * s).exp() * libm::erfc(s / SQRT_2)
+        FRAC_PI_2.sqrt() * libm::exp(0.5 * s * s) * libm::erfc(s / SQRT_2)
     } else {
         1.0 / (s + fraction_tail(s))
     }

@@ -26,7 +26,7 @@ pub fn step(state: &mut [i64], neighbours: &[i64], degree: i64, c: f64, changes:
 /// The fewest bytes that hold every integer up to `bound` with its sign.
 pub fn width(bound: f64) -> usize {
     (1..=16)
-        .find(|&bytes| bound < (8.0 * bytes as f64 - 1.0).exp2() - 1.0)
+        .find(|&bytes| bound < libm::exp2(8.0 * bytes as f64 - 1.0) - 1.0)
         .unwrap_or(17)
 }
 

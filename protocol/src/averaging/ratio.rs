@@ -40,7 +40,7 @@ impl std::fmt::Debug for RatioConsensus {
 /// Bytes a coordinate of a message, where the vectors of all parties add up to at most `sum` units
 /// in absolute value. Cut edges can leave up to some thousand times that at a node for a moment.
 pub fn width(sum: f64) -> usize {
-    let vectors = (sum + 1.0) * f64::from(FRACTION_BITS).exp2();
+    let vectors = (sum + 1.0) * libm::exp2(f64::from(FRACTION_BITS));
     integers::width(vectors.max(1025.0 * ONE as f64) * f64::from(MOST_ROUNDS) * 4096.0)
 }
 
@@ -124,7 +124,7 @@ impl RatioConsensus {
         let Some(their_count) = given.pop().filter(|_| count > 0).filter(|&theirs| theirs > 0) else {
             return f64::INFINITY;
         };
-        let (fraction, one) = (f64::from(FRACTION_BITS).exp2(), ONE as f64);
+        let (fraction, one) = (libm::exp2(f64::from(FRACTION_BITS)), ONE as f64);
         let (mine, theirs) = (one / fraction / count as f64, one / fraction / their_count as f64);
         let mut largest = 0.0f64;
         for (y, q) in values.iter().zip(&given) {

@@ -112,7 +112,7 @@ pub fn reach(coordinates: usize) -> f64 {
 /// Whether results with these sums can be as near to each other in each of `coordinates` as the
 /// measure says.
 pub fn are_near(a: &[i64; SUMS], b: &[i64; SUMS], coordinates: usize, measure: &Measure) -> bool {
-    let unit = f64::from(measure.unit_log2).exp2();
+    let unit = libm::exp2(f64::from(measure.unit_log2));
     // Two sums are rounded down to whole units.
     let most = measure.apart * reach(coordinates) + if measure.unit_log2 > 0 { unit } else { 0.0 };
     let is_saturated = |sum: &i64| [i64::MIN, i64::MAX].contains(sum);

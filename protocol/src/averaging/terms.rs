@@ -77,11 +77,12 @@ impl AveragingTerms {
     pub fn of(request: Request<'_>) -> Result<Self, TermsError> {
         let parties = request.graph.parties() as f64;
         let spectrum = Arc::new(Spectrum::of(request.graph).ok_or(TermsError::Rounds)?);
-        let unit =
-            |grain_log2: i32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
+        let unit = |grain_log2: i32| {
+            libm::exp2(f64::from(grain_log2)) * request.lattice.step() / request.standard_error
+        };
         // So many units of tolerance, so that the rounding of every round fits into it: about
         // rounds × √n.
-        let levels = (9.0 + (libm::log2(parties) / 2.0).ceil()).exp2();
+        let levels = libm::exp2(9.0 + (libm::log2(parties) / 2.0).ceil());
         let finest = 0.5 * request.accuracy / (unit(0) * parties / request.total_weight);
         // Products of this many bits have to hold what the parties begin with; and a sum is given
         // out in whole steps.
@@ -89,7 +90,7 @@ impl AveragingTerms {
         let by_products = libm::log2(reach).ceil() - f64::from(integers::PRODUCT_BITS) + 4.0;
         let by_steps = -libm::log2(levels * parties / 2.0).floor();
         let finest_grain = by_products.max(by_steps).max(-40.0);
-        let least = request.accuracy * levels * finest_grain.exp2() / finest;
+        let least = request.accuracy * levels * libm::exp2(finest_grain) / finest;
         let refused = TermsError::Accuracy {
             found: request.accuracy,
             least,
@@ -120,7 +121,7 @@ impl AveragingTerms {
                 .clamp(8, 56)
                 .unsigned_abs()
                 .div_ceil(8) as usize;
-            let reach = request.lattice.own_reach as f64 / f64::from(grain_log2).exp2();
+            let reach = request.lattice.own_reach as f64 / libm::exp2(f64::from(grain_log2));
             let ranges = |part: f64| vec![reach * part; request.graph.parties()];
             let all = terms.fast_form(&spectrum, &ranges(1.0), request.total_weight);
             let usual = terms.fast_form(&spectrum, &ranges(USUAL_REACH), request.total_weight);
@@ -156,7 +157,7 @@ impl AveragingTerms {
         match self.grain_log2 {
             1.. => 0.5,
             0 => 0.0,
-            finer => 0.5 * f64::from(-finer).exp2() / parties as f64,
+            finer => 0.5 * libm::exp2(f64::from(-finer)) / parties as f64,
         }
     }
 
@@ -190,7 +191,7 @@ impl AveragingTerms {
         };
         let course = AveragingCourse::fit(spectrum, goal)?;
         let changes = course.changes(spectrum, goal);
-        let most = f64::from(integers::PRODUCT_BITS).exp2();
+        let most = libm::exp2(f64::from(integers::PRODUCT_BITS));
         let fits = changes
             .iter()
             .zip(&course.steps)

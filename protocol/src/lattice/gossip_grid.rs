@@ -36,7 +36,7 @@ impl Lattice {
                 range: "within about 1e-280 and 1e280",
             });
         }
-        let own = (request.value_bound + NOISE_REACH * request.independent_std) * (-step_log2).exp2();
+        let own = (request.value_bound + NOISE_REACH * request.independent_std) * libm::exp2(-step_log2);
         // Where sums are sealed, beside each message comes noise of a 64th of the message's own.
         let (own, spare) = match readers {
             0 => (own, 0),

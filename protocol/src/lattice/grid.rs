@@ -216,7 +216,7 @@ impl Lattice {
             });
         }
         let reach = request.reach(injection);
-        let scale = (-step_log2).exp2();
+        let scale = libm::exp2(-step_log2);
         let (mut held, mut share_bound) = (reach.likely * scale, 0.0);
         for _ in 0..rounds {
             share_bound = held / f64::from(ways) + 1.0;
@@ -230,7 +230,7 @@ impl Lattice {
         let state = reach.own * scale + held + request.shares_bound as f64 * share_bound;
         // In a final each piece that was injected or came in counts at most once, with either sign.
         let final_bits = bits(held * (1.0 + 1e-9));
-        let needed = bits(state.max(request.parties as f64 * f64::from(final_bits).exp2()));
+        let needed = bits(state.max(request.parties as f64 * libm::exp2(f64::from(final_bits))));
         let weight = request.weight_bound as f64
             * request.parties as f64
             * value_steps
@@ -278,7 +278,7 @@ impl Lattice {
     }
 
     fn sampling_delta_at(&self, request: &LatticeRequest<'_>, noise_bits: u32) -> f64 {
-        let scale = f64::from(-self.step_log2).exp2();
+        let scale = libm::exp2(f64::from(-self.step_log2));
         let levels = |std: f64, grid: i128| sampling::levels(std * scale, grid, noise_bits).len() as f64;
         let readers = match request.travel {
             Travel::Average(terms) => terms.readers as f64,
@@ -351,7 +351,7 @@ impl Lattice {
 
     /// One step, in the data's unit.
     pub fn step(&self) -> f64 {
-        f64::from(self.step_log2).exp2()
+        libm::exp2(f64::from(self.step_log2))
     }
 
     /// The distance of two neighbouring inputs, in the data's unit: inputs are multiples of it.

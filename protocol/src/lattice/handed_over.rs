@@ -46,12 +46,12 @@ impl Lattice {
         let noise = (parties * request.independent_std.powi(2)
             + exchanges as f64 * request.correlated_std.powi(2))
         .sqrt();
-        let held = (parties * request.value_bound + NOISE_REACH * noise) * (-step_log2).exp2();
+        let held = (parties * request.value_bound + NOISE_REACH * noise) * libm::exp2(-step_log2);
         let wire_bytes = bits(held * (1.0 + 1e-9)).div_ceil(8);
         // A state is a sum of residues: its value, what came in, what came back and a noise for
         // each; the result is one of n.
         let terms = (2.0 + 3.0 * request.shares_bound as f64).max(parties);
-        let needed = bits(terms * f64::from(wire_bytes * 8).exp2());
+        let needed = bits(terms * libm::exp2(f64::from(wire_bytes * 8)));
         let weight = bits(request.weight_bound as f64 * parties * (4.0 + 2.0 * request.shares_bound as f64));
         if needed.max(weight) > 127 {
             return Err(LatticeError::TooWide {

@@ -23,7 +23,7 @@ pub fn levels(std: f64, grid: i128, noise_bits: u32) -> Vec<Level> {
     let mut remaining = std;
     loop {
         // In grids, coarser by as many powers of two as an i128 has room for.
-        let wanted = remaining / f64::from(noise_bits).exp2() / grid as f64;
+        let wanted = remaining / libm::exp2(f64::from(noise_bits)) / grid as f64;
         if wanted <= 2.0 || grid.leading_zeros() < 3 {
             levels.push(Level {
                 std: remaining,
@@ -57,7 +57,7 @@ pub fn levels(std: f64, grid: i128, noise_bits: u32) -> Vec<Level> {
 /// its square root, and two worlds that are each that close to the ideal ones add (1 + e^ε) times
 /// it to δ. Clamping at 12 standard deviations adds N·4e-33.
 pub fn sampling_delta(epsilon: f64, draws: f64, noise_bits: u32) -> f64 {
-    let relative = (f64::from(noise_bits) - 49.0).exp2();
+    let relative = libm::exp2(f64::from(noise_bits) - 49.0);
     let distance = 0.5 * draws.sqrt() * relative + draws * 4e-33;
-    (1.0 + epsilon.min(700.0).exp()) * distance
+    (1.0 + libm::exp(epsilon.min(700.0))) * distance
 }

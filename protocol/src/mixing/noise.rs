@@ -182,7 +182,7 @@ mod tests {
             let lattice = plan.lattice();
             assert!(lattice.ring().is_some(), "{mechanism}");
             let mut noise = LatticeNoise::new(ChaCha8Rng::seed_from_u64(4), *lattice, count, 0.0);
-            let ring = f64::from(8 * lattice.wire_bytes).exp2();
+            let ring = libm::exp2(f64::from(8 * lattice.wire_bytes));
             let mut sixteenths = [0.0; 16];
             for step in noise.draw(0, 0).unpack().steps() {
                 let at = (step as f64 / ring).rem_euclid(1.0);

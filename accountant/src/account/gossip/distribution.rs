@@ -131,7 +131,7 @@ impl Tally {
             (self.largest, self.largest_pair) = (upper, Some((observer, target)));
         }
         if upper > 0.0 {
-            let bin = (upper.log10() * BINS).floor() as i64;
+            let bin = (libm::log10(upper) * BINS).floor() as i64;
             *self.bins.entry(bin).or_insert(0) += 1;
         } else {
             self.nothing += 1;
@@ -139,7 +139,7 @@ impl Tally {
     }
 
     fn distribution(self, nodes: usize, rounds: usize) -> Distribution {
-        let edge = |bin: i64| 10f64.powf(bin as f64 / BINS);
+        let edge = |bin: i64| libm::pow(10.0, bin as f64 / BINS);
         let quantile = |percent: f64| {
             let wanted = (self.pairs as f64 * percent / 100.0).ceil() as u64;
             let mut seen = self.nothing;

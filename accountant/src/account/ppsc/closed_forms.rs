@@ -13,8 +13,8 @@ use faer::{Mat, Side};
 /// ratio of a component's least and largest degree.
 pub fn iterations_to_change_every_state(rho: f64, q: usize, n_max: usize, r_dagger: f64) -> f64 {
     // 1 − ρ^{1/q} without cancellation for ρ near 1.
-    let missed = -(rho.ln() / q as f64).exp_m1();
-    (missed.ln() - (n_max as f64).ln()) / (-(1.0 + r_dagger) / n_max as f64).ln_1p()
+    let missed = -libm::expm1(libm::log(rho) / q as f64);
+    (libm::log(missed) - libm::log(n_max as f64)) / libm::log1p(-(1.0 + r_dagger) / n_max as f64)
 }
 
 /// A private phase of PPSC, as far as the accuracy of the consensus that follows depends on it.
@@ -37,7 +37,7 @@ pub struct PrivatePhase {
 pub fn consensus_rounds(nu: f64, phase: PrivatePhase, connectivity: f64) -> f64 {
     let noise = phase.components as f64 * phase.iterations as f64 * phase.pairwise_std;
     let start = phase.parties as f64 * phase.norm_squared + 2.0 * noise * noise;
-    (nu.ln() - start.ln()) / (2.0 * (-connectivity).ln_1p())
+    (libm::log(nu) - libm::log(start)) / (2.0 * libm::log1p(-connectivity))
 }
 
 /// The second smallest eigenvalue of the Laplacian, λ_G, of a public graph of at least two parties

@@ -80,8 +80,8 @@ impl TableFour {
     /// L*.
     fn outer_iterations(&self, accuracy: f64) -> f64 {
         let start = 2.0 * PARTIES as f64 * START_APART_SQUARED;
-        let left = (SLACK + self.left * self.left).ln() - SLACK.ln_1p();
-        ((accuracy.ln() - start.ln()) / left).ceil()
+        let left = libm::log(SLACK + self.left * self.left) - libm::log1p(SLACK);
+        ((libm::log(accuracy) - libm::log(start)) / left).ceil()
     }
 
     /// σ_γ* and T* of Theorem 3.
@@ -103,16 +103,16 @@ impl TableFour {
         };
         let pairwise = course.of_change(accuracy.sqrt() + bound + n.sqrt());
         let noise = ((PATHS.len() * GOSSIP_ITERATIONS) as f64 * pairwise).powi(2);
-        let missed = -(RHO.ln() / (2.0 * l)).exp_m1();
+        let missed = -libm::expm1(libm::log(RHO) / (2.0 * l));
         let shrinks = 1.0 - self.left * self.left;
         let least = [
-            0.5 * (missed * accuracy / (bound * bound + 2.0 * noise)).ln(),
-            (shrinks / (5.0 * n * (1.0 + 1.0 / SLACK))).ln(),
-            (accuracy * shrinks / (16.0 * (n * self.solution * self.solution + noise))).ln(),
+            0.5 * libm::log(missed * accuracy / (bound * bound + 2.0 * noise)),
+            libm::log(shrinks / (5.0 * n * (1.0 + 1.0 / SLACK))),
+            libm::log(accuracy * shrinks / (16.0 * (n * self.solution * self.solution + noise))),
         ];
         let least = least.into_iter().fold(f64::INFINITY, f64::min);
         let connectivity = connectivity_of_the_cycle(PARTIES, EDGE_WEIGHT);
-        (pairwise, (least / (-connectivity).ln_1p()).ceil())
+        (pairwise, (least / libm::log1p(-connectivity)).ceil())
     }
 }
 

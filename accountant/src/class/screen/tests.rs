@@ -77,7 +77,7 @@ fn a_change_of_rank_two_gives_what_the_faulted_run_itself_gives() {
         shuffle(&mut coalition, &mut random);
         coalition.truncate(random.random_range(0..setting.parties()));
         coalition.sort_unstable();
-        let ratio = 10f64.powf(random.random_range(-2.0..4.0));
+        let ratio = libm::pow(10.0, random.random_range(-2.0..4.0));
         let at = screen.at(ratio, [1, 1_000][index % 2], coalition.len());
         let Some(system) = System::of(&screen, &at, &coalition) else {
             doubtful += 1;

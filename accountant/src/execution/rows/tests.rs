@@ -74,7 +74,7 @@ fn what_a_coalition_loses_is_what_its_view_loses() {
     for index in 0..400 {
         let run = run(&mut random);
         let rows = Rows::of(&Trace::of(&run, &vec![1.0; run.parties()]), &run);
-        let ratio = 10f64.powf(random.random_range(-2.0..4.0));
+        let ratio = libm::pow(10.0, random.random_range(-2.0..4.0));
         let noise = Noise {
             independent_std: 1.0,
             correlated_std: ratio.sqrt(),

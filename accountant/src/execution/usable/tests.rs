@@ -23,7 +23,7 @@ type Matrix = Vec<Vec<i128>>;
 /// A vector of the field's elements, from numbers that are multiples of 2^-`halvings`.
 fn residues(numbers: &[f64], halvings: u32, prime: i128) -> Vec<i128> {
     let residue = |x: &f64| {
-        let whole = x * f64::from(halvings).exp2();
+        let whole = x * libm::exp2(f64::from(halvings));
         assert_eq!(whole.fract(), 0.0, "{x} is a multiple of 2^-{halvings}");
         (whole as i128).rem_euclid(prime)
     };

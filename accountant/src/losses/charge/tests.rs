@@ -78,7 +78,7 @@ fn truth(releases: &[Release], epsilon: f64, bins: usize) -> f64 {
         let mut values: Vec<(f64, f64)> = here
             .iter()
             .zip(&there)
-            .map(|(p, q)| go(rest, (epsilon, bins), ratio + (p / q).ln()))
+            .map(|(p, q)| go(rest, (epsilon, bins), ratio + libm::log(p / q)))
             .collect();
         // A bad draw shows which data set it is: seen with the one it is in S, with the other not.
         values.extend([(1.0, 1.0), (0.0, 0.0)]);
@@ -94,7 +94,7 @@ fn truth(releases: &[Release], epsilon: f64, bins: usize) -> f64 {
         )
     }
     let (one, other) = go(releases, (epsilon, bins), 0.0);
-    one - epsilon.exp() * other
+    one - libm::exp(epsilon) * other
 }
 
 fn all(releases: &[Release]) -> Charge {

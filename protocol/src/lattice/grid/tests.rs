@@ -65,7 +65,7 @@ fn rounding_many_rows_moves_their_sum_no_more_than_one_vector() {
     };
     let lattice = Lattice::fit(&sum).unwrap();
     assert!(
-        lattice.value_step() * 1e5 <= sum.independent_std * (-16f64).exp2(),
+        lattice.value_step() * 1e5 <= sum.independent_std * libm::exp2(-16f64),
         "{lattice:?}"
     );
     assert!(
@@ -216,13 +216,13 @@ fn nothing_that_peers_may_send_overflows_a_state() {
         let bound = |t| lattice.share_bound(t) as f64;
         let last = rounds as u32;
         assert!(
-            bound(last) < f64::from(8 * lattice.wire_bytes - 1).exp2(),
+            bound(last) < libm::exp2(f64::from(8 * lattice.wire_bytes - 1)),
             "on the wire"
         );
         let own = request.reach(&injection).own / lattice.step();
         let received: f64 = (1..=last).map(bound).sum::<f64>() * f64::from(fanout);
         let most = own + received + shares_bound as f64 * bound(last);
-        let room = f64::from(lattice.state_bits - 1).exp2();
+        let room = libm::exp2(f64::from(lattice.state_bits - 1));
         assert!(most < room, "T = {rounds}, k = {fanout}, {value_bound}");
         tight += usize::from(most > room / 16.0);
     }
@@ -265,7 +265,7 @@ fn a_hand_over_takes_few_bytes_however_many_there_are() {
     // Nothing blurs the values: their own grid is fine enough for what f32 holds.
     let exact = Lattice::fit(&handed_over(0.0, 40)).unwrap();
     assert!(
-        exact.value_step() <= (-32f64).exp2() && exact.noise_bits >= 12,
+        exact.value_step() <= libm::exp2(-32f64) && exact.noise_bits >= 12,
         "{exact:?}"
     );
     assert!(exact.sampling_delta(&handed_over(0.0, 40)) <= 1e-7);
@@ -365,7 +365,7 @@ fn erf(x: f64) -> f64 {
     let poly = t
         * (0.254_829_592
             + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
-    (1.0 - poly * (-x * x).exp()).copysign(x)
+    (1.0 - poly * libm::exp(-x * x)).copysign(x)
 }
 
 #[test]

@@ -209,7 +209,7 @@ proptest! {
         bounds in proptest::collection::vec((-(1i64 << 30)..1 << 30, 1i64..1 << 30), 1..12),
         weight in 1i64..4096,
     ) {
-        let unit = (-20f64).exp2();
+        let unit = libm::exp2(-20f64);
         let low: Vec<f64> = bounds.iter().map(|&(low, _)| low as f64 * unit).collect();
         let high: Vec<f64> = bounds.iter().map(|&(low, width)| (low + width) as f64 * unit).collect();
         let clip = Clip::Box { low: Bound::Each(low), high: Bound::Each(high) };

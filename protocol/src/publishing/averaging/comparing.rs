@@ -288,7 +288,7 @@ impl Averaging {
             electorate.members.len(),
             self.lattice.weight_to_f64(mean.weight.0),
         );
-        let unit_steps = parties as f64 * f64::from(terms.grain_log2).exp2();
+        let unit_steps = parties as f64 * libm::exp2(f64::from(terms.grain_log2));
         let most = 0.5 * terms.accuracy() / terms.unit_errors(parties, weight) * unit_steps;
         let measure = Measure::of(mean.steps, most);
         Some((mean, measure))

@@ -50,7 +50,7 @@ impl Averaging {
     }
 
     pub(super) fn sum_of_fallback(&self, mean: &[f64], included: &BTreeSet<Party>) -> Vec<i128> {
-        let scale = included.len() as f64 * f64::from(self.terms.grain_log2).exp2();
+        let scale = included.len() as f64 * libm::exp2(f64::from(self.terms.grain_log2));
         mean.iter().map(|x| (x * scale).round() as i128).collect()
     }
 
@@ -73,7 +73,7 @@ impl Averaging {
         let in_parties = self.lattice.weight_to_f64(weight.0);
         let terms = &self.terms;
         let units = bound + terms.rounded(included.len());
-        let steps = units * included.len() as f64 * f64::from(terms.grain_log2).exp2();
+        let steps = units * included.len() as f64 * libm::exp2(f64::from(terms.grain_log2));
         let standard_errors = units * terms.unit_errors(included.len(), in_parties);
         (in_parties > 0.0).then_some(VerifiedMean {
             sum,

@@ -73,6 +73,9 @@ fn hostile_settings_and_members_are_refused() {
         ("/privacy/dropouts", json!(u64::MAX)),
         ("/run/min_parties", json!(0)),
         ("/run/min_parties", json!(u64::MAX)),
+        ("/run/quorum", json!(3)),
+        ("/run/quorum", json!(5)),
+        ("/run/quorum", json!(null)),
         ("/run/grace_ms", json!(u64::MAX)),
         ("/run/round_ms", json!(0)),
         ("/run/round_ms", json!(u64::MAX)),
@@ -287,15 +290,15 @@ proptest! {
         extent in 1u64..3_000_000_000,
         kind in prop_oneof![Just("inca"), Just("ppsc")],
     ) {
-        let data = format!("shape = [{extent}]\nclip = {{ kind = \"l2\", radius = {:e} }}", 10f64.powf(radius));
+        let data = format!("shape = [{extent}]\nclip = {{ kind = \"l2\", radius = {:e} }}", libm::pow(10.0, radius));
         let mechanism = format!("kind = \"{kind}\"\nfanout = {fanout}");
         let text = format!("name = \"test\"\n[data]\n{data}\n[mechanism]\n{mechanism}\n");
         if let Ok(file) = RunFile::parse(&text, 5) {
             let draft = Draft::new(file, &Peers::simulated(5, None).unwrap(), 0);
             if let Ok(draft) = draft {
                 let mut calibration = calibration(&draft, rounds);
-                calibration.independent_std = 10f64.powf(independent);
-                calibration.correlated_std = 10f64.powf(correlated);
+                calibration.independent_std = libm::pow(10.0, independent);
+                calibration.correlated_std = libm::pow(10.0, correlated);
                 let _ = Plan::assemble(draft, calibration, [0; 16]);
             }
         }
