@@ -3,4 +3,5 @@
 
 pub mod check;
 mod claim;
+mod clearance;
 pub mod error;

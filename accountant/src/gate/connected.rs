@@ -36,8 +36,8 @@ impl Gate<'_> {
     /// can separate it by what happened to the shares between members. The departed lose nothing:
     /// no share tells anything, and their finals are not seen.
     ///
-    /// The loss is Δ over the deviation of so many parties' own noise: that many is an integer, and
-    /// what is made of it takes a product, a root and a division of IEEE doubles, alike everywhere.
+    /// The loss is Δ over the deviation of so many parties' own noise. It is stated; what decides is
+    /// that number, an integer, against the plan's.
     pub(super) fn by_connectivity(
         &self,
         logs: &AgreedLogs,
@@ -169,4 +169,105 @@ pub(super) fn shared(happened: &Execution, members: &[Party]) -> Graph {
         }
     }
     joined(members.len(), edges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{logs, plan};
+
+    /// Two groups of ten who all meet, with one party in both: one is enough to part them. Against
+    /// one each keeps its own group but one, and the party in both all others but one.
+    #[test]
+    fn a_piece_that_as_many_as_collude_part_is_bounded_party_by_party() {
+        let plan = plan(20, "[mechanism]\nrounds = 8");
+        let gate = Gate::of(&plan).expect("a plan");
+        let pairs = |parties: std::ops::Range<Party>| {
+            parties
+                .clone()
+                .flat_map(move |a| (parties.start..a).map(move |b| (b, a)))
+        };
+        let piece = joined(19, pairs(0..10).chain(pairs(9..19)).collect());
+        assert_eq!(connectivity(&piece).kappa, 1);
+        let ratio = (gate.noise.correlated_std / gate.noise.independent_std).powi(2);
+        // Theorem C along a chain of m parties, whose mean depth is (m − 1)/2, in eight rounds.
+        let chain = |m: f64| {
+            let depth = (m - 1.0) / 2.0;
+            let cost = 3.0 * (4.0 * depth + 8.0 * (depth + 1.0) + 8.0);
+            1.0 / m + 1.0 / (m / (m - 1.0) + ratio / cost)
+        };
+        let found = gate.squares(&piece, 1);
+        assert_eq!(found.len(), 19);
+        for (party, square) in found.iter().enumerate() {
+            let among = if party == 9 { 18.0 } else { 9.0 };
+            assert!((square / chain(among) - 1.0).abs() < 1e-12, "{party}: {square}");
+            assert!(*square < 1.0, "less than local noise");
+        }
+        // Against nobody they are one piece of 19, as connected as one party keeps them.
+        let whole = gate.squares(&piece, 0);
+        let depth = mean_depth_of_chain(19);
+        let cost = 3.0 * (4.0 * depth + 8.0 * (depth + 1.0) + 8.0);
+        let square = 1.0 / 19.0 + 1.0 / (19.0 / 18.0 + ratio / cost);
+        assert!(
+            whole.iter().all(|found| (found / square - 1.0).abs() < 1e-12),
+            "{whole:?}"
+        );
+    }
+
+    fn mean_depth_of_chain(parties: usize) -> f64 {
+        (0..parties).sum::<usize>() as f64 / parties as f64
+    }
+
+    /// κ that a receipt states, of who was let through and of the shares that arrived.
+    #[test]
+    fn kappa_is_that_of_what_happened_among_those_who_published() {
+        let plan = plan(
+            8,
+            "[privacy]\ncolluding = 1\ndropouts = 1\n[mechanism]\nkind = \"pairwise\"\ncorrelated = \"uniform\"",
+        );
+        let gate = Gate::of(&plan).expect("a plan");
+        let members: Vec<Party> = (0..7).collect();
+        let publish: BTreeSet<Party> = members.iter().copied().collect();
+        let found = gate
+            .by_connectivity(&logs(&plan, &members), &publish)
+            .expect("logs");
+        assert_eq!(found.among, Some(6));
+        let audit = gate.audit(found, BTreeSet::from([7]), vec![]);
+        // Seven who all have masks with each other: six must be taken away.
+        assert_eq!(kappa(&audit), Some(6));
+        let deviation = plan.calibration().independent_std * 6f64.sqrt();
+        assert!((audit.mu / (plan.draft().largest_sensitivity() / deviation) - 1.0).abs() < 1e-11);
+        assert_eq!(kappa(&Audit { among: None, ..audit }), None);
+    }
+
+    /// Where values are hidden among a number of others it is that number which decides, and no
+    /// loss: not the last bit of any.
+    #[test]
+    fn with_uniform_noise_the_plans_number_decides() {
+        for lines in [
+            "[mechanism]\ncorrelated = \"uniform\"\n",
+            "[mechanism]\ncorrelated = \"uniform\"\nkind = \"pairwise\"\n",
+            "[privacy]\ncoalitions = \"static\"\n[mechanism]\ncorrelated = \"uniform\"\n[run]\nsealed = true\n",
+        ] {
+            let plan = plan(8, lines).with_draw(3);
+            let mut gate = Gate::of(&plan).expect("a plan");
+            assert_eq!(gate.hidden_among, 6, "{lines}");
+            let members: Vec<Party> = (0..7).collect();
+            let publish: BTreeSet<Party> = members.iter().copied().collect();
+            let logs = logs(&plan, &members);
+            let found = gate.largest(&logs, &publish).expect("logs");
+            assert_eq!(found.among, Some(6), "{lines}");
+            assert!(found.mu <= gate.budget * (1.0 - 2e-9));
+            // However a machine rounds.
+            for budget in [found.mu * (1.0 - 1e-9), f64::NAN, 0.0] {
+                gate.budget = budget;
+                let verdict = gate.judge(&logs).expect("logs of the schedule");
+                assert_eq!(verdict.publish.as_ref(), Some(&publish), "{lines} {budget}");
+            }
+            gate.budget = f64::INFINITY;
+            gate.hidden_among = 7;
+            let verdict = gate.judge(&logs).expect("logs of the schedule");
+            assert_eq!(verdict.publish, None, "{lines}");
+        }
+    }
 }

@@ -65,7 +65,7 @@ pub fn without_verdict(plan: &Plan, reason: &str) -> Audit {
 }
 
 impl Gate<'_> {
-    /// Takes the largest set of members whose loss is within the budget.
+    /// Takes the largest set of members that is allowed.
     pub(super) fn judge(&self, logs: &AgreedLogs) -> Result<Verdict, LogsError> {
         check(self.plan, logs)?;
         // Too few logs: nobody publishes.
@@ -94,7 +94,7 @@ impl Gate<'_> {
         let mut smallest = f64::INFINITY;
         for publish in self.candidates(logs, least) {
             let found = self.largest(logs, &publish)?;
-            if found.mu <= self.budget {
+            if self.allows(&found) {
                 let reason = self.left_out(logs, &publish, EXCEEDS);
                 let audit = self.audit(found, self.departed(&publish), self.sentences(logs, &publish));
                 return Ok(Verdict {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::Claim;
 use undertone_protocol::topology::party::Party;
 
 use crate::bounds::before_publishing::bound;
@@ -28,6 +29,9 @@ pub(super) struct Gate<'a> {
     pub(super) base: Execution,
     /// The loss that the plan's (ε, δ) allows one release.
     pub(super) budget: f64,
+    /// Where correlated noise is uniform, or masks of pairs: among how many values the plan says
+    /// that each is hidden. Its noise is enough for so many, and `verify` has found them.
+    pub(super) hidden_among: usize,
     /// Multiplications that are left for all sets to come; none once they were not enough.
     pub(super) left: Mutex<Option<f64>>,
 }
@@ -48,6 +52,24 @@ fn delta_of(plan: &Plan) -> f64 {
     }
 }
 
+/// The loss that a plan's (ε, δ) allows one release: nothing where δ is out of range. By `libm`
+/// alone: the same bits on every machine.
+pub(crate) fn budget_of_release(plan: &Plan) -> f64 {
+    let budget = gaussian::mu(plan.draft().privacy.epsilon, delta_of(plan)).unwrap_or(0.0);
+    releases::each(budget, plan.draft().protected_releases())
+}
+
+/// The largest of the numbers of values that a plan's claims say each is hidden among; 1, the own
+/// value alone, where none says more.
+fn hidden_among(plan: &Plan) -> usize {
+    let stated = |claim: &Claim| {
+        let connected = claim.connectivity.map(|basis| basis.among);
+        connected.or(claim.draw.map(|basis| basis.among))
+    };
+    let all = plan.calibration().claims.iter().filter_map(stated);
+    all.max().unwrap_or(1)
+}
+
 /// The largest loss if a set of members publishes.
 pub(super) struct LargestLoss {
     /// The loss; with exact sums revealed that of changes which keep them.
@@ -62,7 +84,6 @@ pub(super) struct LargestLoss {
 impl<'a> Gate<'a> {
     /// Prepares a plan.
     pub(super) fn of(plan: &'a Plan) -> Result<Self, LogsError> {
-        let privacy = &plan.draft().privacy;
         let calibration = plan.calibration();
         let setting =
             Setting::of_plan(plan).map_err(|error| crate::execution::error::ExecutionError::Invalid {
@@ -76,17 +97,25 @@ impl<'a> Gate<'a> {
             independent_std: calibration.independent_std,
             correlated_std: calibration.correlated_std,
         };
-        // A δ out of range leaves nothing to spend.
-        let budget = gaussian::mu(privacy.epsilon, delta_of(plan)).unwrap_or(0.0);
-        let budget = releases::each(budget, plan.draft().protected_releases());
         Ok(Gate {
             plan,
             setting,
             noise,
             base,
-            budget,
+            budget: budget_of_release(plan),
+            hidden_among: hidden_among(plan),
             left: Mutex::new(Some(MOST_WORK)),
         })
+    }
+
+    /// Whether a set of that largest loss may publish. Where values are hidden among a number of
+    /// others it is the number that decides, which all nodes count alike; else the loss, which they
+    /// compute alike to within far less than `verify` keeps it away from the budget.
+    pub(super) fn allows(&self, found: &LargestLoss) -> bool {
+        match found.among {
+            Some(among) => among >= self.hidden_among,
+            None => found.mu <= self.budget,
+        }
     }
 
     /// Takes so many multiplications from what the gate may spend; false, now and from then on, if

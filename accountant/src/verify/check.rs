@@ -15,6 +15,7 @@ use crate::losses::gaussian;
 use crate::losses::loss::Noise;
 use crate::losses::releases;
 use crate::verify::claim::{check_claim, exceeds, words};
+use crate::verify::clearance::check_clearance;
 use crate::verify::error::VerifyError;
 
 /// How far a recomputed prediction may differ from the plan's, relatively.
@@ -45,7 +46,9 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
         check_sizes(plan)?;
     }
     // The claims, and that they cover what a headline has to.
-    let established = claims_when_sealed(plan.draft(), claims(&setting, noise, privacy.delta)?);
+    let of_release = claims(&setting, noise, privacy.delta)?;
+    check_clearance(plan, &setting, noise, &of_release)?;
+    let established = claims_when_sealed(plan.draft(), of_release);
     let established = over_releases(plan.draft(), established)?;
     for (index, claim) in calibration.claims.iter().enumerate() {
         check_claim(plan, index, claim, &established)?;

@@ -99,6 +99,16 @@ pub enum VerifyError {
         /// The ε of its headline.
         found: f64,
     },
+    /// A loss that machines may judge differently.
+    #[error(
+        "privacy.epsilon: a loss that the gate may meet, mu {loss}, is within 1e-9 of the budget's {budget}, where two machines may decide differently; plan again, or with another epsilon"
+    )]
+    Clearance {
+        /// The loss.
+        loss: f64,
+        /// The loss that ε and δ allow one release.
+        budget: f64,
+    },
     /// A predicted number that does not follow from the plan.
     #[error("predicted.{field}: the plan says {claimed:?}, its own schedule and noise give {found:?}")]
     Predicted {

@@ -184,3 +184,175 @@ fn a_claim_that_says_more_than_the_truth_is_no_lie() {
     });
     assert_eq!(careful, Ok(()));
 }
+
+/// A plan whose worst loss, of the class or of any faults, is this part of the budget.
+fn with_worst_at(lines: &str, faults: Faults, part: f64) -> Plan {
+    let honest = plan(5, lines);
+    let (draft, mut calibration) = (honest.draft().clone(), honest.calibration().clone());
+    let of = |claim: &&Claim| claim.faults == faults && is_sure(claim);
+    let mu = calibration.claims.iter().find(of).expect("such a claim").mu;
+    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta).expect("in range");
+    let times = mu / (budget * part);
+    calibration.independent_std *= times;
+    calibration.correlated_std *= times;
+    let noise = Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    };
+    let setting = Setting::of_plan(&honest).expect("a plan");
+    calibration.claims = claims(&setting, noise, draft.privacy.delta).expect("claims");
+    let expected = predicted(&setting, noise, budget).expect("errors");
+    calibration.predicted = of_result(&draft, expected);
+    Plan::assemble(draft, calibration, [7; 16]).expect("a plan")
+}
+
+/// Machines differ in the last bits of a loss that they compute: so near to the budget no loss may
+/// be.
+#[test]
+fn a_loss_that_machines_may_judge_differently_is_refused() {
+    let lines = "[mechanism]\nrounds = 4";
+    for (faults, part, near) in [
+        (Faults::Class, 1.0 - 2e-9, false),
+        (Faults::Class, 1.0 - 5e-10, true),
+        (Faults::Class, 1.0, true),
+        (Faults::Class, 1.0 + 5e-10, true),
+        // So much noise that any faults are within the budget, or just not.
+        (Faults::Any, 1.0 - 2e-9, false),
+        (Faults::Any, 1.0 - 5e-10, true),
+        (Faults::Any, 1.0 + 5e-10, true),
+        (Faults::Any, 1.0 + 2e-9, false),
+        (Faults::BeforePublishing, 1.0 - 5e-10, true),
+    ] {
+        let found = verify(&with_worst_at(lines, faults, part));
+        match near {
+            true => assert!(
+                matches!(found, Err(VerifyError::Clearance { .. })),
+                "{faults:?} {part}: {found:?}"
+            ),
+            false => assert_eq!(found, Ok(()), "{faults:?} {part}"),
+        }
+    }
+}
+
+/// Whatever is calibrated keeps twice as far away from its budget.
+#[test]
+fn calibration_leaves_a_part_of_the_budget() {
+    let uniform = "[mechanism]\ncorrelated = \"uniform\"\n";
+    for (parties, lines) in [
+        (5, "[mechanism]\nrounds = 4".to_owned()),
+        (5, "[mechanism]\nkind = \"ppsc\"".to_owned()),
+        (20, "[mechanism]\nrounds = \"auto\"".to_owned()),
+        (20, "[mechanism]\nkind = \"ppsc\"".to_owned()),
+        (8, uniform.to_owned()),
+        (8, format!("{uniform}kind = \"ppsc\"\n")),
+        (8, format!("{uniform}kind = \"pairwise\"\n")),
+        (
+            8,
+            format!("[privacy]\ncoalitions = \"static\"\n{uniform}[run]\nsealed = true\n"),
+        ),
+        (6, "[mechanism]\nkind = \"gossip\"\n".to_owned()),
+    ] {
+        let plan = plan(parties, &lines);
+        assert_eq!(verify(&plan), Ok(()), "{lines}");
+        let privacy = &plan.draft().privacy;
+        let of_class = plan
+            .calibration()
+            .claims
+            .iter()
+            .filter(|claim| claim.holds_as_headline);
+        for claim in of_class {
+            let delta = match claim.draw {
+                Some(_) => privacy.delta * 0.999,
+                None => privacy.delta,
+            };
+            let budget = gaussian::mu(privacy.epsilon, delta).expect("in range");
+            assert!(
+                claim.mu <= budget * (1.0 - 2e-9),
+                "{lines}: {} {budget}",
+                claim.mu
+            );
+        }
+    }
+}
+
+/// Each thing that a claim says is looked at: one changed, to what would be more, and it is refused.
+#[test]
+fn each_word_of_a_claim_is_checked() {
+    let plan = plan(5, "[mechanism]\nrounds = 4");
+    let value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
+    let count = value["claims"].as_array().expect("a list").len();
+    for at in 0..count {
+        let cases = value["claims"][at]["cases"].as_u64().expect("a number");
+        let more = changed(&plan, |value| value["claims"][at]["cases"] = json!(cases + 1));
+        assert!(
+            matches!(more, Err(VerifyError::Unknown { index, .. }) if index == at),
+            "{more:?}"
+        );
+        if cases > 1 {
+            assert_eq!(
+                changed(&plan, |value| value["claims"][at]["cases"] = json!(cases - 1)),
+                Ok(())
+            );
+        }
+        // A billionth is rounding, two are not.
+        let mu = value["claims"][at]["mu"].as_f64().expect("a number");
+        let less = |part: f64| {
+            changed(&plan, |value| {
+                value["claims"][at]["mu"] = json!(mu * (1.0 - part))
+            })
+        };
+        assert_eq!(less(5e-10), Ok(()), "claim {at}");
+        let lie = less(2e-9);
+        assert!(
+            matches!(lie, Err(VerifyError::Loss { index, .. }) if index == at),
+            "{lie:?}"
+        );
+        let epsilon = value["claims"][at]["epsilon"].as_f64().expect("a number");
+        let lie = changed(&plan, |value| {
+            value["claims"][at]["epsilon"] = json!(epsilon * (1.0 - 1e-8))
+        });
+        assert!(
+            matches!(lie, Err(VerifyError::Epsilon { index, .. }) if index == at),
+            "{lie:?}"
+        );
+        for (key, lie) in [
+            ("adversary", json!("apart")),
+            ("faults", json!("none")),
+            ("established", json!("exact")),
+            ("changes", json!("same-sum")),
+            ("size", json!(5)),
+        ] {
+            let mut value = value.clone();
+            value["claims"][at][key] = lie;
+            let stands = Plan::parse(value.to_string().as_bytes()).is_ok_and(|plan| verify(&plan).is_ok());
+            assert!(!stands, "claim {at}, {key}");
+        }
+    }
+}
+
+/// Each prediction is computed again.
+#[test]
+fn each_predicted_number_is_checked() {
+    let plan = plan(5, "[mechanism]\nrounds = 4");
+    let value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
+    for key in [
+        "standard_error",
+        "standard_error_one_dropout",
+        "standard_error_late_dropout",
+        "central",
+        "local",
+        "error_floor",
+    ] {
+        let number = value["predicted"][key].as_f64().expect("a number");
+        for (part, fine) in [(1.0 + 5e-7, true), (1.0 - 2e-6, false), (1.0 + 2e-6, false)] {
+            let found = changed(&plan, |value| value["predicted"][key] = json!(number * part));
+            match fine {
+                true => assert_eq!(found, Ok(()), "{key}"),
+                false => assert!(
+                    matches!(found, Err(VerifyError::Predicted { field, .. }) if field == key),
+                    "{key}: {found:?}"
+                ),
+            }
+        }
+    }
+}

@@ -140,3 +140,38 @@ fn who_denies_a_share_that_it_signed_for_is_left_out_and_the_rest_publishes() {
         assert!(verdict.reason.contains("denied"), "{}", verdict.reason);
     }
 }
+
+/// All, then all but one, then all but two: those with most faulted shares first, then in plan
+/// order; nobody is left out below the fewest parties.
+#[test]
+fn sets_are_looked_at_in_an_order_that_everybody_finds() {
+    let plan = plan(5, FIVE);
+    let gate = Gate::of(&plan).expect("a plan");
+    let mut logs = logs(&plan, &[0, 1, 2, 3, 4]);
+    let astray = [(1, 3), (2, 3)];
+    astray
+        .iter()
+        .for_each(|&(round, from)| unanswered(&plan, &mut logs, round, from));
+    let mut faulted = [0; 5];
+    for (round, from) in astray {
+        faulted[from] += 1;
+        faulted[plan.schedule().sends_to(round, from)[0]] += 1;
+    }
+    let mut order: Vec<Party> = (0..5).collect();
+    order.sort_by_key(|&party| (5 - faulted[party], party));
+    let everybody: BTreeSet<Party> = (0..5).collect();
+    let without = |left_out: &[Party]| -> BTreeSet<Party> {
+        everybody
+            .iter()
+            .copied()
+            .filter(|party| !left_out.contains(party))
+            .collect()
+    };
+    let ones: Vec<_> = order.iter().map(|&one| without(&[one])).collect();
+    let twos = (0..5).flat_map(|a| (a + 1..5).map(move |b| (a, b)));
+    let twos: Vec<_> = twos.map(|(a, b)| without(&[order[a], order[b]])).collect();
+    let all = |least: usize| gate.sets(&logs, least).collect::<Vec<_>>();
+    assert_eq!(all(5), [everybody.clone()]);
+    assert_eq!(all(4), [&[everybody.clone()][..], &ones].concat());
+    assert_eq!(all(3), [&[everybody.clone()][..], &ones, &twos].concat());
+}
