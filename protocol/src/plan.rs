@@ -15,6 +15,7 @@ mod links;
 pub mod mechanism;
 pub mod named_graph;
 pub mod peers;
+pub mod quorum;
 mod range;
 pub mod run_file;
 pub mod sensitivity;

@@ -17,7 +17,7 @@ fn planned(run: &str) -> Parties {
 }
 
 /// What somebody may touch in a plan: where, the value instead, and what the refusal speaks of.
-fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 22] {
+fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 23] {
     let number = |pointer: &str| {
         plan.pointer(pointer)
             .and_then(Value::as_f64)
@@ -67,6 +67,7 @@ fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 22] {
         ("/members/0/sensitivity", json!(1.0), "sensitivity"),
         ("/members/1/id", plan["members"][0]["id"].clone(), "members"),
         ("/run/min_parties", json!(1), "min_parties"),
+        ("/run/quorum", json!(2), "run.quorum"),
         ("/version", json!(2), "version"),
     ]
 }

@@ -6,6 +6,7 @@ use undertone_accountant::calibration::by_circles::{WorstReaders, worst_readers}
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Faults;
 
+use crate::planning::foundations;
 use crate::telling::table::number;
 
 /// What of open messages' loss sums may keep before a quote warns. Our choice, as the design has
@@ -28,18 +29,13 @@ fn names(plan: &Plan, readers: &[usize]) -> String {
 
 /// Against whom it protects.
 pub(super) fn threat(plan: &Plan) -> Option<String> {
-    let privacy = &plan.draft().privacy;
-    let departing = match privacy.dropouts {
-        0 => "with no departure tolerated".to_owned(),
-        1 => "with one departure tolerated at any moment".to_owned(),
-        dropouts => format!("with {dropouts} departures tolerated at any moment"),
-    };
     is_computed(plan).then(|| {
         format!(
-            "Honest but curious: any {} of the {} parties together, {departing}; they read sums of their \
+            "Honest but curious: any {} of the {} parties together, with {}; they read sums of their \
              neighbours' messages and no message",
-            privacy.colluding,
-            plan.parties()
+            plan.draft().privacy.colluding,
+            plan.parties(),
+            foundations::departures_tolerated(plan)
         )
     })
 }

@@ -1,5 +1,5 @@
-//! What a plan with sealed finals rests on, and what those can do who break it: sentences for its
-//! quote (SEALING sections 3 and 5).
+//! What a plan rests on, and what those can do who break it: sentences for its quote (SEALING
+//! sections 3 and 5).
 
 use undertone_protocol::messages::commitment::MOST_REVEALS;
 use undertone_protocol::plan::checked::Plan;
@@ -8,11 +8,56 @@ use undertone_protocol::sealing::holders::Threshold;
 
 use crate::telling::table::at_most;
 
-/// What the plan rests on, a sentence each; none where its finals are not sealed.
+/// What the plan rests on, a sentence each.
 pub fn sentences(plan: &Plan) -> Vec<String> {
-    let Ok(Some(threshold)) = plan.threshold(plan.parties()) else {
-        return vec![];
+    let mut told = vec![];
+    if let Ok(Some(threshold)) = plan.threshold(plan.parties()) {
+        told = sealed(plan, threshold);
+    }
+    told.push(agreeing(plan));
+    told
+}
+
+/// How many may depart, and whether they must have followed the protocol until then.
+pub(super) fn departures_tolerated(plan: &Plan) -> String {
+    let privacy = &plan.draft().privacy;
+    let provided = match privacy.quorum(plan.parties()).covers_departed() {
+        true => "",
+        false => ", if those who depart have followed the protocol until then",
     };
+    match privacy.dropouts {
+        0 => "no departure tolerated".to_owned(),
+        1 => format!("one departure tolerated at any moment{provided}"),
+        dropouts => format!("{dropouts} departures tolerated at any moment{provided}"),
+    }
+}
+
+/// How many sign a set, and whose second signature makes no second one ([`Quorum`]).
+///
+/// [`Quorum`]: undertone_protocol::plan::quorum::Quorum
+pub(super) fn agreeing(plan: &Plan) -> String {
+    let (privacy, parties) = (&plan.draft().privacy, plan.parties());
+    let quorum = privacy.quorum(parties);
+    let signed = format!(
+        "What is opened takes a set that {} of the {parties} parties have signed",
+        quorum.signers()
+    );
+    if !quorum.covers_departed() {
+        let enough = privacy.colluding + 3 * privacy.dropouts;
+        return format!(
+            "{signed}: there are no two such sets, whatever those who collude sign, if those who depart have \
+             followed the protocol until then; to cover departed parties that signed two takes more than \
+             {enough} parties"
+        );
+    }
+    let who = match privacy.dropouts {
+        0 => "those who collude sign",
+        _ => "those sign who collude or depart",
+    };
+    format!("{signed}: there are no two such sets, whatever {who}")
+}
+
+fn sealed(plan: &Plan, threshold: Threshold) -> Vec<String> {
     let mut told = vec![];
     let claims = plan.calibration().claims.iter();
     let basis = claims.clone().filter_map(|claim| claim.connectivity).next();
@@ -48,10 +93,7 @@ const MASKED: &str = "Masks are the stream of a cipher, under keys that both par
 
 /// The sentences as lines below a quote's tables.
 pub(super) fn text(plan: &Plan) -> String {
-    match &sentences(plan)[..] {
-        [] => String::new(),
-        sentences => format!("\nWhat this rests on. {}.\n", sentences.join(". ")),
-    }
+    format!("\nWhat this rests on. {}.\n", sentences(plan).join(". "))
 }
 
 fn drawn(basis: DrawBasis) -> String {
@@ -184,7 +226,35 @@ mod tests {
         ] {
             assert!(eight.contains(words), "{words}: {eight}");
         }
-        assert_eq!(told(8, "[run]\nsealed = false\n"), "");
+        assert_eq!(
+            told(8, "[run]\nsealed = false\n"),
+            "\nWhat this rests on. What is opened takes a set that 6 of the 8 parties have signed: there are no \
+             two such sets, whatever those sign who collude or depart.\n"
+        );
+    }
+
+    /// n > colluding + 3·dropouts is what it takes.
+    #[test]
+    fn a_quote_says_whether_departed_parties_may_have_signed_twice() {
+        let four = told(4, "");
+        for words in [
+            "a set that 3 of the 4 parties have signed",
+            "if those who depart have followed the protocol until then",
+            "signed two takes more than 4 parties",
+        ] {
+            assert!(four.contains(words), "{words}: {four}");
+        }
+        let five = told(5, "");
+        assert!(
+            five.contains("4 of the 5 parties")
+                && five.contains("whatever those sign who collude or depart."),
+            "{five}"
+        );
+        let none = told(5, "[privacy]\ndropouts = 0\n");
+        assert!(
+            none.contains("4 of the 5 parties") && none.contains("whatever those who collude sign."),
+            "{none}"
+        );
     }
 
     /// n ≥ 2(colluding + dropouts) + 1 is what it takes.

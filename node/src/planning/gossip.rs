@@ -9,8 +9,8 @@ use undertone_protocol::plan::claim::{Adversary, Claim};
 use undertone_protocol::plan::run_file::settings::Protect;
 use undertone_protocol::topology::active_edges::ActiveEdges;
 
-use crate::planning::circles;
 use crate::planning::worth::Worth;
+use crate::planning::{circles, foundations};
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// Whether a plan is of gossip over edges.
@@ -73,7 +73,7 @@ fn of_strangers(plan: &Plan) -> Option<&Claim> {
 /// Remarks that no headline rests on.
 fn remarks(plan: &Plan) -> String {
     if plan.reads_circles() {
-        return circles::REMARKS.to_owned();
+        return format!("{} {}.", circles::REMARKS, foundations::agreeing(plan));
     }
     let mut text = "No agreement, no settling: any number of parties may vanish, at any moment, and nobody \
                     stops; each node has an estimate of its own, and no two need be alike. A liar can move its \

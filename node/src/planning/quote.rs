@@ -44,12 +44,8 @@ fn coalition(plan: &Plan) -> String {
 
 /// How many departures a plan tolerates.
 fn departures(plan: &Plan) -> String {
-    let tolerated = match plan.draft().privacy.dropouts {
-        0 => return "no departure tolerated".to_owned(),
-        1 => "one departure tolerated at any moment".to_owned(),
-        dropouts => format!("{dropouts} departures tolerated at any moment"),
-    };
-    if plan.draws_at_start() {
+    let tolerated = foundations::departures_tolerated(plan);
+    if plan.draws_at_start() && plan.draft().privacy.dropouts > 0 {
         tolerated + ", unless somebody chooses who departs by the schedule"
     } else {
         tolerated
@@ -186,6 +182,7 @@ fn of_kind(plan: &Plan) -> Value {
     });
     json!({
         "dissemination": plan.draft().run.dissemination,
+        "quorum": plan.draft().run.quorum,
         "averaging": averaging,
         "name": plan.draft().name,
         "digest": plan.digest_hex(),
@@ -206,6 +203,7 @@ fn of_kind(plan: &Plan) -> Value {
         "claims": calibration.claims,
         "predicted": calibration.predicted,
         "worth": Worth::of(plan).json_by_column(),
+        "caveat": Some(mechanism::caveat(plan).trim_end()).filter(|told| !told.is_empty()),
         "error_with_parties_gone": outlook::gone(plan),
         "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
         "would_help": outlook::against_the_theorem(plan),
@@ -266,7 +264,7 @@ fn text_of_kind(plan: &Plan) -> String {
     text += &errors(plan);
     text += &trained::by_method(plan).unwrap_or_default();
     text += &trained::attempts(plan).unwrap_or_default();
-    text += mechanism::caveat(plan);
+    text += &mechanism::caveat(plan);
     text += &foundations::text(plan);
     text += &others(plan);
     if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {

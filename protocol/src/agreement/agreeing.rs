@@ -7,8 +7,10 @@
 //! is large enough to be of use ([`Electorate::least`]), the one with most signatures, then the
 //! smaller hash; else (ii) the items in the lists of more than half of the members. (A set that
 //! lacks nothing but an item here is waited for until seven eighths.) It signs only what it holds
-//! in full, never an empty set. A set is agreed when more than (n + colluding)/2 of the plan's n
-//! members signed it: two such sets would share a signer outside of the coalition, who signs once.
+//! in full, never an empty set. A set is agreed when a quorum of the plan's members signed it: two
+//! such sets would share a signer that follows the protocol, who signs once ([`Quorum`]).
+//!
+//! [`Quorum`]: crate::plan::quorum::Quorum
 //!
 //! What a coalition says alone decides nothing: among the early signers of a set that counts is one
 //! outside of it, who signs early only what holds everybody that it expects. Nor does anybody wait
@@ -44,6 +46,8 @@ pub struct Electorate {
     pub parties: usize,
     /// Up to this many collude.
     pub colluding: usize,
+    /// The fewest signers that make a set agreed.
+    pub quorum: usize,
     /// The fewest parties of a run.
     pub min_parties: usize,
     /// Who finds whom gone by its shares.
@@ -53,17 +57,12 @@ pub struct Electorate {
 }
 
 impl Electorate {
-    /// The fewest signers that make a set agreed: more than (n + colluding)/2.
-    pub fn quorum(&self) -> usize {
-        (self.parties + self.colluding) / 2 + 1
-    }
-
     /// The fewest items of a set that a stage can come to anything with: a run needs its fewest
     /// parties, and finals may be lost until no quorum is left to sum them.
     pub fn least(&self, stage: Stage) -> usize {
         match stage {
             Stage::Settling | Stage::Sealed | Stage::Correction(_) => self.min_parties,
-            Stage::Publishing => self.quorum(),
+            Stage::Publishing => self.quorum,
         }
     }
 }
@@ -317,7 +316,7 @@ impl Agreement {
         let neighbours = |party| self.electorate.private.neighbours(party).to_vec();
         let found = |party| sights.gone.contains_key(&party);
         let enough = Enough {
-            quorum: self.electorate.quorum(),
+            quorum: self.electorate.quorum,
             colluding: self.electorate.colluding,
         };
         gone::excluded(&self.expected, sights.heard(said), found, neighbours, enough)
@@ -478,7 +477,7 @@ impl Agreement {
     fn agreed(&self, sights: &StageSights<'_>) -> Option<ItemSet> {
         let (set, signers) = most_signed(sights.flood, self.stage)?;
         let agrees = |set: &&ItemSet| !set.is_empty() && sights.items.hold_all(set);
-        let enough = signers >= self.electorate.quorum();
+        let enough = signers >= self.electorate.quorum;
         set.filter(|_| enough).filter(agrees).cloned()
     }
 }

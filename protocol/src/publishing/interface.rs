@@ -29,7 +29,7 @@ pub struct Setup {
     /// Patience with a silent neighbour, in milliseconds.
     pub settle_ms: u64,
     /// The fewest members of the plan, this node included, that have to hold one result so that it
-    /// is agreed: any two such sets share one outside of the coalition.
+    /// is agreed: any two such sets share one that follows the protocol.
     pub quorum: usize,
 }
 

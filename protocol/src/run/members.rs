@@ -43,6 +43,7 @@ pub(super) fn electorate(plan: &Plan, me: Party) -> Electorate {
         me,
         parties: plan.parties(),
         colluding: draft.privacy.colluding,
+        quorum: draft.run.quorum,
         min_parties: draft.run.min_parties,
         private: Arc::new(plan.private_links()),
         public: Arc::new(plan.public_links()),

@@ -39,6 +39,7 @@ fn machine(parties: usize, draw: Option<Draw>) -> Gathering {
         me: 0,
         parties,
         colluding: 1,
+        quorum: parties,
         min_parties: 0,
         private: Arc::new(Graph::complete(parties)),
         public: Arc::new(Graph::complete(parties)),

@@ -30,6 +30,7 @@ impl Ring {
             me: 0,
             parties: PARTIES,
             colluding: 1,
+            quorum: PARTIES,
             min_parties: 0,
             private: ring.clone(),
             public: ring,

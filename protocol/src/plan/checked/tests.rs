@@ -215,6 +215,7 @@ fn the_file_has_the_contracts_keys() {
     assert_eq!(file["members"][0]["weight"], json!(1.0));
     assert_eq!(file["members"][0].get("records"), None);
     assert_eq!(file["run"]["min_parties"], json!(4));
+    assert_eq!(file["run"]["quorum"], json!(4));
     assert_eq!(file["claims"][1]["faults"], json!("before-publishing"));
     assert_eq!(file["claims"][0]["established"], json!("exhaustive"));
     assert_eq!(file["claims"][0].get("seed"), None);

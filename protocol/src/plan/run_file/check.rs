@@ -97,7 +97,7 @@ impl Asked<'_> {
         require(sealable || !self.run.sealed, "run.sealed", || Problem::OnlyFor {
             only: "mechanism.correlated = \"uniform\"",
         })?;
-        self.run.check(parties, self.privacy.dropouts)
+        self.run.check(parties, self.privacy)
     }
 
     /// PPSC's outer recursions are asked for as what they are, and carried out as they are printed.
@@ -483,13 +483,16 @@ impl MechanismSettings {
 }
 
 impl RunSettings {
-    fn check(&self, parties: usize, dropouts: usize) -> Checked {
+    fn check(&self, parties: usize, privacy: &Privacy) -> Checked {
         count(
             "run.min_parties",
             self.min_parties as u64,
-            parties.saturating_sub(dropouts) as u64,
+            parties.saturating_sub(privacy.dropouts) as u64,
             parties as u64,
         )?;
+        // Nobody's choice: what no two sets can have both, and all who are left reach.
+        let quorum = privacy.quorum(parties).signers() as u64;
+        count("run.quorum", self.quorum as u64, quorum, quorum)?;
         count("run.join_ms", self.join_ms, 1, LONGEST_MS)?;
         count("run.grace_ms", self.grace_ms, 0, LONGEST_MS)?;
         count("run.round_ms", self.round_ms, 1, LONGEST_MS)?;

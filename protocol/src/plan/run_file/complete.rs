@@ -104,16 +104,17 @@ impl RawRunFile {
         }
         let ahead = training && self.mechanism.kind == Some(MechanismKind::Inca);
         self.run.leave_out((training, ahead), attempts);
+        let privacy = self.privacy.complete(dropouts)?;
         Ok(RunFile {
             task: given(self.task, "task", "task = \"mean\"")?,
             name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
             data,
             model,
             outer,
-            privacy: self.privacy.complete(dropouts)?,
             mechanism: self.mechanism.complete(correlated, gossip)?,
             topology,
-            run: self.run.complete(parties.saturating_sub(dropouts), sealed)?,
+            run: self.run.complete(parties, &privacy, sealed)?,
+            privacy,
         })
     }
 
@@ -374,9 +375,11 @@ impl RawRunSettings {
         }
     }
 
-    fn complete(self, min_parties: usize, sealed: bool) -> Checked<RunSettings> {
+    fn complete(self, parties: usize, privacy: &Privacy, sealed: bool) -> Checked<RunSettings> {
+        let left = parties.saturating_sub(privacy.dropouts);
         Ok(RunSettings {
-            min_parties: self.min_parties.unwrap_or(min_parties),
+            min_parties: self.min_parties.unwrap_or(left),
+            quorum: privacy.quorum(parties).signers(),
             dissemination: given(
                 self.dissemination,
                 "run.dissemination",

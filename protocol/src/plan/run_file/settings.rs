@@ -8,6 +8,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::plan::defaults;
+use crate::plan::quorum::Quorum;
 use crate::plan::run_file::fraction::Fraction;
 use crate::plan::run_file::gossip::GossipSettings;
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
@@ -266,6 +267,13 @@ pub struct Privacy {
     /// `kind = "gossip"` only: which changes are hidden.
     #[serde(default, skip_serializing_if = "Protect::is_all")]
     pub protect: Protect,
+}
+
+impl Privacy {
+    /// How many of so many members have to sign a set.
+    pub fn quorum(&self, parties: usize) -> Quorum {
+        Quorum::of(parties, self.colluding, self.dropouts)
+    }
 }
 
 /// The mechanism's family, as a run file and a plan name it.
@@ -536,6 +544,10 @@ fn default_grace_ms() -> u64 {
 pub struct RunSettings {
     /// The least number of parties, parties − dropouts to parties.
     pub min_parties: usize,
+    /// The fewest members whose signatures make a set agreed: nobody's choice, it follows from the
+    /// number of parties and from how many collude and depart
+    /// ([`Quorum`](crate::plan::quorum::Quorum)).
+    pub quorum: usize,
     /// How final states spread among the parties.
     pub dissemination: Dissemination,
     /// Whether finals leave sealed, with the logs, and are opened for one agreed set or for none.

@@ -56,7 +56,7 @@ impl Run {
             signer: self.commons.signer().clone(),
             graph: self.electorate.public.clone(),
             settle_ms: self.settle_ms,
-            quorum: self.electorate.quorum(),
+            quorum: self.electorate.quorum,
         };
         let early = std::mem::take(&mut self.early_rounds);
         let Way::Readable(finals) = &self.commons.rules.way else {
