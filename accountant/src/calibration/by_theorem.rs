@@ -15,7 +15,7 @@ use crate::bounds::closed_form::{ConnectedClass, speaks_of};
 use crate::calibration::by_connectivity::{falls_apart, fewest, removed, schedule, too_thin};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, MOST_ROUNDS};
-use crate::calibration::optimum::before_publishing;
+use crate::calibration::utility::ErrorModel;
 use crate::class::claim_error::LARGEST_RATIO;
 use crate::class::setting::Setting;
 use crate::mechanism::chosen::Mechanism;
@@ -45,17 +45,21 @@ pub(super) fn choose(
         Rounds::Fixed(rounds) => proved(draft, schedule(draft, rounds)?)?,
         Rounds::Auto => best(draft, progress)?,
     };
-    Ok(found.map(|found| {
-        progress(&format!(
-            "{} rounds: error at most {:.3} times the least, by a theorem",
-            found.drawn.schedule.rounds(),
-            found.excess
-        ));
-        ChosenSchedule {
-            seed: found.drawn.seed,
-            schedule: found.drawn.schedule,
-            ratio: found.ratio,
-        }
+    let Some(found) = found else { return Ok(None) };
+    let schedule = found.drawn.schedule;
+    let (parties, rounds) = (draft.parties(), schedule.rounds());
+    // So much noise cancels that a plan has to say what a missing final leaves of it.
+    if !ErrorModel::of(&Setting::of_draft(draft, &schedule)?)?.knows_late() {
+        return Err(CalibrateError::Late { parties, rounds });
+    }
+    progress(&format!(
+        "{rounds} rounds: error at most {:.3} times the least, by a theorem",
+        found.excess
+    ));
+    Ok(Some(ChosenSchedule {
+        seed: found.drawn.seed,
+        schedule,
+        ratio: found.ratio,
     }))
 }
 
@@ -122,8 +126,10 @@ fn proved(draft: &Draft, drawn: SeededSchedule) -> Result<Option<Proved>, Calibr
         return Ok(None);
     };
     let largest = setting.largest_sensitivity().powi(2);
-    let square =
-        |ratio: f64| (class.square(&setting, ratio) * largest).max(before_publishing(&setting, ratio));
+    // What leaves before publishing never decides. With u = r/h, h the hand-outs of a party (with
+    // INCA Σ (t/(T + 1))²), it loses 1/(1 + u) then; by the closed form, E or K being at least h, at
+    // least 1/m + (m − 1)/(m + u(m − 1)). The latter is more: u(m − 1) + u²(m − 1) + mu ≥ 0.
+    let square = |ratio: f64| class.square(&setting, ratio) * largest;
     let least = class.floor() * largest;
     let most = match draft.run.dissemination {
         Dissemination::Consensus => LARGEST_AVERAGED_RATIO,

@@ -126,6 +126,16 @@ pub enum CalibrateError {
         /// The fewest rounds that could do, where these are more.
         least: Option<usize>,
     },
+    /// Gaussian noise of so many parties that nobody knows what a late departure would leave of it.
+    #[error(
+        "mechanism.correlated: \"gaussian\" noise of {parties} parties in {rounds} rounds is too much to compute what one party that vanishes while publishing leaves of it, tens of times the floor; leave out mechanism.correlated and run.sealed, for uniform noise and sealed finals"
+    )]
+    Late {
+        /// The number of parties.
+        parties: usize,
+        /// How many rounds there are.
+        rounds: usize,
+    },
     /// Gossip of one value that does not come together in so many rounds.
     #[error(
         "run.accuracy: after {rounds} rounds of gossip nodes still differ by more than {accuracy} standard errors; allow a larger run.accuracy, add private edges, or write mechanism.rounds"

@@ -158,6 +158,11 @@ impl ErrorModel {
         self.late.filter(|_| self.always).map(|terms| error(terms, noise))
     }
 
+    /// Whether it was computed what is left if one party of the agreed logs publishes no final.
+    pub fn knows_late(&self) -> bool {
+        self.late.is_some() || !self.always
+    }
+
     /// What calibration minimises, at σ* = 1 and σ_Δ² = `ratio`: one party departs, nine times in
     /// ten in mixing and once in ten in publishing (otherwise σ_Δ → ∞ looks free). Where no result
     /// is left no noise helps: these count for nothing.

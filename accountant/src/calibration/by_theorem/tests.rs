@@ -9,6 +9,8 @@ use undertone_protocol::topology::party::Party;
 
 use crate::account::{inca, ppsc};
 use crate::audit::Attack;
+use crate::bounds::before_publishing::largest_theorem;
+use crate::bounds::closed_form::{ConnectedClass, mean_depth};
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::error::CalibrateError;
 use crate::calibration::outlook::is_local;
@@ -16,6 +18,7 @@ use crate::class::faults;
 use crate::class::setting::Setting;
 use crate::gate::decision::{gate, withheld};
 use crate::gate::verdict::{Audit, Basis};
+use crate::losses::gaussian;
 use crate::losses::loss::Noise;
 use crate::testing::{draft, logs, plan, with_fault};
 use crate::verify::check::verify;
@@ -263,4 +266,100 @@ fn an_attack_on_a_connected_class_stays_below_the_claim() {
         lower > 0.05 && lower <= claimed && quiet > claimed,
         "{lower} {quiet} {claimed}"
     );
+}
+
+/// The claim of a plan, by hand from κ of its schedule: Theorem C with the closed form of its costs.
+#[test]
+fn the_claim_is_theorem_c_by_hand() {
+    let weighted = "weights = { party-0 = 2.0 }\n[privacy]\ncolluding = 2\ndropouts = 1\n";
+    for (lines, sensitivity) in [
+        (INCA.to_owned(), 2.0),
+        (PPSC.to_owned(), 2.0),
+        (format!("{weighted}{INCA}"), 4.0),
+    ] {
+        let plan = plan(20, &lines);
+        let claim = headline(&plan);
+        let basis = claim.connectivity.expect("its basis");
+        let noise = noise(&plan);
+        let ratio = (noise.correlated_std / noise.independent_std).powi(2);
+        let rounds = f64::from(plan.rounds());
+        let setting = Setting::of_plan(&plan).expect("a plan");
+        let most = (0..20)
+            .map(|party| setting.hand_outs(party))
+            .max()
+            .expect("parties") as f64;
+        // Of as many coalitions as there are, the one that is bounded best: a larger one learns no less.
+        let against = |removed: usize| {
+            let (m, ways) = ((20 - removed) as f64, basis.kappa - basis.share_faults - removed);
+            // Layers of `ways` parties around one, the last with what is left.
+            let depth = (1..20 - removed).map(|it| it.div_ceil(ways)).sum::<usize>() as f64 / m;
+            assert!((depth - mean_depth(20 - removed, ways)).abs() < 1e-12);
+            let cost = match lines == PPSC {
+                true => most * (1.0 + depth),
+                false => 3.0 * (4.0 * depth + rounds * (depth + 1.0) + rounds),
+            };
+            1.0 / m + 1.0 / (m / (m - 1.0) + ratio / cost)
+        };
+        let square = (basis.removed..basis.kappa - basis.share_faults)
+            .map(against)
+            .fold(1.0, f64::min);
+        let mu = sensitivity / noise.independent_std * square.sqrt();
+        assert!((claim.mu / mu - 1.0).abs() < 1e-11, "{lines}: {} {mu}", claim.mu);
+        assert!(claim.mu >= mu);
+        // All of the budget but what calibration leaves.
+        let budget = gaussian::mu(1.0, 1e-6).expect("in range");
+        assert!(
+            (claim.mu / (budget * (1.0 - 1e-6f64).sqrt()) - 1.0).abs() < 1e-9,
+            "{lines}"
+        );
+    }
+}
+
+/// Why the ratio of noises is found without the bound before publishing: at no ratio it decides.
+#[test]
+fn what_leaves_before_publishing_costs_less_than_the_closed_form_says() {
+    for lines in [
+        INCA,
+        PPSC,
+        "weights = { party-3 = 5.0 }\n[mechanism]\nrounds = 3\n",
+    ] {
+        let plan = plan(20, lines);
+        let setting = Setting::of_plan(&plan).expect("a plan");
+        let class = ConnectedClass::of(&setting).expect("a theorem speaks of it");
+        let largest = setting.largest_sensitivity().powi(2);
+        for exponent in -12..=24 {
+            let ratio = libm::pow(10.0, f64::from(exponent) / 2.0);
+            let (before, of_class) = (
+                largest_theorem(&setting, ratio),
+                class.square(&setting, ratio) * largest,
+            );
+            let before = before.expect("in range");
+            assert!(
+                before <= of_class && before > 0.0,
+                "{lines} {ratio}: {before} {of_class}"
+            );
+        }
+    }
+}
+
+/// So many parties that it is not computed what a missing final leaves: no plan says nothing of it.
+#[test]
+fn noise_whose_late_error_is_not_computed_is_refused_and_else_it_is_told() {
+    let refused = calibrate(&draft(600, INCA), &mut |_| {}).map(|it| it.rounds);
+    let Err(refused @ CalibrateError::Late { parties: 600, .. }) = refused else {
+        panic!("nobody knows what is left: {refused:?}")
+    };
+    assert!(
+        refused.to_string().contains("leave out mechanism.correlated"),
+        "{refused}"
+    );
+    for (parties, lines) in [(17, INCA), (17, PPSC), (50, INCA), (200, INCA)] {
+        let predicted = plan(parties, lines).calibration().predicted.clone();
+        let late = predicted
+            .standard_error_late_dropout
+            .map(|late| late / predicted.error_floor);
+        println!("{parties} {lines:?}: {late:?} floors if one departs late");
+        assert!(late.is_none_or(|late| late > 5.0), "{parties} {lines}: {late:?}");
+        assert!(late.is_some() || lines == PPSC, "{parties} {lines}");
+    }
 }
