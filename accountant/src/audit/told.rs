@@ -69,3 +69,66 @@ impl ToldSum {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::adversary::Adversary;
+    use crate::execution::trace::Trace;
+    use crate::mechanism::chosen::Mechanism;
+    use crate::mechanism::inca::{InjectionSpec, NamedInjection};
+    use crate::testing::random_run;
+
+    /// The sum that is put together, as a row of values and noises: of random runs in which shares
+    /// come late, go back read or unread, or are lost on the way to a coalition that read them.
+    #[test]
+    fn the_sum_that_is_told_has_each_member_once_and_no_noise() {
+        let late = |_rounds: usize| -> Mechanism { InjectionSpec::Named(NamedInjection::Late).into() };
+        let (mut sums, mut of_several, mut returned) = (0, 0, 0);
+        for case in 0..600 {
+            let execution = random_run(case, false, (case % 2 == 0).then_some(&late));
+            if !execution.rolled_back().is_empty() {
+                continue;
+            }
+            let Adversary::Corrupted(corrupted) = execution.adversary() else {
+                unreachable!("these runs have coalitions")
+            };
+            let trace = Trace::of(&execution, &vec![1.0; execution.parties()]);
+            for victim in (0..execution.parties()).filter(|party| !corrupted.contains(party)) {
+                let Some(told) = ToldSum::of(&execution, victim) else {
+                    continue;
+                };
+                let mut row = vec![0.0; trace.unknowns()];
+                let mut add = |factor: f64, of: &[f64]| {
+                    row.iter_mut().zip(of).for_each(|(entry, x)| *entry += factor * x);
+                };
+                told.members
+                    .iter()
+                    .for_each(|&party| add(1.0, trace.final_state(party)));
+                let part = if told.halves { 0.5 } else { 1.0 };
+                for &((from, round), times) in &told.handed_out {
+                    add(part * times as f64, trace.state(from, round).expect("kept"));
+                }
+                for (unknown, entry) in row.iter().enumerate() {
+                    let expected = f64::from(u8::from(told.members.contains(&unknown)));
+                    assert!(
+                        (entry - expected).abs() < 1e-9,
+                        "{case} {victim} {unknown}: {entry}"
+                    );
+                }
+                sums += 1;
+                of_several += usize::from(told.members.len() > 1);
+                let leaves = |fault: &&crate::execution::share::ShareFault| {
+                    fault.fate == Fate::Returned
+                        && told.members.contains(&fault.from)
+                        && !told.members.contains(&fault.to)
+                };
+                returned += execution.shares().iter().filter(leaves).count();
+            }
+        }
+        assert!(
+            sums > 300 && of_several > 100 && returned > 100,
+            "{sums} {of_several} {returned}"
+        );
+    }
+}

@@ -109,3 +109,6 @@ pub(crate) fn among_members(graph: &Graph, members: &[Party]) -> Graph {
     let inside = |&(a, b): &(Party, Party)| Some((place(a)?, place(b)?));
     joined(members.len(), graph.edges().iter().filter_map(inside).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,8 @@ fn noise_is_that_of_the_worst_readers() {
         let calibration = calibrate(&draft).expect("calibrated");
         let found = floors(&draft, &calibration);
         assert!((found - expected).abs() < 0.005, "{graph}: {found}");
+        let budget = gaussian::mu(1.0, 1e-6).expect("in range");
+        assert!(headline(&calibration, Faults::Class).mu <= budget * (1.0 - 2e-9));
         let class = headline(&calibration, Faults::Class);
         assert!(class.epsilon <= 1.0 && class.epsilon > 0.998, "{class:?}");
         assert_eq!((class.size, class.established), (1, Established::Exhaustive));
@@ -149,4 +151,32 @@ fn what_is_not_computed_is_no_headline() {
         Established::Exhaustive
     );
     assert!(floors(&computed, &calibration) / 19f64.sqrt() < 0.9);
+}
+
+/// What has left of a stream that ended early: of k releases no more than √k of what one costs,
+/// which where all read one sum is Δ over the deviation of all other noises but one's own.
+#[test]
+fn the_first_releases_of_a_stream_cost_what_they_tell() {
+    let draft = drafted(8, (1, 0), STREAM, "\"complete\"");
+    let calibration = calibrate(&draft).expect("calibrated");
+    let std = calibration.independent_std;
+    let plan = Plan::assemble(draft, calibration, [7; 16]).expect("a plan");
+    let each = plan.draft().largest_sensitivity() / (std * 7f64.sqrt());
+    assert_eq!(loss_of(&plan, 0), 0.0);
+    for releases in [1, 5, 19, 20] {
+        let (found, expected) = (loss_of(&plan, releases), each * (releases as f64).sqrt());
+        assert!(found >= expected * (1.0 - 1e-9), "{releases}: {found} {expected}");
+        assert!(found <= expected * 1.01, "{releases}: {found} {expected}");
+    }
+    let class = headline(plan.calibration(), Faults::Class).mu;
+    assert!(loss_of(&plan, 19) < class);
+    assert_eq!((loss_of(&plan, 20), loss_of(&plan, 99)), (class, class));
+    // With departures others may have gone on with what a party brought: all of the class counts.
+    let draft = drafted(8, (1, 1), STREAM, "\"complete\"");
+    let calibration = calibrate(&draft).expect("calibrated");
+    let anybody = by_own_noise::loss_of(&draft, calibration.independent_std, 1);
+    let plan = Plan::assemble(draft, calibration, [7; 16]).expect("a plan");
+    let class = headline(plan.calibration(), Faults::Class).mu;
+    assert_eq!(loss_of(&plan, 1), class.min(anybody));
+    assert_eq!(loss_of(&plan, 0), 0.0);
 }

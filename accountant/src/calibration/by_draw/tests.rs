@@ -130,3 +130,40 @@ fn what_is_claimed_of_any_coalition_is_what_local_noise_hides() {
         "{any:?}"
     );
 }
+
+/// As few rounds as an independent program's union bound allows, to the round: with one less nothing
+/// is planned, however it is asked for.
+#[test]
+fn one_round_less_than_the_fewest_is_refused() {
+    let file = include_str!("../../../tests/vectors/floor.json");
+    let file: serde_json::Value = serde_json::from_str(file).expect("JSON");
+    let vectors = file["vectors"].as_array().expect("a list").iter();
+    let mut compared = 0;
+    for vector in vectors.filter(|vector| vector["kind"] == "static") {
+        let number = |key: &str| vector["given"][key].as_u64().expect("a number") as usize;
+        let (parties, removed, rounds) = (number("parties"), number("removed"), number("rounds") as u32);
+        // δ of which a thousandth is a little more than the chance of three tries, or a little less.
+        let chance = libm::exp(vector["expected"]["ln_p"].as_f64().expect("a number"));
+        if parties > 200 || number("share_faults") > 0 || chance > 1e-4 {
+            continue;
+        }
+        let with = |delta: f64, rounds: u32| {
+            let privacy = format!("delta = {delta:e}\ncolluding = {}\ndropouts = 1", removed - 1);
+            let mechanism = format!("kind = \"pairwise\"\nrounds = {rounds}");
+            calibrate(&draft(parties, &lines(&privacy, &mechanism)), &mut |_| {})
+        };
+        let enough = with(3e3 * chance * (1.0 + 1e-5), rounds).expect("as many rounds as it takes");
+        assert_eq!(enough.rounds, rounds);
+        let claim = &enough.claims[0];
+        assert!((claim.draw.expect("its draw").chance / chance - 1.0).abs() < 1e-6);
+        for (part, given, needed) in [(1.0 + 1e-5, rounds - 1, rounds), (1.0 - 1e-5, rounds, rounds + 1)] {
+            let refused = with(3e3 * chance * part, given);
+            let Err(CalibrateError::Drawn { fewest, .. }) = refused else {
+                panic!("{parties} {removed}: {given} rounds are too few")
+            };
+            assert_eq!(fewest, Some(needed), "{parties} {removed}");
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 5);
+}

@@ -53,6 +53,13 @@ fn a_stream_costs_the_root_of_its_releases_where_all_are_protected() {
     assert_eq!(loss_of(&draft, 2.0, 0), 0.0);
     assert!((loss_of(&draft, 2.0, 9) - 3.0).abs() < 1e-9);
     assert!(loss_of(&draft, 2.0, 20) > loss_of(&draft, 2.0, 19));
+    // Δ/σ = 2/4, of any number of releases of which one may change.
+    let draft = stream("[privacy]\nprotect = \"one\"\n");
+    assert_eq!(loss_of(&draft, 4.0, 0), 0.0);
+    for releases in [1, 9, 20] {
+        let found = loss_of(&draft, 4.0, releases);
+        assert!((0.5..0.5 + 1e-11).contains(&found), "{releases}: {found}");
+    }
 }
 
 fn strangers(plan: &Plan) -> Option<&Claim> {
