@@ -127,8 +127,8 @@ fn proved(draft: &Draft, drawn: SeededSchedule) -> Result<Option<Proved>, Calibr
     };
     let largest = setting.largest_sensitivity().powi(2);
     // What leaves before publishing never decides. With u = r/h, h the hand-outs of a party (with
-    // INCA Σ (t/(T + 1))²), it loses 1/(1 + u) then; by the closed form, E or K being at least h, at
-    // least 1/m + (m − 1)/(m + u(m − 1)). The latter is more: u(m − 1) + u²(m − 1) + mu ≥ 0.
+    // INCA Σ (t/(T + 1))²), it loses 1/(1 + u) then; by the closed form, E or K being at least h,
+    // at least 1/m + (m − 1)/(m + u(m − 1)). That is more: u(m − 1) + u²(m − 1) + mu ≥ 0.
     let square = |ratio: f64| class.square(&setting, ratio) * largest;
     let least = class.floor() * largest;
     let most = match draft.run.dissemination {

@@ -46,8 +46,8 @@
 //! is a share, and shares of which one end is in D are known. (The weights of ω are public.)
 //!
 //! It needs one set D for all who publish: two survivors who roll back different sets do not fit
-//! one ρ′. That is what agreeing on the logs is for, and why D's honesty may matter after all: no two
-//! sets are agreed, whatever C and D sign, where a plan's quorum covers both (`Quorum` of the
+//! one ρ′. That is what agreeing on the logs is for, and why D's honesty may matter after all: no
+//! two sets are agreed, whatever C and D sign, where a plan's quorum covers both (`Quorum` of the
 //! protocol, n > c + 3D); else if D has followed the protocol until it departed.
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ impl Gate<'_> {
     /// can separate it by what happened to the shares between members. The departed lose nothing:
     /// no share tells anything, and their finals are not seen.
     ///
-    /// The loss is Δ over the deviation of so many parties' own noise. It is stated; what decides is
-    /// that number, an integer, against the plan's.
+    /// The loss is Δ over the deviation of so many parties' own noise. It is stated; what decides
+    /// is that number, an integer, against the plan's.
     pub(super) fn by_connectivity(
         &self,
         logs: &AgreedLogs,

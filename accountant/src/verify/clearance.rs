@@ -10,8 +10,8 @@
 //!
 //! The losses that a plan fixes are looked at: the worst of its class, below which all others of
 //! the class lie; of each party what it may lose before publishing; and that of local noise. What
-//! happens beyond the class has losses of its own, which no plan knows. If nodes differ there, those
-//! who publish have no quorum, or those who do not are missing.
+//! happens beyond the class has losses of its own, which no plan knows. If nodes differ there,
+//! those who publish have no quorum, or those who do not are missing.
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Claim;

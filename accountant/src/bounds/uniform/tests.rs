@@ -95,7 +95,7 @@ fn what_a_schedule_withstands_is_what_an_independent_program_found() {
     assert_eq!((compared, thin), (17, 3));
 }
 
-/// Δ of the most sensitive over the deviation of so many noises together, from the same file's runs.
+/// Δ of the most sensitive over the deviation of so many noises, from the same file's runs.
 #[test]
 fn losses_are_those_of_so_many_noises() {
     let file: Value = serde_json::from_str(include_str!("../../../tests/vectors/floor.json")).expect("JSON");

@@ -131,8 +131,8 @@ fn what_is_claimed_of_any_coalition_is_what_local_noise_hides() {
     );
 }
 
-/// As few rounds as an independent program's union bound allows, to the round: with one less nothing
-/// is planned, however it is asked for.
+/// As few rounds as an independent program's union bound allows, to the round: with one less
+/// nothing is planned, however it is asked for.
 #[test]
 fn one_round_less_than_the_fewest_is_refused() {
     let file = include_str!("../../../tests/vectors/floor.json");
@@ -142,7 +142,7 @@ fn one_round_less_than_the_fewest_is_refused() {
     for vector in vectors.filter(|vector| vector["kind"] == "static") {
         let number = |key: &str| vector["given"][key].as_u64().expect("a number") as usize;
         let (parties, removed, rounds) = (number("parties"), number("removed"), number("rounds") as u32);
-        // δ of which a thousandth is a little more than the chance of three tries, or a little less.
+        // δ of which a thousandth is a little more than the chance of three tries, or less.
         let chance = libm::exp(vector["expected"]["ln_p"].as_f64().expect("a number"));
         if parties > 200 || number("share_faults") > 0 || chance > 1e-4 {
             continue;

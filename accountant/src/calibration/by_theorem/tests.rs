@@ -268,7 +268,7 @@ fn an_attack_on_a_connected_class_stays_below_the_claim() {
     );
 }
 
-/// The claim of a plan, by hand from κ of its schedule: Theorem C with the closed form of its costs.
+/// The claim of a plan, by hand from κ of its schedule: Theorem C and the closed form of costs.
 #[test]
 fn the_claim_is_theorem_c_by_hand() {
     let weighted = "weights = { party-0 = 2.0 }\n[privacy]\ncolluding = 2\ndropouts = 1\n";
@@ -288,7 +288,7 @@ fn the_claim_is_theorem_c_by_hand() {
             .map(|party| setting.hand_outs(party))
             .max()
             .expect("parties") as f64;
-        // Of as many coalitions as there are, the one that is bounded best: a larger one learns no less.
+        // Of all coalitions that large the one that is bounded best: a larger one learns no less.
         let against = |removed: usize| {
             let (m, ways) = ((20 - removed) as f64, basis.kappa - basis.share_faults - removed);
             // Layers of `ways` parties around one, the last with what is left.

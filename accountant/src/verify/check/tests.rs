@@ -275,7 +275,7 @@ fn calibration_leaves_a_part_of_the_budget() {
     }
 }
 
-/// Each thing that a claim says is looked at: one changed, to what would be more, and it is refused.
+/// Each thing that a claim says is looked at: one changed, to what would be more, is refused.
 #[test]
 fn each_word_of_a_claim_is_checked() {
     let plan = plan(5, "[mechanism]\nrounds = 4");

@@ -26,7 +26,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Four signatures make a set agreed: two may depart, who have followed the protocol until then.
+    /// Four signatures make a set agreed: two may depart, who followed the protocol until then.
     fn new() -> Self {
         Bench::with_dropouts(2)
     }
