@@ -5,7 +5,7 @@ use std::path::Path;
 
 use undertone_tests::{Ended, Parties, alone, follow_in, run_in, run_on_terminal, write_npy};
 
-const RUN: &str = "version = 1\nname = \"clipped\"\n[data]\nshape = [8]\nnoise_ok = true\n[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
+const RUN: &str = "version = 1\nname = \"clipped\"\n[data]\nshape = [8]\nnoise_ok = true\n[run]\njoin_ms = 60000\ngrace_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
 
 /// A run of four, of whom alice brings a vector a hundred times too long, and ends as `run` has it.
 fn joined(run: fn(&Path, Vec<String>) -> Ended) -> (Parties, Ended) {

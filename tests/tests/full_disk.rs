@@ -12,7 +12,7 @@ use undertone_tests::{Parties, alone, assert_mean_of, follow_in, left_out, read_
 /// Long enough for a mean of which no left-over page of the disk holds a tenth.
 const DIMENSION: usize = 20_000;
 
-const RUN: &str = "version = 1\nname = \"full\"\n[data]\nnoise_ok = true\nshape = [20000]\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 400\n";
+const RUN: &str = "version = 1\nname = \"full\"\n[data]\nnoise_ok = true\nshape = [20000]\n[run]\njoin_ms = 60000\ngrace_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 400\n";
 
 /// A small disk of its own at a folder.
 struct Disk(PathBuf);

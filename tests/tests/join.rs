@@ -16,7 +16,7 @@ const SHAPE: [usize; 2] = [20, 50];
 fn run_file(join_ms: u64) -> String {
     let shape = format!("shape = [{}, {}]", SHAPE[0], SHAPE[1]);
     format!(
-        "version = 1\nname = \"journey\"\n[data]\nnoise_ok = true\n{shape}\n[mechanism]\nrounds = 4\n[run]\njoin_ms = {join_ms}\n"
+        "version = 1\nname = \"journey\"\n[data]\nnoise_ok = true\n{shape}\n[mechanism]\nrounds = 4\n[run]\njoin_ms = {join_ms}\ngrace_ms = {join_ms}\n"
     )
 }
 

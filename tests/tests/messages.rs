@@ -178,7 +178,7 @@ fn join_says_where_its_mean_is() {
     }
     parties.plan(
         "plan",
-        "name = \"where\"\n[data]\nshape = [2]\nnoise_ok = true\n[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n",
+        "name = \"where\"\n[data]\nshape = [2]\nnoise_ok = true\n[run]\njoin_ms = 60000\ngrace_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n",
     );
     let others: Vec<_> = (1..3)
         .map(|party| follow_in(parties.folder(), parties.join("plan", party)))

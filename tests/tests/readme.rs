@@ -235,7 +235,7 @@ struct Figure {
 const FIGURES: [Figure; 2] = [
     Figure {
         command: "cut -d, -f1 aarhus-mean.csv",
-        printed: "age\n",
+        printed: "age (years)\n",
         stated: "patients of the four hospitals are ",
         tolerance: 6.0 * 0.42 + 0.5,
     },

@@ -8,7 +8,7 @@ use undertone_tests::{Followed, Parties, Running, Signal, follow_in, read_json, 
 
 /// A deadline so long that a run in which anybody waits for one fails by the harness's watchdog,
 /// not by a tight limit here.
-const RUN: &str = "version = 1\nname = \"leave\"\n[data]\nnoise_ok = true\nshape = [50]\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 150\n";
+const RUN: &str = "version = 1\nname = \"leave\"\n[data]\nnoise_ok = true\nshape = [50]\n[run]\njoin_ms = 60000\ngrace_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 150\n";
 
 /// Parties of one plan on this machine, each a process that is followed.
 struct Cluster {
