@@ -127,7 +127,7 @@ mod tests {
         (0..50).map(|at| {
             let turn = f64::from(at) * 0.7;
             let long = [0.5, 0.3, 0.500_000_1, 1e12][at as usize % 4];
-            [turn.cos() * long, turn.sin() * long]
+            [libm::cos(turn) * long, libm::sin(turn) * long]
         })
     }
 

@@ -172,8 +172,8 @@ fn any_value() -> impl Strategy<Value = f64> {
 /// coordinate, with zero inside, at its border or far away, wide or thin.
 fn any_range() -> impl Strategy<Value = String> {
     let magnitude = || prop_oneof![Just(0.0), -30.0f64..30.0, -1e5f64..1e5];
-    let width = || (-20i32..10, 1.0f64..10.0).prop_map(|(power, times)| times * f64::from(power).exp2());
-    let radius = || (-6i32..10, 1.0f64..2.0).prop_map(|(power, times)| times * f64::from(power).exp2());
+    let width = || (-20i32..10, 1.0f64..10.0).prop_map(|(power, times)| times * libm::exp2(f64::from(power)));
+    let radius = || (-6i32..10, 1.0f64..2.0).prop_map(|(power, times)| times * libm::exp2(f64::from(power)));
     prop_oneof![
         radius().prop_map(|radius| format!("shape = [3]\nclip = {{ kind = \"l2\", radius = {radius} }}")),
         (radius(), radius()).prop_map(|(a, b)| format!(
@@ -210,7 +210,7 @@ fn any_plan() -> impl Strategy<Value = (String, f64)> {
         Just("unit = \"record\"\nclipped = \"by-program\""),
     ];
     let adjacency = prop_oneof![Just("replace-one"), Just("zero-out")];
-    let noise = (-12i32..20).prop_map(|power| f64::from(power).exp2());
+    let noise = (-12i32..20).prop_map(|power| libm::exp2(f64::from(power)));
     (kind, unit, adjacency, any_range(), noise).prop_map(|((task, more), unit, adjacency, range, noise)| {
         let streams = task.contains("rounds") || more.contains("gossip");
         let unit = match (unit.contains("by-program"), more.contains("gossip")) {

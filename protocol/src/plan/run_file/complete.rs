@@ -75,7 +75,6 @@ impl RawRunFile {
         self.fill(table);
         let version = given(self.version, "version", "version = 1")?;
         require(version == 1, "version", || Problem::Version { found: version })?;
-        let dropouts = given(self.privacy.dropouts, "privacy.dropouts", "dropouts = 1")?;
         let topology = std::mem::take(&mut self.topology).complete()?;
         let gossip = self.mechanism.gossip(&topology)?;
         let correlated = self.correlated(gossip);
@@ -104,7 +103,7 @@ impl RawRunFile {
         }
         let ahead = training && self.mechanism.kind == Some(MechanismKind::Inca);
         self.run.leave_out((training, ahead), attempts);
-        let privacy = self.privacy.complete(dropouts)?;
+        let privacy = self.privacy.complete()?;
         Ok(RunFile {
             task: given(self.task, "task", "task = \"mean\"")?,
             name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
@@ -267,13 +266,13 @@ impl RawData {
 }
 
 impl RawPrivacy {
-    fn complete(self, dropouts: usize) -> Checked<Privacy> {
+    fn complete(self) -> Checked<Privacy> {
         Ok(Privacy {
             epsilon: given(self.epsilon, "privacy.epsilon", "epsilon = 1.0")?,
             delta: given(self.delta, "privacy.delta", "delta = 1e-6")?,
             colluding: given(self.colluding, "privacy.colluding", "colluding = 1")?,
             coalitions: given(self.coalitions, "privacy.coalitions", "coalitions = \"any\"")?,
-            dropouts,
+            dropouts: given(self.dropouts, "privacy.dropouts", "dropouts = 1")?,
             draws: self.draws,
             share_faults: self.share_faults,
             protect: self.protect.unwrap_or_default(),
