@@ -30,12 +30,25 @@ use crate::vector_file::vector::VectorFile;
 const MOST_HEADER: u64 = 1 << 16;
 const OF_A_TENSOR: u64 = 1 << 10;
 
+/// A question that mostly has the answer yes where bytes look like text.
+const PRINTS: &str =
+    "did the program print to its standard output? What it prints belongs on its standard error";
+
 /// How long a program that answered in the last round may go on once it was told the last mean. Our
 /// choice.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// How long after its last byte a program that ends is waited for. Our choice.
 const REAPING: Duration = Duration::from_millis(200);
+
+/// What a plan's frames are within.
+#[derive(Clone, Copy)]
+struct FrameLimits {
+    /// The number of the last round.
+    rounds: u64,
+    /// Bytes of a body, at most.
+    longest: u64,
+}
 
 struct ProgramFrame {
     round: u32,
@@ -47,7 +60,8 @@ enum Silent {
     Ended,
     /// Bytes that begin like text, where a frame should begin.
     Text,
-    TooLong(u64),
+    /// A frame of this round is announced with so many bytes.
+    TooLong(u32, u64),
     Unreadable(io::Error),
 }
 
@@ -98,7 +112,11 @@ impl Program {
         let (means, to_write) = sync_channel(1);
         let (to_ask, answers) = sync_channel(1);
         thread::spawn(move || write_frames(stdin, to_write));
-        thread::spawn(move || read_frames(stdout, to_ask, longest));
+        let limits = FrameLimits {
+            rounds: draft.releases(),
+            longest,
+        };
+        thread::spawn(move || read_frames(stdout, to_ask, limits));
         Ok(Program {
             child,
             means: Some(means),
@@ -132,11 +150,15 @@ impl Program {
             let frame = match self.answers.recv_timeout(left) {
                 Ok(Ok(frame)) => frame,
                 Ok(Err(silent)) => {
-                    let why = self.why(silent);
+                    let why = self.why(silent, round);
                     return Err(self.over.insert(why).clone());
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(match another {
+                        // An earlier round's answer may be late; a later one's is none.
+                        Some(another) if another > round && begins_like_text(another) => {
+                            format!("the program answered for round {another}: {PRINTS}")
+                        }
                         Some(another) => format!("the program answered for round {another}"),
                         None => "the program did not answer in time".to_owned(),
                     });
@@ -169,14 +191,14 @@ impl Program {
         }
     }
 
-    fn why(&mut self, silent: Silent) -> String {
+    fn why(&mut self, silent: Silent, asked: u32) -> String {
         match silent {
-            Silent::Text => {
-                "the program's answer is text and no frame: did the program print to its standard \
-                             output? What it prints belongs on its standard error"
-                    .to_owned()
+            Silent::Text => format!("the program's answer is text and no frame: {PRINTS}"),
+            // A short text, and then a frame in the wrong place.
+            Silent::TooLong(round, _) if round != asked && begins_like_text(round) => {
+                format!("the program's answer begins with text: {PRINTS}")
             }
-            Silent::TooLong(bytes) => {
+            Silent::TooLong(_, bytes) => {
                 format!("the program announced {bytes} bytes, more than a contribution has")
             }
             Silent::Unreadable(error) => format!("the program's answers cannot be read: {error}"),
@@ -234,9 +256,13 @@ fn write_frames(mut stdin: ChildStdin, frames: Receiver<ProgramFrame>) {
     }
 }
 
-fn read_frames(mut stdout: ChildStdout, frames: SyncSender<Result<ProgramFrame, Silent>>, longest: u64) {
+fn read_frames(
+    mut stdout: ChildStdout,
+    frames: SyncSender<Result<ProgramFrame, Silent>>,
+    limits: FrameLimits,
+) {
     loop {
-        let frame = read_frame(&mut stdout, longest);
+        let frame = read_frame(&mut stdout, limits);
         let last = frame.is_err();
         if frames.send(frame).is_err() || last {
             return;
@@ -265,25 +291,32 @@ fn text_at_start(bytes: &[u8]) -> usize {
     }
 }
 
-fn read_frame(stdout: &mut impl Read, longest: u64) -> Result<ProgramFrame, Silent> {
+fn begins_like_text(round: u32) -> bool {
+    text_at_start(&round.to_le_bytes()) > 0
+}
+
+fn read_frame(stdout: &mut impl Read, limits: FrameLimits) -> Result<ProgramFrame, Silent> {
     let cut = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => Silent::Ended,
         _ => Silent::Unreadable(error),
     };
-    let (mut round, mut length) = ([0; 4], [0; 8]);
-    stdout.read_exact(&mut round).map_err(cut)?;
-    // No plan has as many rounds as four bytes of text come to: nothing that follows is a frame.
-    if text_at_start(&round) == round.len() {
+    let (mut round, mut length) = (vec![], [0; 8]);
+    stdout.take(4).read_to_end(&mut round).map_err(cut)?;
+    // No plan has as many rounds as four bytes of text come to.
+    if !round.is_empty() && text_at_start(&round) == round.len() {
+        return Err(Silent::Text);
+    }
+    let round: [u8; 4] = round.try_into().map_err(|_| Silent::Ended)?;
+    let round = u32::from_le_bytes(round);
+    // A single dot of progress puts a frame in the wrong place: its length would be nonsense, and
+    // its body never complete.
+    if u64::from(round) > limits.rounds && begins_like_text(round) {
         return Err(Silent::Text);
     }
     stdout.read_exact(&mut length).map_err(cut)?;
     let length = u64::from_le_bytes(length);
-    if length > longest {
-        // A shorter text, and then a frame in the wrong place.
-        return Err(match text_at_start(&round) {
-            0 | 1 => Silent::TooLong(length),
-            _ => Silent::Text,
-        });
+    if length > limits.longest {
+        return Err(Silent::TooLong(round, length));
     }
     // Grows with what is really there.
     let mut body = Vec::new();
@@ -291,10 +324,7 @@ fn read_frame(stdout: &mut impl Read, longest: u64) -> Result<ProgramFrame, Sile
     if (body.len() as u64) < length {
         return Err(Silent::Ended);
     }
-    Ok(ProgramFrame {
-        round: u32::from_le_bytes(round),
-        body,
-    })
+    Ok(ProgramFrame { round, body })
 }
 
 #[cfg(test)]
