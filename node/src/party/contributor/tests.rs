@@ -1,6 +1,7 @@
 use std::sync::Mutex;
 
 use rand::SeedableRng;
+use undertone_protocol::lattice::payload::Payload;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 
@@ -47,47 +48,56 @@ fn plan_of(data: &str, records: Option<u64>) -> Arc<Plan> {
     made(&text, 4, records)
 }
 
-/// The first contribution, in standard deviations of its noise.
-fn contributed(plan: &Arc<Plan>, handed: Handed) -> Vec<f64> {
-    let value = party(plan, handed).contribution(1, &[]);
-    let unit = plan.lattice().step() / plan.calibration().independent_std;
-    value.steps().map(|word| word as f64 * unit).collect()
+/// The first contribution without its noise, less what counts for a late one: zero in a ball.
+/// Parties of one seed draw the same noise.
+fn contributed(plan: &Plan, handed: Handed) -> Vec<f64> {
+    let plan = Arc::new(plan.clone());
+    let mut value = party(&plan, handed).contribution(1, &[]);
+    let late = party(&plan, Err("late".into())).contribution(1, &[]);
+    assert!(late.steps().all(|step| step != 0), "noise like any other's");
+    value.subtract(&late);
+    value.to_f64(plan.lattice().step())
+}
+
+/// As far as rounding three rows to cells takes them.
+fn assert_near(plan: &Plan, found: &[f64], expected: [f64; 2]) {
+    let rounded = 4.0 * plan.lattice().value_step();
+    let off = found
+        .iter()
+        .zip(expected)
+        .map(|(found, expected)| (found - expected).abs());
+    assert!(off.fold(0.0, f64::max) <= rounded, "{found:?}, not {expected:?}");
 }
 
 #[test]
 fn what_is_handed_over_is_clipped_and_what_cannot_be_used_is_zero() {
     let plan = plan_of("", None);
-    let radius = 1e4 / plan.calibration().independent_std;
-    // Far outside of the ball: clipped to its radius, off by the noise of a few deviations.
-    let far = contributed(&plan, Ok((vec![2], vec![1e9, 0.0])));
-    assert!((far[0] - radius).abs() < 8.0 && far[1].abs() < 8.0, "{far:?}");
+    let near = |values, expected| assert_near(&plan, &contributed(&plan, Ok((vec![2], values))), expected);
+    near(vec![1e9, 0.0], [1e4, 0.0]);
+    near(vec![-600.0, 800.0], [-600.0, 800.0]);
     for unusable in [
         Ok((vec![3], vec![1e9, 0.0, 0.0])),
         Ok((vec![1, 2], vec![1e9, 0.0])),
         Ok((vec![2], vec![1e9, f64::NAN])),
         Err("it ended".into()),
     ] {
-        let zero = contributed(&plan, unusable);
-        assert!(zero.iter().all(|it| it.abs() < 8.0), "{zero:?}");
-        assert!(zero.iter().any(|it| *it != 0.0), "with noise like any other");
+        assert_eq!(contributed(&plan, unusable), [0.0; 2]);
     }
 }
 
 #[test]
 fn rows_are_as_many_as_planned_and_clipped_each() {
     let records = plan_of("unit = \"record\"", Some(3));
-    let radius = 1e4 / records.calibration().independent_std;
     let rows = contributed(&records, Ok((vec![3, 2], vec![1e9, 0.0, 1e9, 0.0, -1e9, 0.0])));
-    assert!((rows[0] - radius).abs() < 8.0 && rows[1].abs() < 8.0, "{rows:?}");
+    assert_near(&records, &rows, [1e4, 0.0]);
+    let four = contributed(&records, Ok((vec![4, 2], vec![1e9; 8])));
+    assert_eq!(four, [0.0; 2], "one row too many");
     // Where the program clips them it hands over their sum, as long as three rows at most.
     let summed = plan_of("unit = \"record\"\nclipped = \"by-program\"", Some(3));
-    let radius = 3e4 / summed.calibration().independent_std;
     let sum = contributed(&summed, Ok((vec![2], vec![0.0, -1e9])));
-    assert!(sum[0].abs() < 8.0 && (sum[1] + radius).abs() < 8.0, "{sum:?}");
+    assert_near(&summed, &sum, [0.0, -3e4]);
     let rows = contributed(&summed, Ok((vec![3, 2], vec![1e9; 6])));
-    assert!(rows.iter().all(|it| it.abs() < 8.0), "no sum: {rows:?}");
-    let four = contributed(&records, Ok((vec![4, 2], vec![1e9; 8])));
-    assert!(four.iter().all(|it| it.abs() < 8.0), "one row too many: {four:?}");
+    assert_eq!(rows, [0.0; 2], "no sum");
 }
 
 /// A box without zero, in rounds and in a stream, at its first and at a later round: what is
@@ -125,24 +135,20 @@ fn a_late_contribution_stays_within_its_box() {
 #[test]
 fn a_row_that_is_not_finite_is_one_row() {
     let records = plan_of("unit = \"record\"", Some(3));
-    let radius = 1e4 / records.calibration().independent_std;
     for odd in [f64::NAN, f64::INFINITY] {
-        let mut party = party(&records, Ok((vec![3, 2], vec![1e9, 0.0, odd, 1e9, 1e9, 0.0])));
-        let unit = records.lattice().step() / records.calibration().independent_std;
-        let rows = party.contribution(1, &[]).to_f64(unit);
-        assert!(
-            (rows[0] - 2.0 * radius).abs() < 8.0 && rows[1].abs() < 8.0,
-            "{rows:?} for {radius}"
-        );
+        let handed = || Ok((vec![3, 2], vec![1e9, 0.0, odd, 1e9, 1e9, 0.0]));
+        assert_near(&records, &contributed(&records, handed()), [2e4, 0.0]);
+        let mut party = party(&records, handed());
+        party.contribution(1, &[]);
         let silence = party.silence().so_far();
         assert!(silence.nothing.is_empty() && silence.rows.len() == 1);
     }
     // A sum that the program clipped is the party's: nobody knows which row it was.
     let summed = plan_of("unit = \"record\"\nclipped = \"by-program\"", Some(3));
-    let mut party = party(&summed, Ok((vec![2], vec![f64::NAN, 1e9])));
-    let unit = summed.lattice().step() / summed.calibration().independent_std;
-    let sum = party.contribution(1, &[]).to_f64(unit);
-    assert!(sum.iter().all(|it| it.abs() < 8.0), "{sum:?}");
+    let handed = || Ok((vec![2], vec![f64::NAN, 1e9]));
+    assert_eq!(contributed(&summed, handed()), [0.0; 2]);
+    let mut party = party(&summed, handed());
+    party.contribution(1, &[]);
     assert_eq!(party.silence().so_far().nothing.len(), 1);
 }
 
