@@ -64,7 +64,8 @@ impl<'a> RowSum<'a> {
                 // A power of two: dividing by it, and multiplying with its inverse, are exact.
                 let mut factor = 1.0 / cell;
                 // Rows come clipped by the loss that they are gradients of, but for rounding.
-                if !(round_towards_zero(cells, row, factor) <= ball.bound) {
+                let norm = round_towards_zero(cells, row, factor);
+                if norm.is_nan() || norm > ball.bound {
                     let clipped = clipped(self.radius, row);
                     while round_towards_zero(cells, &clipped, factor) > ball.bound {
                         factor *= ball.shrink;
@@ -156,6 +157,8 @@ mod tests {
                 sum.finish().vector().steps().collect::<Vec<i128>>()
             };
             let odd = [
+                [f64::NAN, 0.1],
+                [0.1, f64::NAN],
                 [f64::NAN, 1.0],
                 [1.0, f64::INFINITY],
                 [f64::NEG_INFINITY, f64::NAN],
