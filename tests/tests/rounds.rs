@@ -68,7 +68,7 @@ fn a_network_learns_from_six_parties_programs() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    prepare(folder, &run_file(ROWS));
+    prepare(folder, &(run_file(ROWS) + "[run]\niteration_ms = 20000\n"));
     let object = local(folder, &[("TENSORS", "")]).json_of(0);
     assert_eq!(
         (&object["outcome"], &object["same_bits"]),
@@ -185,7 +185,7 @@ fn a_program_may_hand_over_rows() {
     });
     let run = "version = 1\ntask = \"rounds\"\nname = \"rows\"\n[data]\nshape = [2]\nunit = \"record\"\n\
                releases = 3\nclip = { kind = \"box\", low = -8.0, high = 8.0 }\n\
-               [privacy]\nepsilon = 8.0\n";
+               [privacy]\nepsilon = 8.0\n[run]\niteration_ms = 20000\n";
     fs::write(folder.join("run.toml"), run).expect("writable");
     script(folder, ADDED);
     let line = "local --inputs tables --run run.toml --output kept --json --program ./step";
@@ -219,7 +219,8 @@ fn a_program_that_prints_is_found_out() {
         fs::write(folder.join(format!("tables/{name}.csv")), rows).expect("writable");
     });
     let run = "version = 1\ntask = \"rounds\"\nname = \"prints\"\n[data]\nshape = [2]\nunit = \"record\"\n\
-               releases = 3\nclip = { kind = \"box\", low = 10.0, high = 11.0 }\n[privacy]\nepsilon = 8.0\n";
+               releases = 3\nclip = { kind = \"box\", low = 10.0, high = 11.0 }\n[privacy]\nepsilon = 8.0\n\
+               [run]\niteration_ms = 20000\n";
     fs::write(folder.join("run.toml"), run).expect("writable");
     script(
         folder,
@@ -438,7 +439,7 @@ fn parties_join_with_programs_of_their_own() {
     script(folder, ONES);
     let run = "version = 1\ntask = \"rounds\"\nname = \"ones\"\n[data]\nshape = [3]\nreleases = 4\n\
                unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\nclipped = \"by-program\"\nresult = \"sum\"\n\
-               [privacy]\nepsilon = 8.0\n[run]\niteration_ms = 4000\n";
+               [privacy]\nepsilon = 8.0\n[run]\niteration_ms = 20000\n";
     parties.plan("plan", run);
     let plan = run_in(folder, ["verify", "plan.json"]).stdout;
     for words in [

@@ -62,14 +62,15 @@ pub struct JoinArgs {
     /// number (4 bytes, little-endian), a length (8 bytes), so many bytes of .npy, or of
     /// .safetensors where the plan names tensors (rows are their first axis). It is sent round k
     /// with the mean of round k - 1 (of length 0 before the first), and answers with the same
-    /// number and its contribution within 0.4 of run.iteration_ms. For what is late, not finite or
-    /// of another shape the point of the range nearest to zero counts, and for a row (unit =
-    /// "record") that is not finite too, alone; a record that makes the program late or crash is
-    /// not covered by the claim for records. This command says at the end to which rounds the party
-    /// contributed nothing, and exits with 5. What the program prints belongs on its standard
-    /// error. At the end comes the number 0 with the last mean. Of a stream (kind = "gossip") it
-    /// hands over a row a round, within 0.4 of run.round_ms; unless the plan says data.adaptive, or
-    /// all read the one sum, it is sent no estimate before the end.
+    /// number and its contribution within 0.4 of run.iteration_ms, in the first round within half
+    /// of run.join_ms, a minute at most. For what is late, not finite or of another shape the point
+    /// of the range nearest to zero counts, and for a row (unit = "record") that is not finite too,
+    /// alone; a record that makes the program late or crash is not covered by the claim for
+    /// records. This command says at the end to which rounds the party contributed nothing, and
+    /// exits with 5. What the program prints belongs on its standard error. At the end comes the
+    /// number 0 with the last mean. Of a stream (kind = "gossip") it hands over a row a round,
+    /// within 0.4 of run.round_ms; unless the plan says data.adaptive, or all read the one sum, it
+    /// is sent no estimate before the end.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last

@@ -44,6 +44,10 @@ pub trait PartSource: Send {
     fn conclude(&mut self, mean: Option<&[f64]>);
 }
 
+/// How long a source may take for the first round, if others wait twice as long for this party. Our
+/// choice: some libraries take half a minute to load on a slow disk.
+const START_UP: Duration = Duration::from_secs(60);
+
 /// Contributions of `task = "rounds"` and of streams: whatever a source hands over, clipped here.
 ///
 /// For what is late or of another shape [`Clipped::stand_in`] counts, for what is not finite too,
@@ -70,19 +74,24 @@ impl<S: PartSource> HandedOver<S> {
     }
 
     /// How long a source may take: what is left of a half of the iteration is for clipping, noise
-    /// and sealing.
-    fn patience(&self) -> Duration {
+    /// and sealing. The first round begins before anybody waits for this party's part of it, and a
+    /// program has its libraries to load.
+    fn patience(&self, round: u32) -> Duration {
         let run = &self.plan.draft().run;
         let half = match self.plan.draft().mechanism.averages() {
             // A release is due to neighbours within the round that it is of.
             true => run.round_ms / 2,
             false => run.settle_ms,
         };
-        Duration::from_millis(half).mul_f64(0.8)
+        let usual = Duration::from_millis(half).mul_f64(0.8);
+        match round {
+            1 => usual.max(START_UP.min(Duration::from_millis(run.join_ms / 2))),
+            _ => usual,
+        }
     }
 
     fn usable(&mut self, round: u32, mean: &[f64]) -> Result<Clipped, String> {
-        let until = Instant::now() + self.patience();
+        let until = Instant::now() + self.patience(round);
         // What strangers learn is claimed of rows that follow from no estimate.
         let draft = self.plan.draft();
         let mean = match draft.mechanism.averages() && !draft.data.adaptive {

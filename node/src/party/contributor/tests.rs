@@ -152,6 +152,43 @@ fn a_row_that_is_not_finite_is_one_row() {
     assert_eq!(party.silence().so_far().nothing.len(), 1);
 }
 
+/// Keeps how long it is waited for.
+struct Patience(Vec<Duration>);
+
+impl PartSource for Patience {
+    fn ask(&mut self, _: u32, _: &[f64], until: Instant) -> Result<VectorFile, String> {
+        self.0.push(until.saturating_duration_since(Instant::now()));
+        Err("late".into())
+    }
+
+    fn conclude(&mut self, _: Option<&[f64]>) {}
+}
+
+/// In the first round a program loads its libraries, and nobody waits for its part yet.
+#[test]
+fn the_first_round_waits_longer() {
+    let waits = |run: &str| {
+        let plan = made(
+            &format!("task = \"rounds\"\nname = \"t\"\n[data]\nshape = [2]\nreleases = 3\n[run]\n{run}\n"),
+            4,
+            None,
+        );
+        let rng = ChaCha12Rng::seed_from_u64(5);
+        let mut party = HandedOver::of(&plan, 1, Patience(vec![]), rng);
+        for round in [1, 2] {
+            party.contribution(round, &[]);
+        }
+        [0, 1].map(|at| party.source.0[at].as_secs_f64().ceil())
+    };
+    assert_eq!(
+        waits("iteration_ms = 5000\njoin_ms = 300000"),
+        [60.0, 2.0],
+        "0.4 of 5 s"
+    );
+    assert_eq!(waits("iteration_ms = 5000\njoin_ms = 30000"), [15.0, 2.0]);
+    assert_eq!(waits("iteration_ms = 50000\njoin_ms = 30000"), [20.0, 20.0]);
+}
+
 /// With what strangers learn claimed of rows that follow from no estimate, no source is told one.
 #[test]
 fn only_a_source_whose_plan_says_so_is_told_an_estimate() {
