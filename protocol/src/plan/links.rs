@@ -11,9 +11,10 @@ const MOST_CONNECTED_TO_ALL: usize = 32;
 
 impl Plan {
     /// The pairs that connect privately: those with shares between them (nobody where masks come
-    /// from keys), and all of the private graph where START draws the schedule.
+    /// from keys), and all of the private graph where START draws the schedule, or where each outer
+    /// iteration has a schedule of its own, of which the plan has the first.
     pub fn private_links(&self) -> Graph {
-        if self.draws_at_start() {
+        if self.draws_at_start() || self.draft().outer.is_some() {
             return self.draft().private_graph.clone();
         }
         if self.exchanges().rounds() == 0 {
