@@ -92,7 +92,8 @@ impl Outer {
             training: Some(TrainingOutcome {
                 mixings: 0,
                 iterations: self.done,
-                spent: self.done + 1,
+                // Of the one under way states have left, or may have.
+                spent: self.done + u64::from(!everybody),
                 corrected: vec![],
                 rejected: vec![],
                 departed: Default::default(),
