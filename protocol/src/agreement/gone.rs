@@ -258,4 +258,54 @@ mod tests {
         let of_each_other = list(&[(0, &[3, 4]), (3, &[4]), (4, &[3])]);
         assert_eq!(of(&of_each_other, pair), BTreeSet::new());
     }
+
+    /// All neighbours of 2 are excluded themselves. More of them than collude had called it gone,
+    /// which is the word of nobody who is left: it stays, and so would 1 and 3 with it.
+    #[test]
+    fn the_words_of_excluded_neighbours_alone_exclude_nobody() {
+        let everybody: BTreeSet<Party> = (0..9).collect();
+        // 1 and 3 are the neighbours of 2, and each has three others that call it gone.
+        let near = |party: Party| match party {
+            1 => vec![2, 4, 5, 6],
+            2 => vec![1, 3],
+            3 => vec![2, 4, 5, 6],
+            _ => vec![1, 3],
+        };
+        let dead = list(&[
+            (1, &[2]),
+            (2, &[1, 3]),
+            (3, &[2]),
+            (4, &[1, 3]),
+            (5, &[1, 3]),
+            (6, &[1, 3]),
+        ]);
+        let none = Calls::new();
+        let excluded = excluded(&everybody, heard(&dead, &none), nobody, near, enough(5));
+        assert_eq!(
+            excluded,
+            BTreeSet::from([1, 3]),
+            "2 has nobody left to speak of it"
+        );
+    }
+
+    /// The rules' numbers, at the last that does not suffice and the first that does.
+    #[test]
+    fn a_quorum_calls_more_than_collude_log_and_a_quorum_remains() {
+        let none = Calls::new();
+        let expected: BTreeSet<Party> = (0..7).collect();
+        for (quorum, gone) in [(5, vec![6]), (6, vec![6]), (7, vec![])] {
+            let said: Vec<(Party, &[Party])> = (0..6).map(|caller| (caller, &[6][..])).collect();
+            let said = list(&said);
+            let enough = Enough { quorum, colluding: 9 };
+            let found = excluded(&expected, heard(&none, &said), nobody, |_| vec![], enough);
+            assert_eq!(found, gone.into_iter().collect(), "a quorum of {quorum}");
+        }
+        for (colluding, gone) in [(1, vec![6]), (2, vec![])] {
+            let logs = list(&[(0, &[6]), (1, &[6])]);
+            let near = |party: Party| if party == 6 { vec![0, 1] } else { vec![] };
+            let enough = Enough { quorum: 6, colluding };
+            let found = excluded(&expected, heard(&logs, &none), nobody, near, enough);
+            assert_eq!(found, gone.into_iter().collect(), "{colluding} collude");
+        }
+    }
 }

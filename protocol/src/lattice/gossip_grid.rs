@@ -100,3 +100,102 @@ impl Lattice {
         added.saturating_add(i128::from(self.received_bound).saturating_mul(i128::from(t)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lattice::grid::{Travel, WEIGHT_UNIT};
+    use crate::lattice::sampling;
+
+    fn request(readers: usize, rounds: u32, value_bound: f64) -> LatticeRequest<'static> {
+        LatticeRequest {
+            parties: 9,
+            dimension: 1000,
+            travel: Travel::Average(AverageTerms {
+                rounds,
+                injections: rounds,
+                finest: f64::INFINITY,
+                readers,
+            }),
+            value_bound,
+            rows: 1,
+            coarsest: f64::INFINITY,
+            weight_bound: WEIGHT_UNIT,
+            independent_std: 3.0,
+            correlated_std: 0.0,
+            shares_bound: 1,
+            epsilon: 1.0,
+            delta: 1e-6,
+        }
+    }
+
+    /// A party draws the noise of its message, and of each vector that it seals for a reader.
+    #[test]
+    fn sampling_counts_the_noise_of_the_vectors_for_readers() {
+        let lattice = Lattice::fit(&request(8, 5, 1.0)).expect("it fits");
+        let delta = |readers| lattice.sampling_delta(&request(readers, 5, 1.0));
+        let scale = f64::from(-lattice.step_log2).exp2();
+        let variates = |std: f64| sampling::levels(std * scale, 1, lattice.noise_bits).len();
+        assert_eq!((variates(3.0), variates(512.0 * 3.0)), (1, 2), "of a coordinate");
+        // δ grows as the root of the number of variates: 1, and 2 for each of 8 readers.
+        let ratio = delta(8) / delta(0);
+        assert!((ratio - 17f64.sqrt()).abs() < 1e-6, "{ratio}");
+    }
+
+    #[test]
+    fn the_ring_of_circles_holds_twice_any_sum_and_is_no_byte_wider() {
+        let mut widths = std::collections::BTreeSet::new();
+        for rounds in [1, 2, 3, 7, 30, 200] {
+            for size in 0..60 {
+                let value_bound = 1.31f64.powi(size);
+                let Ok(lattice) = Lattice::fit(&request(8, rounds, value_bound)) else {
+                    continue;
+                };
+                let Some(ring) = lattice.circle_ring() else {
+                    continue;
+                };
+                let (most, bits) = (lattice.circle_bound(rounds), 8 * ring.width() as u32);
+                let what = format!("T = {rounds}, {value_bound}: {most} in {bits} bits");
+                assert!(2 * most < 1 << (bits - 1), "{what}");
+                assert!(2 * most >= 1 << (bits - 9), "{what}");
+                widths.insert(ring.width());
+            }
+        }
+        assert!(widths.len() >= 3, "{widths:?}");
+    }
+
+    /// What an honest party sends is within its round's bound: n releases at their utmost, and what
+    /// rounds may round off. One step beyond it is refused.
+    #[test]
+    fn a_message_has_room_for_all_releases_so_far_and_for_no_more() {
+        let lattice = Lattice::fit(&request(0, 40, 1.0)).expect("it fits");
+        let terms = LatticeRequest {
+            travel: Travel::Average(AverageTerms {
+                rounds: 40,
+                injections: 2,
+                finest: f64::INFINITY,
+                readers: 0,
+            }),
+            ..request(0, 40, 1.0)
+        };
+        let two = Lattice::fit(&terms).expect("it fits");
+        let step = lattice.step();
+        let utmost = (1.0 + NOISE_REACH * 3.0) / step;
+        for t in 1..=40 {
+            let rounding = f64::from(t) * 10.0;
+            for (lattice, releases) in [(&lattice, t), (&two, t.min(2))] {
+                let least = utmost * f64::from(releases) + rounding;
+                let bound = lattice.message_bound(t) as f64;
+                assert!(
+                    (least..least + 2.0 * f64::from(releases)).contains(&bound),
+                    "round {t}: {bound}"
+                );
+                let mut bytes = vec![0; lattice.wire_bytes as usize];
+                let steps = |steps: i128| lattice.vector(std::iter::once(steps));
+                let most = lattice.message_bound(t);
+                assert!(lattice.write_share(&steps(-most), t, &mut bytes).is_ok());
+                assert!(lattice.write_share(&steps(most + 1), t, &mut bytes).is_err());
+            }
+        }
+    }
+}

@@ -389,6 +389,26 @@ fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
     assert_eq!(bench.step(21 + GRACE_MS), signs(&[0, 1, 2, 3]));
 }
 
+/// The grace is that of the set that is ready: each who comes within it has it begin anew.
+#[test]
+fn the_grace_begins_anew_when_somebody_else_is_ready() {
+    let mut bench = Bench::of(6);
+    bench.machine.attendance.min_parties = 3;
+    (1..3).for_each(|party| bench.ready(party));
+    (3..6).for_each(|party| bench.machine.presence.refused(party, None));
+    assert_eq!(bench.step(20), None);
+    bench
+        .machine
+        .presence
+        .connected(Network::Public, 3, Time::from_millis(60));
+    bench.ready(3);
+    assert_eq!(bench.step(60), None);
+    assert_eq!(bench.wake(60), 60 + GRACE_MS, "a whole grace from here");
+    assert_eq!(bench.step(20 + GRACE_MS), None, "that of the first three");
+    assert_eq!(bench.step(59 + GRACE_MS), None);
+    assert_eq!(bench.step(60 + GRACE_MS), signs(&[0, 1, 2, 3]));
+}
+
 #[test]
 fn too_few_do_not_start_however_many_refuse() {
     let mut bench = Bench::new();

@@ -229,6 +229,42 @@ fn nothing_that_peers_may_send_overflows_a_state() {
     assert!(tight > 20, "some are near the edge: {tight}");
 }
 
+/// The final of an honest party is never refused, however many are summed: a state has room for
+/// what all of them come to.
+#[test]
+fn every_honest_final_is_summed_among_up_to_a_thousand_parties() {
+    let mut decided = 0;
+    let sizes = (0..44).map(|size| 2f64.powi(size));
+    for (rounds, parties, value_bound) in sizes.flat_map(|size| {
+        [1, 4, 9]
+            .into_iter()
+            .flat_map(move |t| [3, 40, 1000].map(move |n| (t, n, size)))
+    }) {
+        let injection = Injection::exact_incremental(rounds);
+        let request = LatticeRequest {
+            parties,
+            value_bound,
+            shares_bound: rounds,
+            ..request(&injection)
+        };
+        let Ok(lattice) = Lattice::fit(&request) else {
+            continue;
+        };
+        // Its own pieces, and a share at its bound in each round.
+        let received: i128 = (1..=rounds as u32).map(|t| lattice.share_bound(t)).sum();
+        let held = lattice.own_reach + received;
+        let vector = lattice.vector([held, -held].into_iter());
+        let mut bytes = vec![0; 2 * lattice.final_bytes as usize];
+        lattice.write_final(&vector, &mut bytes).expect("it fits");
+        let read = lattice.final_state(bytes.into(), 2, parties).map(drop);
+        assert_eq!(read, Ok(()), "{parties} parties, T = {rounds}, {value_bound}");
+        // Where one state would do with 64 bits, the sum of all decides.
+        let state = held + rounds as i128 * lattice.share_bound(rounds as u32);
+        decided += usize::from(lattice.state_bits == 128 && bits(4.0 * state as f64) <= 63);
+    }
+    assert!(decided > 10, "the number of parties decides somewhere: {decided}");
+}
+
 fn handed_over(independent_std: f64, exchanges: usize) -> LatticeRequest<'static> {
     LatticeRequest {
         parties: 8,

@@ -252,3 +252,6 @@ pub(crate) fn held(log: &Log) -> HeldVectors {
         answered: log.sent.iter().filter(accepted).map(|entry| entry.to).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;
