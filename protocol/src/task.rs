@@ -1,5 +1,7 @@
 //! What is computed, in one release or in many: one file a task, above the run of one release.
 
+#[cfg(test)]
+pub(crate) mod ensemble;
 pub mod gossip;
 pub mod machine;
 pub mod mean;

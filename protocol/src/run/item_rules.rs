@@ -179,3 +179,76 @@ pub(super) fn stages(plan: &Plan, course: &Course) -> Stages {
         Stages::READABLE
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sealing::pair_masks::KEY_BYTES;
+    use crate::simulator::cluster::tests::plan;
+    use crate::task::ensemble::rounds_plan;
+
+    /// The rules of a plan in which party 1 owes as `owing` says, in the second correction.
+    fn rules(plan: &Plan, owing: Owing) -> ItemRules {
+        let mut rules = ItemRules::of(plan, &Course::of(plan, 0));
+        rules.owing.insert(2, owing);
+        rules
+    }
+
+    fn taken(rules: &ItemRules, (stage, author): (Stage, Party), bytes: usize) -> bool {
+        rules
+            .check_item(stage, author, &Bytes::from(vec![0; bytes]))
+            .is_ok()
+    }
+
+    /// A correction is what its party owes in that stage, and of who owes none it is empty: anybody
+    /// could add to the sum else.
+    #[test]
+    fn a_correction_is_what_its_party_owes() {
+        let uniform = "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"";
+        let pairwise = "[run]\nsealed = true\n[mechanism]\nkind = \"pairwise\"";
+        let (second, first) = (Stage::Correction(2), Stage::Correction(1));
+        let of = |lines: &str, owing: Owing| {
+            let plan = plan(8, lines, 4);
+            let vector = 2 * plan.lattice().final_bytes as usize;
+            (rules(&plan, owing), vector)
+        };
+        let (rules, vector) = of(uniform, Owing::Vectors(BTreeSet::from([1])));
+        for (place, bytes, good) in [
+            ((second, 1), vector, true),
+            ((second, 1), vector - 1, false),
+            ((second, 1), vector + 1, false),
+            ((second, 1), 0, false),
+            ((second, 2), 0, true),
+            ((second, 2), vector, false),
+            ((second, 2), 1, false),
+            // It owes nothing in another stage.
+            ((first, 1), vector, false),
+            ((first, 1), 0, true),
+        ] {
+            assert_eq!(taken(&rules, place, bytes), good, "{place:?}, {bytes} bytes");
+        }
+        let owing = [(1, vec![3, 4]), (5, vec![3])].into();
+        let (rules, vector) = of(pairwise, Owing::Keys(owing));
+        for (author, keys) in [(1, 2), (5, 1), (2, 0)] {
+            for bytes in (0..=4)
+                .map(|count| count * KEY_BYTES)
+                .chain([1, KEY_BYTES + 1, vector])
+            {
+                let good = bytes == keys * KEY_BYTES;
+                let found = taken(&rules, (second, author), bytes);
+                assert_eq!(found, good, "{author} owes {keys} keys: {bytes} bytes");
+            }
+        }
+        // What is sealed is a vector whoever owes what.
+        assert!(taken(&rules, (Stage::Sealed, 1), vector) && !taken(&rules, (Stage::Sealed, 1), 0));
+    }
+
+    #[test]
+    fn a_mixing_of_noise_ahead_has_no_items_but_logs() {
+        let plan = rounds_plan("inca", 2, "");
+        let rules = ItemRules::of(&plan, &Course::of(&plan, 0));
+        for stage in [Stage::Sealed, Stage::Publishing, Stage::Correction(1)] {
+            assert!(!taken(&rules, (stage, 1), 0), "{stage:?}");
+        }
+    }
+}

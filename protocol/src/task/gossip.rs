@@ -308,3 +308,6 @@ impl GossipTask {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -213,3 +213,165 @@ impl Moments {
         self.model = statistics::solve(&moments, features + 1, rows, ridge);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lattice::grid::LatticeWeight;
+    use crate::simulator::cluster::tests::plan;
+    use crate::task::ensemble::{plan_of_text, rounds_plan};
+
+    const STREAM: &str = "releases = 3\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\n";
+    const SEALED: &str = "[topology]\nprivate = \"complete\"\n[run]\nsealed = true\n";
+
+    /// A sum of vectors of these coordinates, of as much weight as `weight` parties have.
+    fn sum(plan: &Plan, coordinates: [f64; 2], weight: i128) -> Sum {
+        let lattice = plan.lattice();
+        let steps = coordinates.map(|x| (x / lattice.step()).round() as i128);
+        let unit = lattice.weight_to_f64(1).recip().round() as i128;
+        Sum {
+            value: lattice.vector(steps.into_iter()),
+            weight: LatticeWeight(weight * unit),
+        }
+    }
+
+    fn near(found: &[f64], expected: &[f64]) {
+        let close = found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3);
+        assert!(
+            found.len() == expected.len() && close,
+            "{found:?}, not {expected:?}"
+        );
+    }
+
+    #[test]
+    fn rows_of_a_stream_are_its_means_added_up() {
+        let plan = plan(6, &format!("{STREAM}circle = \"everybody\"\n{SEALED}"), 3);
+        let mut released = Released::before(&plan);
+        assert_eq!(
+            (released.sums(), released.latest(), released.result()),
+            (0, &[][..], None)
+        );
+        released.take(&plan, &sum(&plan, [6.0, -3.0], 6));
+        near(released.latest(), &[1.0, -0.5]);
+        // Of three parties that are left it is their mean.
+        released.take(&plan, &sum(&plan, [6.0, 9.0], 3));
+        near(released.latest(), &[3.0, 2.5]);
+        released.stay();
+        near(released.latest(), &[3.0, 2.5]);
+        released.take(&plan, &sum(&plan, [-6.0, 0.0], 6));
+        assert_eq!(released.sums(), 4, "one that is of no use counts");
+        near(
+            &released.result().expect("rows"),
+            &[1.0, -0.5, 3.0, 2.5, 3.0, 2.5, 2.0, 2.5],
+        );
+    }
+
+    /// The mean of a round, as far as a party sees it: its sum over the weights that are in it, less
+    /// what it began with; the state itself is not divided.
+    #[test]
+    fn rows_of_circles_are_what_each_round_adds() {
+        let plan = plan(6, &format!("{STREAM}circle = \"neighbours\"\n{SEALED}"), 3);
+        let lattice = plan.lattice();
+        let mut released = Released::before(&plan);
+        let of_weight = |coordinates: [f64; 2], weight: u32| Sum {
+            weight: LatticeWeight(weight.into()),
+            ..sum(&plan, coordinates, 1)
+        };
+        let carried = |released: &Released| {
+            let own = lattice.vector([1, 2, 3, 4].into_iter());
+            let steps: Vec<i128> = released.with_state(&plan, own).steps().collect();
+            let scaled = steps[..2].iter().map(|step| *step as f64 * lattice.step());
+            (scaled.collect::<Vec<f64>>(), steps[2..].to_vec())
+        };
+        assert_eq!(carried(&released).1, [3, 4]);
+        near(&carried(&released).0, &[0.0, 0.0]);
+        released.take(&plan, &of_weight([2.0, -1.0], WHOLE));
+        near(released.latest(), &[2.0, -1.0]);
+        near(&carried(&released).0, &[2.0, -1.0]);
+        assert_eq!(carried(&released).1, [3, 4], "noise of vectors carries no state");
+        released.take(&plan, &of_weight([3.0, 1.0], WHOLE / 2));
+        // 3 / ½ − 2 is 4 more, and 1 / ½ + 1 is 3 more.
+        near(released.latest(), &[6.0, 2.0]);
+        near(&carried(&released).0, &[3.0, 1.0]);
+        released.stay();
+        assert_eq!(released.sums(), 2, "whose sum is of no use goes no further");
+        near(&released.result().expect("rows"), &[2.0, -1.0, 6.0, 2.0]);
+    }
+
+    #[test]
+    fn means_of_rounds_replace_each_other() {
+        let plan = rounds_plan("pairwise", 3, "");
+        let mut released = Released::before(&plan);
+        assert_eq!(
+            (released.sums(), released.latest(), released.result()),
+            (0, &[][..], None)
+        );
+        released.stay();
+        assert_eq!(
+            (released.sums(), released.result()),
+            (1, None),
+            "there is no mean"
+        );
+        released.take(&plan, &sum(&plan, [12.0, -6.0], 6));
+        released.take(&plan, &sum(&plan, [5.0, 10.0], 5));
+        near(released.latest(), &[1.0, 2.0]);
+        released.stay();
+        assert_eq!(released.sums(), 4);
+        near(&released.result().expect("a mean"), &[1.0, 2.0]);
+        let own = plan.lattice().vector([1, 2].into_iter());
+        assert!(
+            released.with_state(&plan, own.clone()) == own,
+            "only circles carry a state"
+        );
+    }
+
+    #[test]
+    fn a_sum_is_divided_by_its_weight_unless_the_plan_releases_sums() {
+        for (result, expected) in [("mean", [2.0, -1.0]), ("sum", [12.0, -6.0])] {
+            let text = format!(
+                "task = \"rounds\"\nname = \"r\"\n[data]\nshape = [2]\nreleases = 2\nresult = \"{result}\"\n\
+                 [mechanism]\nkind = \"pairwise\""
+            );
+            let plan = plan_of_text((6, None), &text, 3);
+            near(&Mean::of_sum(&plan, &sum(&plan, [12.0, -6.0], 6)), &expected);
+        }
+        let text = "name = \"r\"\n[data]\nshape = [2]\nunit = \"record\"\n\
+                    clip = { kind = \"box\", low = [0.0, -100.0], high = [1.0, 100.0] }";
+        let boxed = plan_of_text((6, Some(10)), text, 3);
+        assert!(boxed.scales().differ());
+        let (one, other) = (boxed.scales().at(0), boxed.scales().at(1));
+        let mean = Mean::of_sum(&boxed, &sum(&boxed, [3.0, 3.0], 3));
+        near(&mean, &[one, other]);
+        assert!(other > 50.0 * one, "each coordinate has its own unit");
+    }
+
+    #[test]
+    fn second_moments_are_solved_once_and_gradients_step_by_step() {
+        let text = |lines: &str| {
+            format!(
+                "task = \"regression\"\nname = \"t\"\n[data]\nshape = [2]\n[model]\n{lines}\n\
+                 [mechanism]\nkind = \"pairwise\""
+            )
+        };
+        let descent = text("loss = \"logistic\"\niterations = 3");
+        let plan = plan_of_text((6, Some(10)), &descent, 3);
+        let mut released = Released::before(&plan);
+        let parameters = released.latest().len();
+        assert_eq!((released.sums(), released.result()), (0, None));
+        released.stay();
+        assert_eq!(released.latest(), vec![0.0; parameters], "the model stays");
+        assert_eq!((released.sums(), released.result().is_some()), (1, true));
+        let steps = vec![1i128 << 20; parameters];
+        let gradient = Sum {
+            value: plan.lattice().vector(steps.into_iter()),
+            weight: LatticeWeight(60 << 20),
+        };
+        released.take(&plan, &gradient);
+        let once = released.latest().to_vec();
+        assert!(
+            once.iter().all(|theta| *theta < 0.0),
+            "against the gradient: {once:?}"
+        );
+        assert_eq!(released.sums(), 2);
+    }
+}

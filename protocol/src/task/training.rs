@@ -14,6 +14,8 @@
 //! there is so far.
 
 mod mixing_again;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,3 +1,8 @@
+mod circles;
+mod deadlines;
+mod ends;
+mod frames;
+mod leaving;
 mod starting;
 
 use proptest::prelude::*;
@@ -19,12 +24,82 @@ use crate::mixing::ticket::Recalled;
 use crate::plan::peers::simulated_keypair;
 use crate::run::outcome::GateVerdict;
 use crate::simulator::cluster::tests::{inputs, plan};
+use crate::task::ensemble::Travelling;
 
 struct Quiet(Lattice);
 
 impl NoiseSource<LatticeVector> for Quiet {
     fn draw(&mut self, _: usize, _: u32) -> PackedVector {
         self.0.zeros(2).pack()
+    }
+}
+
+/// The kinds of plans: readable finals, sealed ones of noise that is mixed, and of masks of pairs.
+const READABLE: &str = "[run]\nsealed = false";
+const SEALED: &str = "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"";
+const PAIRWISE: &str = "[run]\nsealed = true\n[mechanism]\nkind = \"pairwise\"";
+
+/// A plan of so many parties: of three rounds, or with masks of everybody with everybody.
+fn among(parties: usize, lines: &str) -> Arc<Plan> {
+    let pairs = lines.contains("pairwise");
+    plan(parties, lines, if pairs { parties as u32 / 2 } else { 3 })
+}
+
+/// A stream of secure sums of six parties over complete neighbourhoods.
+fn circles_plan(run: &str) -> Arc<Plan> {
+    let lines = format!(
+        "releases = 3\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n\
+         [topology]\nprivate = \"complete\"\n[run]\nsealed = true\nsettle_ms = 2000\n{run}"
+    );
+    plan(6, &lines, 3)
+}
+
+fn refuse(reason: &str) -> GateVerdict {
+    GateVerdict {
+        publish: None,
+        reason: reason.to_owned(),
+    }
+}
+
+/// The notice that a public frame carries, of whichever run.
+fn notice_of(sent: &Travelling<'_>) -> Option<Notice> {
+    let (_, inner) = wire::of_iteration(sent.frame).ok()?;
+    match wire::read_public(&inner).ok()? {
+        wire::PublicFrame::Notice(signed) | wire::PublicFrame::Item { signed, .. } => Some(signed.notice),
+        _ => None,
+    }
+}
+
+fn tells_a_secret(sent: &Travelling<'_>) -> bool {
+    let notice = notice_of(sent);
+    notice.is_some_and(|notice| matches!(notice, Notice::Key { .. } | Notice::Share { .. }))
+}
+
+fn announces(sent: &Travelling<'_>, is: impl Fn(Stage) -> bool) -> bool {
+    notice_of(sent).is_some_and(|notice| matches!(notice, Notice::Item { stage, .. } if is(stage)))
+}
+
+fn is_log(sent: &Travelling<'_>) -> bool {
+    announces(sent, |stage| stage == Stage::Settling)
+}
+
+fn is_correction(sent: &Travelling<'_>) -> bool {
+    announces(sent, |stage| matches!(stage, Stage::Correction(_)))
+}
+
+fn stage_of(run: &Run) -> &'static str {
+    match run.machine {
+        Machine::Gathering { .. } => "gathering",
+        Machine::Awaiting => "awaiting",
+        Machine::Spending { .. } => "spending",
+        Machine::Mixing { .. } => "mixing",
+        Machine::Settling { .. } => "settling",
+        Machine::Auditing { .. } => "auditing",
+        Machine::Publishing { .. } => "publishing",
+        Machine::Correcting { .. } => "correcting",
+        Machine::Opening { .. } => "opening",
+        Machine::Mixed { .. } => "mixed",
+        Machine::Over => "over",
     }
 }
 

@@ -34,7 +34,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
 }
 
 /// The plan of a run file, with noise of about the right size; so many rows a party.
-fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32) -> Arc<Plan> {
+pub(crate) fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32) -> Arc<Plan> {
     let plan = plan_with_noise(raw, (parties, records), rounds, 4.0);
     Arc::new(plan.unwrap_or_else(|error| panic!("{error}")))
 }
@@ -70,6 +70,12 @@ pub(crate) fn plan_with_noise(
         sentence: None,
         holds_as_headline: true,
     };
+    // Iterations of gossip, not rounds, are what a plan of outer iterations asks for.
+    let drawn = draft
+        .outer
+        .as_ref()
+        .and_then(|_| Calibration::draw_schedule(&draft, 1, 11));
+    let rounds = drawn.map_or(rounds, |schedule| schedule.rounds() as u32);
     let calibration = Calibration {
         rounds,
         drawn: if draft.privacy.coalitions == Coalitions::Any {
