@@ -272,3 +272,6 @@ impl Outer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

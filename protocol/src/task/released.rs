@@ -266,8 +266,8 @@ mod tests {
         );
     }
 
-    /// The mean of a round, as far as a party sees it: its sum over the weights that are in it, less
-    /// what it began with; the state itself is not divided.
+    /// The mean of a round, as far as a party sees it: its sum over the weights that are in it,
+    /// less what it began with; the state itself is not divided.
     #[test]
     fn rows_of_circles_are_what_each_round_adds() {
         let plan = plan(6, &format!("{STREAM}circle = \"neighbours\"\n{SEALED}"), 3);

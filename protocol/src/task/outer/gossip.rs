@@ -16,7 +16,7 @@ use crate::topology::party::Party;
 
 impl Outer {
     /// The edges of an outer iteration, from 0, in which this node has a part.
-    fn own_edges(&self, outer: u64) -> VecDeque<HandOver> {
+    pub(super) fn own_edges(&self, outer: u64) -> VecDeque<HandOver> {
         let iterations = self.settings().gossip_iterations as usize;
         let seed = self.plan.schedule_seed().unwrap_or(0).wrapping_add(outer);
         let drawn = MultiGossip::draw(&self.plan.draft().private_graph, iterations, seed);
@@ -32,7 +32,7 @@ impl Outer {
 
     /// A share's number: those of earlier outer iterations come before, each of which has at most
     /// as many rounds as iterations.
-    fn number(&self, outer: u64, round: u32) -> u32 {
+    pub(super) fn number(&self, outer: u64, round: u32) -> u32 {
         outer as u32 * self.settings().gossip_iterations + round
     }
 
@@ -51,7 +51,7 @@ impl Outer {
 
     /// How many outer iterations another node may be ahead, or behind: it comes no further ahead
     /// than a round for each public edge between.
-    fn window(&self) -> u64 {
+    pub(super) fn window(&self) -> u64 {
         1 + (self.plan.parties() / self.rounds.in_an_iteration()) as u64
     }
 

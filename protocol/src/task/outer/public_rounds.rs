@@ -13,7 +13,7 @@ use crate::topology::party::Party;
 pub(super) struct PublicRounds {
     pub(super) neighbours: Vec<Party>,
     /// What each round of an outer iteration multiplies the differences by.
-    steps: Vec<f64>,
+    pub(super) steps: Vec<f64>,
     pub(super) state: Vec<f64>,
     /// The number of the round that is under way or comes next, over all outer iterations.
     pub(super) now: u32,

@@ -184,7 +184,7 @@ fn a_sealed_vector_that_others_may_have_opened_is_spent() {
     }
 }
 
-/// Of the agreed set without this node's log nothing of its own is opened.
+/// Where the agreed set is without this node's log, nothing of its own is opened.
 #[test]
 fn a_sealed_vector_that_nobody_opens_is_not_spent() {
     let plan = pairwise();
