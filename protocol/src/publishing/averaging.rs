@@ -15,8 +15,8 @@
 //!    result as well, for the others' sake. A neighbour that is gone, or silent for `settle_ms`,
 //!    is *cut off*, by a signed and flooded notice; what follows from all cuts is in [`cuts`]. It
 //!    ends when a difference of at most ν/2 to the exact mean is verified, or
-//!    [`FALLBACK_STAGES`](machine::FALLBACK_STAGES) × `settle_ms` after the fast form's time without
-//!    one: then the result is what was verified last, and its bound is said.
+//!    [`FALLBACK_STAGES`](machine::FALLBACK_STAGES) × `settle_ms` after the fast form's time
+//!    without one: then the result is what was verified last, and its bound is said.
 //! 4. **Comparing.** Whoever has its result says so; once the others have theirs it floods sums of
 //!    it with random signs ([`sketch`](crate::averaging::sketch)), and waits for those of the
 //!    others, briefly.

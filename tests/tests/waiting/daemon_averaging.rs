@@ -202,13 +202,13 @@ fn assert_weighed_mean(mean: &[f64], receipt: &Value, parties: &Parties, inputs:
     let squared = mean.iter().enumerate().map(off).sum::<f64>() / dimension;
     // Six standard deviations of what so many coordinates' noise comes to.
     let within = 6.0 * (2.0 / dimension).sqrt();
-    println!(
-        "{squared} of the accounted variance, accuracy of the mean {}, agreed {}",
-        receipt["accuracy_of_mean"], receipt["agreed"]
-    );
+    let agreed = receipt["agreed"] == true;
+    println!("{squared} of the accounted variance, agreed {agreed}");
+    // Where averaging was given up before all were near, what is stated is a bound of both noise
+    // and averaging: never too small.
     assert!(
-        (squared - 1.0).abs() < within,
-        "{squared} of the accounted variance"
+        squared < 1.0 + within && (squared > 1.0 - within || !agreed),
+        "{squared} of the accounted variance, agreed {agreed}"
     );
     error
 }
