@@ -202,7 +202,7 @@ pub fn distance_of(sampling_delta: f64, epsilon: f64) -> f64 {
         0.0 => 0.0,
         stated if stated > 0.0 && stated < 1.0 && epsilon >= 0.0 => {
             let distance = stated / (1.0 + libm::exp(epsilon)) * (1.0 + ROUNDING);
-            distance.max(f64::MIN_POSITIVE).min(1.0)
+            distance.clamp(f64::MIN_POSITIVE, 1.0)
         }
         _ => 1.0,
     }

@@ -134,7 +134,7 @@ mod tests {
     fn sampling_counts_the_noise_of_the_vectors_for_readers() {
         let lattice = Lattice::fit(&request(8, 5, 1.0)).expect("it fits");
         let delta = |readers| lattice.sampling_delta(&request(readers, 5, 1.0));
-        let scale = f64::from(-lattice.step_log2).exp2();
+        let scale = libm::exp2(f64::from(-lattice.step_log2));
         let variates = |std: f64| sampling::levels(std * scale, 1, lattice.noise_bits).len();
         assert_eq!((variates(3.0), variates(512.0 * 3.0)), (1, 2), "of a coordinate");
         // δ grows as the root of the number of variates: 1, and 2 for each of 8 readers.

@@ -54,6 +54,14 @@ fn sums(sum: i64) -> Notice {
     }
 }
 
+fn give_up() -> Notice {
+    Notice::GiveUp {
+        number: 1,
+        incarnation: [6; 16],
+        next: Some([7; 32]),
+    }
+}
+
 fn notices() -> Vec<Notice> {
     let stage = Stage::Publishing;
     vec![
@@ -105,11 +113,7 @@ fn notices() -> Vec<Notice> {
             nonce: [9; 32],
         },
         Notice::Withdraw { incarnation: [5; 16] },
-        Notice::GiveUp {
-            number: 1,
-            incarnation: [6; 16],
-            next: Some([7; 32]),
-        },
+        give_up(),
         Notice::Unreached {
             parties: vec![Unreached {
                 party: 4,
