@@ -34,3 +34,6 @@ pub fn perhaps_opened(plan: &Plan, verdict: Option<&Verdict>, reason: &str) -> A
         Some(Verdict { audit, .. }) => audit.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -196,3 +196,6 @@ fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<
         (None, _) => Err(refused("the plan claims no ε at all".into(), "claims")),
     }
 }
+
+#[cfg(test)]
+mod tests;

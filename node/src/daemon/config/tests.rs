@@ -125,6 +125,9 @@ fn mistakes_are_named_with_their_line() {
             "policy.vouched.0",
         ),
         ("[policy]\nvouched = []\n".to_owned(), 3, "policy.vouched"),
+        ("[policy]\nmax_delta = 0\n".to_owned(), 3, "policy.max_delta"),
+        ("[policy]\nmax_delta = 1.5\n".to_owned(), 3, "policy.max_delta"),
+        ("[policy]\nmax_delta = nan\n".to_owned(), 3, "policy.max_delta"),
         ("[policy]\nmax_runs = 0\n".to_owned(), 3, "policy.max_runs"),
         ("version = 2\n".to_owned(), 2, "version"),
         (
