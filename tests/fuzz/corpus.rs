@@ -157,20 +157,34 @@ pub(crate) fn folder() -> tempfile::TempDir {
 
 /// A ledger with charges, and the marks beside the key, as the daemon writes them.
 pub(crate) fn ledgers() -> [Vec<Vec<u8>>; 2] {
-    use undertone::daemon::ledger::{AccountName, Ledger};
-    use undertone_protocol::plan::run_file::settings::Unit;
+    use undertone::daemon::ledger::Ledger;
+    use undertone::daemon::ledger::account::Protected;
+    use undertone_accountant::losses::charge::Charge;
+    use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
     let folder = folder();
     let marks = undertone::party::spent::marks_of(&folder.path().join("a.key"), "alice");
     let mut ledger = Ledger::open(folder.path(), marks.expect("none yet")).expect("a new one");
-    for digest in ["aa", "bb"] {
-        let account = AccountName::new("ward", Unit::Party);
+    let charge = |mu_squared: f64| Charge {
+        mu_squared,
+        draw: 1e-9,
+        distance: 1e-11,
+    };
+    for digest in ["aa", "bb", "cc"] {
+        let of = Protected {
+            data_set: "ward".into(),
+            unit: Unit::Party,
+            adjacency: Adjacency::ReplaceOne,
+        };
         ledger
-            .reserve(digest, account, 0.25, None)
+            .reserve(digest, of, charge(0.25), vec![])
             .expect("there is no limit");
-        ledger.charge_part(digest, 0.2).expect("it was reserved");
     }
-    ledger.raise("aa", 0.5).expect("it was charged");
-    ledger.settle("bb", 0.1).expect("it was charged");
+    for digest in ["aa", "bb"] {
+        let charged = ledger.charge_part(digest, charge(0.2));
+        charged.expect("it was reserved");
+    }
+    ledger.raise("aa", charge(0.5)).expect("it was charged");
+    ledger.settle("bb", charge(0.1)).expect("it was charged");
     ledger.reveal("cc").expect("there is room");
     ["ledger", "a.key.spent/marks"]
         .map(|name| vec![std::fs::read(folder.path().join(name)).expect("it is there")])

@@ -195,6 +195,7 @@ impl OuterRun {
                     self.post.push_back((to, Input::Private { from: me, frame }));
                 }
                 Output::Spend => self.post.push_back((me, Input::Spent(Ok(())))),
+                Output::Reveal => self.post.push_back((me, Input::Revealed(Ok(())))),
                 Output::Contribute { iteration, released } => {
                     let value = self.stepped(me, iteration, &released);
                     self.post

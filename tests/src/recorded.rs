@@ -182,6 +182,11 @@ impl Recorder {
                     .expect("it was asked for");
             }
             Output::Spend => self.schedule(self.now_ns, party, Input::Spent(Ok(()))),
+            Output::Reveal => {
+                let now = Time::from_nanos(self.now_ns);
+                let counted = self.tasks[party].handle(now, Input::Revealed(Ok(())));
+                counted.expect("it was asked for");
+            }
             Output::Audit(logs) => {
                 let verdict = real_gate(self.tasks[party].plan(), &logs);
                 self.schedule(self.now_ns, party, Input::Verdict(verdict));

@@ -267,6 +267,7 @@ impl Table {
             }
             Output::Recall(_) => panic!("nothing is slow here, so nothing is recalled"),
             Output::Spend => self.feed(party, Input::Spent(Ok(()))),
+            Output::Reveal => self.feed(party, Input::Revealed(Ok(()))),
             Output::Audit(logs) => {
                 let verdict = (self.gate)(&self.plan, &logs);
                 self.feed(party, Input::Verdict(verdict));

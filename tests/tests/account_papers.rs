@@ -386,6 +386,7 @@ fn releases_of_different_protection_do_not_compose() {
         receipt["unit"] = json!(unit);
         receipt["adjacency"] = json!(adjacency);
         receipt["sampling_delta"] = json!(1e-8);
+        receipt["epsilon"] = json!(2.0);
         receipt.to_string()
     };
     folder.write("rows.json", &of_records("ee", "record", "replace-one"));
@@ -400,12 +401,61 @@ fn releases_of_different_protection_do_not_compose() {
     let answer = folder
         .ask("compose rows.json more.json a.json --delta 1e-6")
         .json_of(0);
-    let added = (1.0 + answer["epsilon"].as_f64().expect("a number").exp()) * 1e-8;
+    let distance = 1e-8 / (1.0 + 2f64.exp());
+    let added = (1.0 + answer["epsilon"].as_f64().expect("a number").exp()) * 2.0 * distance;
     assert_close(
         &answer["sampling_delta"],
         added,
         1e-9,
         "of two runs, at the ε of all",
+    );
+}
+
+/// Draws and sampling count in the δ of all: the noise has what is left of it.
+#[test]
+fn what_draws_and_sampling_add_is_composed_too() {
+    let folder = Folder::new();
+    let drawn = |digest: &str, mu: Value, tries: u64, outcome: &str| {
+        let mut receipt = receipt(digest, mu);
+        receipt["outcome"] = json!(outcome);
+        receipt["draw"] = json!({ "tries": tries, "most": 3, "chance": 2e-7, "delta": 1e-6 });
+        folder.write(&format!("{digest}.json"), &receipt.to_string());
+    };
+    drawn("aa", json!(0.3), 1, "done");
+    drawn("bb", json!(0.4), 2, "done");
+    drawn("cc", json!(0.0), 1, "aborted");
+    drawn("dd", json!(0.0), 0, "aborted");
+    let answer = folder
+        .ask("compose aa.json bb.json cc.json dd.json --delta 1e-6")
+        .json_of(0);
+    assert_close(
+        &answer["draw_delta"],
+        6e-7,
+        1e-9,
+        "what was revealed, begun or not",
+    );
+    assert_eq!(answer["sampling_delta"], json!(0.0));
+    let alone = folder.ask("gaussian --mu 0.5 --delta 4e-7").json_of(0);
+    let epsilon = alone["epsilon"].as_f64().expect("a number");
+    assert_close(&answer["epsilon"], epsilon, 1e-8, "at the rest of δ");
+    // At a δ that the draws alone use up nothing is bounded.
+    let none = folder.ask("compose aa.json bb.json --delta 3e-7").json_of(0);
+    assert_eq!(
+        (&none["epsilon"], &none["unbounded"]),
+        (&Value::Null, &json!(true))
+    );
+    assert_close(&none["mu"], 0.5, 1e-9, "the noise is what it was");
+    // A sum that was cut off at 1 says nothing of what it was of.
+    let mut open = receipt("ee", json!(6.0));
+    (open["sampling_delta"], open["epsilon"]) = (json!(1.0), json!(31.0));
+    folder.write("ee.json", &open.to_string());
+    let cut = folder.ask("compose ee.json --delta 1e-2").json_of(0);
+    assert_eq!(cut["unbounded"], json!(true), "{cut}");
+    let plain = "account compose --mu 0.3 --delta 1e-6".split_whitespace();
+    let told = run_in(folder.0.path(), plain).stdout;
+    assert!(
+        told.contains("of which 0.0e0 for draws") && !told.contains("-0"),
+        "{told}"
     );
 }
 

@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use crate::account::answer::{finite, is_false};
+use crate::losses::charge::Charge;
 use crate::losses::gaussian::{self, GaussianError};
 
 /// How the loss μ of one release, sensitivity over noise, is stated.
@@ -22,14 +23,18 @@ pub enum Release {
         /// δ of the guarantee.
         delta: f64,
     },
+    /// By all that counts in it: that of a run.
+    Run(Charge),
 }
 
 impl Release {
-    /// The loss μ of the release, never below the true one.
-    pub fn mu(self) -> Result<f64, GaussianError> {
+    /// The charge of the release, no part below the true one.
+    pub fn charge(self) -> Result<Charge, GaussianError> {
         match self {
-            Release::Loss(mu) => gaussian::compose(&[mu]),
-            Release::Guarantee { epsilon, delta } => gaussian::mu_of(epsilon, delta),
+            Release::Loss(mu) if mu >= 0.0 => Ok(Charge::of_loss(mu)),
+            Release::Loss(found) => Err(GaussianError::Mu { found }),
+            Release::Guarantee { epsilon, delta } => gaussian::mu_of(epsilon, delta).map(Charge::of_loss),
+            Release::Run(charge) => Ok(charge),
         }
     }
 }
@@ -42,39 +47,39 @@ pub struct Composed {
     /// The loss of all releases together, √Σ μᵢ²; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub mu: f64,
-    /// ε of the loss `mu` at `delta`; null if unbounded.
+    /// ε of all of them at `delta`; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub epsilon: f64,
-    /// The δ that was asked for, for noise that is really Gaussian.
+    /// The δ that was asked for, all that counts in it together.
     pub delta: f64,
-    /// What sampling the noise of all releases adds to δ, at most.
+    /// How much of it is the chance that some draw of a schedule hides nothing.
+    pub draw_delta: f64,
+    /// How much of it sampling the noise of all releases takes, at most: (1 + e^ε) times the distance
+    /// in total variation.
     pub sampling_delta: f64,
-    /// Present, and true, if `mu` is infinite.
+    /// Present, and true, if nothing bounds what they cost at that δ.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }
 
-/// The loss of all `releases`, chosen adaptively or not, and its ε at `delta`. Neither is ever
+/// The loss of all `releases`, chosen adaptively or not, and their ε at `delta`, in which the chance of
+/// bad draws and what sampling adds are counted ([`charge`](crate::losses::charge)). Neither is ever
 /// below the true one.
-///
-/// `sampled` is the sum of what sampling adds to each release's own δ. What is really sent is
-/// within a distance dᵢ (total variation) of the ideal, and a release with εᵢ states (1 + e^εᵢ) dᵢ
-/// ≥ 2 dᵢ. Distances add up, so that all together have at most (1 + e^ε) Σ dᵢ ≤ (1 + e^ε)/2 of that
-/// sum.
-pub fn compose(releases: &[Release], delta: f64, sampled: f64) -> Result<Composed, GaussianError> {
-    let losses = releases
-        .iter()
-        .map(|release| release.mu())
-        .collect::<Result<Vec<f64>, _>>()?;
-    let mu = gaussian::compose(&losses)?;
-    let epsilon = gaussian::epsilon(delta, mu)?;
+pub fn compose(releases: &[Release], delta: f64) -> Result<Composed, GaussianError> {
+    if !(delta > 0.0 && delta < 1.0) {
+        return Err(GaussianError::Delta { found: delta });
+    }
+    let charges = releases.iter().map(|release| release.charge());
+    let all: Charge = charges.collect::<Result<Vec<Charge>, _>>()?.into_iter().sum();
+    let epsilon = all.epsilon(delta);
     Ok(Composed {
         releases: releases.len(),
-        mu,
+        mu: all.mu(),
         epsilon,
         delta,
-        sampling_delta: (sampled / 2.0 * (1.0 + libm::exp(epsilon.min(700.0)))).min(1.0),
-        unbounded: mu.is_infinite() || epsilon.is_infinite(),
+        draw_delta: all.draw,
+        sampling_delta: all.sampling_delta(epsilon),
+        unbounded: epsilon.is_infinite(),
     })
 }
 
@@ -82,12 +87,15 @@ pub fn compose(releases: &[Release], delta: f64, sampled: f64) -> Result<Compose
 mod tests {
     use super::*;
 
+    fn mu_of(release: Release) -> f64 {
+        release.charge().expect("in range").mu()
+    }
+
     #[test]
     fn squares_add_and_are_converted_once() {
         let answer = compose(
             &[Release::Loss(0.3), Release::Loss(0.4), Release::Loss(0.0)],
             1e-6,
-            0.0,
         )
         .expect("an answer");
         assert!((answer.mu - 0.5).abs() < 1e-11 && answer.mu >= 0.5);
@@ -99,7 +107,7 @@ mod tests {
     #[test]
     fn a_guarantee_is_never_taken_for_less_than_it_is() {
         for (epsilon, delta) in [(1.0, 1e-6), (0.0, 0.1), (8.0, 1e-10), (0.1, 1e-300), (3.0, 0.999)] {
-            let mu = Release::Guarantee { epsilon, delta }.mu().expect("in range");
+            let mu = mu_of(Release::Guarantee { epsilon, delta });
             let budget = gaussian::mu(epsilon, delta).expect("in range");
             assert!(
                 mu >= budget && mu <= budget * (1.0 + 1e-8),
@@ -115,41 +123,53 @@ mod tests {
             epsilon: 0.5,
             delta: 1e-6,
         }; 16];
-        let one = releases[0].mu().expect("in range");
-        let all = compose(&releases, 1e-6, 0.0).expect("an answer");
+        let one = mu_of(releases[0]);
+        let all = compose(&releases, 1e-6).expect("an answer");
         assert!((all.mu / one - 4.0).abs() < 1e-10);
         assert!(all.epsilon < 16.0 * 0.5, "better than adding up: {}", all.epsilon);
     }
 
+    /// Draws and sampling are within the δ that was asked for: the noise has what is left of it.
     #[test]
-    fn what_sampling_adds_grows_with_the_loss_of_all() {
-        let one = compose(&[Release::Loss(0.2)], 1e-6, 1e-8).expect("an answer");
-        assert!(one.sampling_delta >= 1e-8);
-        let two = compose(&[Release::Loss(0.2); 2], 1e-6, 2e-8).expect("an answer");
-        let of = |epsilon: f64, sum: f64| sum / 2.0 * (1.0 + libm::exp(epsilon));
-        assert_eq!(two.sampling_delta, of(two.epsilon, 2e-8));
-        assert!(two.sampling_delta > 2.0 * one.sampling_delta);
-        let all = compose(&[Release::Loss(f64::INFINITY)], 1e-6, 1e-8).expect("an answer");
-        assert_eq!(all.sampling_delta, 1.0);
+    fn all_that_counts_is_in_delta() {
+        let run = Charge {
+            draw: 1e-7,
+            distance: 1e-8,
+            ..Charge::of_loss(0.2)
+        };
+        let one = compose(&[Release::Run(run)], 1e-6).expect("an answer");
+        let two = compose(&[Release::Run(run); 2], 1e-6).expect("an answer");
+        for (answer, runs) in [(one, 1.0), (two, 2.0)] {
+            assert!((answer.draw_delta / (runs * 1e-7) - 1.0).abs() < 1e-12);
+            let sampled = (1.0 + libm::exp(answer.epsilon)) * runs * 1e-8;
+            assert!((answer.sampling_delta / sampled - 1.0).abs() < 1e-12);
+            let rest = 1e-6 - answer.draw_delta - answer.sampling_delta;
+            let alone = gaussian::epsilon(rest, answer.mu).expect("in range");
+            assert!((answer.epsilon / alone - 1.0).abs() < 1e-6, "{answer:?} {alone}");
+        }
+        let plain = compose(&[Release::Loss(0.2); 2], 1e-6).expect("an answer");
+        assert!(two.epsilon > plain.epsilon * 1.01 && plain.sampling_delta == 0.0);
+        assert!(plain.draw_delta.is_sign_positive() && plain.sampling_delta.is_sign_positive());
+        // Ten such draws alone are more than δ, whatever ε is.
+        let ten = compose(&[Release::Run(run); 11], 1e-6).expect("an answer");
+        assert!(ten.unbounded && ten.mu.is_finite(), "{ten:?}");
     }
 
     #[test]
     fn nothing_costs_nothing_and_everything_is_said() {
-        let none = compose(&[], 1e-6, 0.0).expect("an answer");
+        let none = compose(&[], 1e-6).expect("an answer");
         assert_eq!((none.mu, none.epsilon, none.releases), (0.0, 0.0, 0));
-        let open =
-            compose(&[Release::Loss(1.0), Release::Loss(f64::INFINITY)], 1e-6, 0.0).expect("an answer");
+        let open = compose(&[Release::Loss(1.0), Release::Loss(f64::INFINITY)], 1e-6).expect("an answer");
         let json = serde_json::to_value(open).expect("serialises");
         assert!(json["mu"].is_null() && json["epsilon"].is_null() && json["unbounded"] == true);
-        assert!(compose(&[Release::Loss(-1.0)], 1e-6, 0.0).is_err() && compose(&[], 0.0, 0.0).is_err());
+        assert!(compose(&[Release::Loss(-1.0)], 1e-6).is_err() && compose(&[], 0.0).is_err());
         assert!(
             compose(
                 &[Release::Guarantee {
                     epsilon: 1.0,
                     delta: 0.0
                 }],
-                1e-6,
-                0.0
+                1e-6
             )
             .is_err()
         );

@@ -1,4 +1,4 @@
-//! What a run costs, in three parts that add up over runs, and what they come to.
+//! The cost of a run in three parts that add up over runs, and the (ε, δ) that they come to.
 //!
 //! Take two data sets that differ in what is protected, and runs that an adversary may choose one
 //! after another, each by what it saw of those before. Of run i, whatever came before it:
@@ -45,8 +45,8 @@ use crate::losses::gaussian;
 /// exponential and erfc.
 const ROUNDING: f64 = 1e-14;
 
-/// What a run, or several, may cost: parts that add up. All are at least 0; what is no number counts
-/// as unbounded.
+/// The cost of a run, or of several, at most: parts that add up. All are at least 0; what is no number
+/// counts as unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
@@ -63,7 +63,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// What costs nothing.
+    /// The charge of what costs nothing.
     pub const NOTHING: Charge = Charge {
         mu_squared: 0.0,
         draw: 0.0,
@@ -102,9 +102,13 @@ impl Charge {
         self.each(other, f64::min)
     }
 
-    /// What is left of it once `other` is taken away.
+    /// The rest of it once `other` is taken away.
     pub fn beyond(self, other: Charge) -> Self {
-        self.each(other, |all, part| if all > part { up(all - part) } else { 0.0 })
+        self.each(other, |all, part| match part {
+            0.0 => all,
+            part if all > part => up(all - part),
+            _ => 0.0,
+        })
     }
 
     fn each(self, other: Charge, of: impl Fn(f64, f64) -> f64) -> Self {
@@ -116,8 +120,8 @@ impl Charge {
         }
     }
 
-    /// What sampling adds to δ of a statement with this `epsilon`: (1 + e^ε) d, never below it, 1 at
-    /// most.
+    /// The part of δ that sampling adds to a statement with this `epsilon`: (1 + e^ε) d, never below
+    /// it, 1 at most.
     pub fn sampling_delta(self, epsilon: f64) -> f64 {
         match self.distance {
             0.0 => 0.0,

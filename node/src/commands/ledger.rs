@@ -38,10 +38,11 @@ pub fn run(command: LedgerCommand) -> Result<Report, Failure> {
         "exit_code": 0,
     });
     let lines = adopted.iter().map(|run| {
-        let mu = run.mu_squared.sqrt();
+        let (account, mu) = (&run.of.accounts()[0], run.charge.mu());
+        let what = if run.spent { "" } else { ", its draw alone" };
         format!(
-            "Charged to data set {}: {} (mu = {mu:.4})\n",
-            run.account, run.digest
+            "Charged to data set {account}: {} (mu = {mu:.4}{what})\n",
+            run.digest
         )
     });
     let text = match adopted.len() {
@@ -54,8 +55,10 @@ pub fn run(command: LedgerCommand) -> Result<Report, Failure> {
 fn object(run: &Adopted) -> serde_json::Value {
     json!({
         "digest": run.digest,
-        "data_set": run.account.data_set,
-        "unit": run.account.unit,
-        "mu_squared": Some(run.mu_squared).filter(|mu_squared| mu_squared.is_finite()),
+        "data_set": run.of.data_set,
+        "unit": run.of.unit,
+        "adjacency": run.of.adjacency,
+        "charge": run.charge,
+        "spent": run.spent,
     })
 }

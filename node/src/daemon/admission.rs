@@ -5,7 +5,8 @@ use std::sync::Arc;
 use undertone_protocol::plan::checked::Plan;
 
 use crate::daemon::contribution::Contribution;
-use crate::daemon::ledger::{AccountName, Total, now_ms, unit_name};
+use crate::daemon::ledger::account::{AccountName, Protected, Total, unit_name};
+use crate::daemon::ledger::now_ms;
 use crate::daemon::policy;
 use crate::daemon::refusal::Refusal;
 use crate::daemon::shared::Shared;
@@ -20,8 +21,8 @@ use crate::planning::{files, template};
 pub(super) struct Admitted {
     pub(super) job: Job,
     pub(super) status: RunStatus,
-    pub(super) account: AccountName,
-    pub(super) total: Option<Total>,
+    pub(super) of: Protected,
+    pub(super) totals: Vec<(AccountName, Total)>,
 }
 
 /// Everything that `join` checks before a byte is sent, the policy, and the budget's name.
@@ -42,7 +43,8 @@ pub(super) fn admit(
     if unasked {
         policy::check_unasked(config, &plan, me)?;
     }
-    let brought = brings.find(config, plan.draft().data.unit)?;
+    let data = &plan.draft().data;
+    let brought = brings.find(config, data.unit, data.adjacency)?;
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory
     // for that.
     part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
@@ -57,8 +59,8 @@ pub(super) fn admit(
     Ok(Admitted {
         job,
         status,
-        account: brought.account,
-        total: brought.total,
+        of: brought.of,
+        totals: brought.totals,
     })
 }
 

@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use undertone_accountant::losses::charge::Charge;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::daemon::ledger::{Ledger, squared};
-use crate::daemon::policy::charged_mu;
+use crate::daemon::ledger::Ledger;
+use crate::daemon::policy;
 use crate::daemon::refusal;
 use crate::daemon::runs::{Run, Stage};
 use crate::daemon::shared::Shared;
@@ -57,9 +58,9 @@ const AHEAD: u64 = 10;
 pub(super) struct Iterations {
     planned: u64,
     charged: u64,
-    /// μ² of one of them, and of all.
+    /// μ² of one of them.
     each: f64,
-    all: f64,
+    all: Charge,
 }
 
 impl Iterations {
@@ -69,28 +70,47 @@ impl Iterations {
             true => 1,
             false => plan.draft().protected_releases(),
         };
-        let all = squared(charged_mu(plan, me));
+        Iterations::new(planned, policy::charge(plan, me))
+    }
+
+    fn new(planned: u64, all: Charge) -> Self {
         Iterations {
             planned,
             charged: 0,
-            each: (all / planned as f64).next_up(),
+            each: (all.mu_squared / planned as f64).next_up(),
             all,
         }
     }
 
-    /// μ² of so many of them, never below it.
-    pub(super) fn cost(&self, count: u64) -> f64 {
-        match count {
-            0 => 0.0,
-            count if count >= self.planned => self.all,
+    /// The charge of this many of them, never below it. Draw and sampling count whole from the first
+    /// on, the draw before that.
+    pub(super) fn cost(&self, count: u64) -> Charge {
+        let mu_squared = match count {
+            0 => {
+                return Charge {
+                    draw: self.all.draw,
+                    ..Charge::NOTHING
+                };
+            }
+            count if count >= self.planned => self.all.mu_squared,
             count => (self.each * count as f64).next_up(),
+        };
+        Charge {
+            mu_squared,
+            ..self.all
         }
     }
 
-    /// One of them has turned out to cost μ² = `each`: as much may be true of all.
-    fn dearer(&mut self, each: f64) {
-        self.each = self.each.max(each);
-        self.all = self.all.max((each * self.planned as f64).next_up());
+    /// One of them has turned out to cost μ: as much may be true of all. What those that are charged
+    /// come to then, if that is more than was thought.
+    fn settle(&mut self, mu: f64) -> Option<Charge> {
+        let each = Charge::of_loss(mu).mu_squared;
+        if each <= self.each {
+            return None;
+        }
+        self.each = each;
+        self.all.mu_squared = self.all.mu_squared.max((each * self.planned as f64).next_up());
+        Some(self.cost(self.charged))
     }
 }
 
@@ -125,7 +145,8 @@ impl Charged {
         self.written(|ledger, digest| ledger.charge_part(digest, cost))?;
         self.iterations.charged = count;
         let charged = self.shared.ledger().charged(&self.digest);
-        self.run.update(|status| status.charged = charged);
+        self.run
+            .update(|status| status.charged = charged.map(|charge| charge.mu_squared));
         Ok(())
     }
 
@@ -159,8 +180,10 @@ impl Costs for Charged {
         drop(stage);
         self.iterations.charged = first;
         let charged = self.shared.ledger().charged(&self.digest);
-        self.run
-            .update(|status| (status.state, status.charged) = (RunState::Running, charged));
+        self.run.update(|status| {
+            status.state = RunState::Running;
+            status.charged = charged.map(|charge| charge.mu_squared);
+        });
         Ok(())
     }
 
@@ -177,11 +200,12 @@ impl Costs for Charged {
     }
 
     fn settle(&mut self, mu: f64) -> Result<(), Failure> {
-        if squared(mu) <= self.iterations.each {
-            return Ok(());
+        match self.iterations.settle(mu) {
+            None => Ok(()),
+            Some(cost) => self.written(|ledger, digest| ledger.raise(digest, cost)),
         }
-        self.iterations.dearer(squared(mu));
-        let cost = self.iterations.cost(self.iterations.charged);
-        self.written(|ledger, digest| ledger.raise(digest, cost))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -470,6 +470,18 @@ fn data_sets(layers: &Layers) -> Result<Vec<DataSet>, Failure> {
                 format!("is {file:?}; name a file in the data folder, without a path"),
             );
         }
+        // What one account spends of a file the others of that file would not know.
+        let same_file = |set: &&DataSet| raw.file.is_some() && set.file == raw.file && set.name != raw.name;
+        if let Some(other) = sets.iter().find(same_file) {
+            return refuse(
+                "file",
+                format!(
+                    "is also the file of data set {:?}; give both the same name: what a run tells of a party it tells of each \
+                     of its records",
+                    other.name
+                ),
+            );
+        }
         // A budget that some run could be charged to.
         if !(raw.epsilon > 0.0 && raw.epsilon.is_finite()) {
             return refuse(

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use tempfile::TempPath;
-use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
 
 use crate::daemon::config::{Config, DataSet, is_file_name};
-use crate::daemon::ledger::{AccountName, Total, unit_name};
+use crate::daemon::ledger::account::{AccountName, Protected, Total, unit_name};
 use crate::daemon::refusal::{Kind, Refusal};
 
 /// Where the private vector is.
@@ -48,14 +48,16 @@ pub(super) struct Brought {
     pub(super) upload: Option<TempPath>,
     /// The data set's name, if the configuration has any.
     pub(super) data_set: Option<String>,
-    pub(super) account: AccountName,
-    pub(super) total: Option<Total>,
+    /// What the run is charged for.
+    pub(super) of: Protected,
+    /// The totals of the accounts that it is charged to, of those that have one.
+    pub(super) totals: Vec<(AccountName, Total)>,
 }
 
 impl Contribution {
-    /// Finds the file and the budget. A file of the data folder that belongs to a data set is never
+    /// Finds the file and the budgets. A file of the data folder that belongs to a data set is never
     /// charged to another one.
-    pub(super) fn find(self, config: &Config, unit: Unit) -> Result<Brought, Refusal> {
+    pub(super) fn find(self, config: &Config, unit: Unit, adjacency: Adjacency) -> Result<Brought, Refusal> {
         let named = match &self.vector {
             Some(Vector::Named(name)) => Some(named_file(config, name)?),
             _ => None,
@@ -73,17 +75,18 @@ impl Contribution {
                 (config.data.join(file), None)
             }
         };
-        let account = AccountName::new(set.map_or(NO_DATA_SET, |set| &set.name), unit);
-        let total = set.map(|set| Total {
-            epsilon: set.epsilon,
-            delta: set.delta,
-        });
+        let of = Protected {
+            data_set: set.map_or(NO_DATA_SET, |set| &set.name).to_owned(),
+            unit,
+            adjacency,
+        };
+        let totals = totals(config, &of);
         Ok(Brought {
             vector,
             upload,
             data_set: set.map(|set| set.name.clone()),
-            account,
-            total,
+            of,
+            totals,
         })
     }
 
@@ -120,6 +123,17 @@ impl Contribution {
             "use that data set, or add a [[data_set]] of the plan's unit for the file",
         ))
     }
+}
+
+/// The totals of all accounts that a run is charged to, of those that have one.
+fn totals(config: &Config, of: &Protected) -> Vec<(AccountName, Total)> {
+    let total = |account: AccountName| {
+        let mut sets = config.data_sets.iter();
+        let set = sets.find(|set| AccountName::new(&set.name, set.unit) == account)?;
+        let (epsilon, delta) = (set.epsilon, set.delta);
+        Some((account, Total { epsilon, delta }))
+    };
+    of.accounts().into_iter().filter_map(total).collect()
 }
 
 /// Why it is not known which data set a run is charged to.
@@ -242,12 +256,12 @@ mod tests {
                 vector: vector.map(|name| Vector::Named(name.into())),
                 data_set: data_set.map(str::to_owned),
             };
-            let found = brings.find(&config, unit)?;
+            let found = brings.find(&config, unit, Adjacency::ReplaceOne)?;
             let file = found.vector.file_name().unwrap().to_string_lossy().into_owned();
             Ok::<_, Refusal>((
                 file,
                 found.data_set.unwrap_or_default(),
-                found.account.to_string(),
+                found.of.accounts()[0].to_string(),
             ))
         };
         let charged = |vector, data_set, unit, file: &str, to: &str| {
@@ -285,7 +299,11 @@ mod tests {
             data_set: Some("b".into()),
         };
         assert_eq!(
-            brings.find(&config, Record).unwrap().data_set.as_deref(),
+            brings
+                .find(&config, Record, Adjacency::ReplaceOne)
+                .unwrap()
+                .data_set
+                .as_deref(),
             Some("b")
         );
     }

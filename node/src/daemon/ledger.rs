@@ -1,14 +1,17 @@
-//! What each data set has spent: μ² of its runs, which adds up (DESIGN section 2c), on disk before
-//! it is spent.
+//! What each data set has spent: the charges of its runs, which add up ([`Charge`]), on disk before
+//! they are spent. All of it counts in δ: the loss, the chance of a bad draw, and what sampling adds.
 //!
 //! A run is *reserved* when it is taken, so that two that are taken together cannot both count on
-//! the same rest; *charged*, and synced, when its plan is marked as spent, before its first share
-//! leaves; *raised* when the gate finds a larger loss, before its final leaves. Of a training a
-//! part is charged, and the charge is raised some iterations ahead of what leaves, while all of it
-//! stays reserved. A charge is lowered in two cases only, once the run has ended by itself: finals
-//! were sealed, and nobody opens this node's (*closed*: to nothing); a training that ended early is
-//! *settled* for the iterations that it had. A run that ends before it was charged (exit 4: nothing
-//! private has left) gives back its reservation.
+//! the same rest; *drawn*, before this node reveals its number for the draw of a schedule; *charged*,
+//! and synced, when its plan is marked as spent, before its first share leaves; *raised* when the
+//! gate finds a larger loss, before its final leaves. Of a training a part is charged, and the charge
+//! is raised some iterations ahead of what leaves, while all of it stays reserved. A charge is lowered
+//! in two cases only, once the run has ended by itself: finals were sealed, and nobody opens this
+//! node's (*closed*: to nothing but the draw); a training that ended early is *settled* for the
+//! iterations that it had. A run that ends before it was charged (exit 4: nothing private has left)
+//! gives back its reservation. What was drawn it does not give back: whoever is against this node may
+//! end runs until a draw suits it, each plan of which has draws of its own, and the chances of all of
+//! them add up.
 //!
 //! The file is a [`Journal`]: it only grows. A last line that was torn when the process was killed
 //! was not synced yet, so that nothing of it had been spent; it is counted all the same if its JSON
@@ -20,90 +23,28 @@
 //! lowers one, mark, then ledger. So at any moment no mark is above the ledger that belongs to it,
 //! and a ledger that is below a mark is refused: [`Ledger::adopt`] charges what it lacks.
 
+pub mod account;
 mod entry;
 pub mod opening;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use undertone_accountant::losses::gaussian;
-use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_accountant::losses::charge::Charge;
 
 use crate::daemon::config::DataSet;
-use crate::daemon::ledger::entry::{Entry, Noted};
+use crate::daemon::ledger::account::{AccountName, Protected, Total};
+use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::BudgetStatus;
 use crate::party::journal::Journal;
 use crate::party::marks::Marks;
 use crate::telling::failure::{Exit, Failure};
 
-/// Whose budget it is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AccountName {
-    /// The data set's name in the configuration.
-    pub data_set: String,
-    /// "party" or "record": their losses are of different things and do not add up.
-    pub unit: String,
-}
-
-impl AccountName {
-    /// The account of this data set for losses of this unit.
-    pub fn new(data_set: &str, unit: Unit) -> Self {
-        AccountName {
-            data_set: data_set.to_owned(),
-            unit: unit_name(unit).to_owned(),
-        }
-    }
-}
-
-impl fmt::Display for AccountName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.data_set, self.unit)
-    }
-}
-
-/// As files write it.
-pub fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Party => "party",
-        Unit::Record => "record",
-    }
-}
-
-/// What an account may spend in total: ε at δ.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Total {
-    /// The ε that all its runs together may cost.
-    pub epsilon: f64,
-    /// The δ at which that holds.
-    pub delta: f64,
-}
-
-impl Total {
-    /// Whether a loss of Σ μ² is within it.
-    fn allows(&self, mu_squared: f64) -> bool {
-        // The square root is correctly rounded, up or down: one unit more is never below the true
-        // one.
-        let mu = mu_squared.sqrt().next_up();
-        gaussian::delta(self.epsilon, mu).is_ok_and(|delta| delta <= self.delta)
-    }
-}
-
-/// μ² of a loss μ, never below it.
-pub fn squared(mu: f64) -> f64 {
-    if mu == 0.0 { 0.0 } else { (mu * mu).next_up() }
-}
-
-#[derive(Clone, Debug)]
-struct Charge {
-    account: AccountName,
-    mu_squared: f64,
-}
-
 #[derive(Clone, Debug)]
 struct Reservation {
-    charge: Charge,
-    total: Option<Total>,
+    booked: Booked,
+    /// The totals of the accounts that it is charged to, of those that have one.
+    totals: Vec<(AccountName, Total)>,
 }
 
 /// Runs that are counted as left at most. Our choice: of more nobody minds how many.
@@ -114,7 +55,9 @@ const MOST_LEFT: usize = 1000;
 pub struct Ledger {
     journal: Journal,
     marks: Marks,
-    charges: BTreeMap<String, Charge>,
+    charges: BTreeMap<String, Booked>,
+    /// Runs whose number for a draw was revealed, and that were not charged since.
+    drawn: BTreeMap<String, Booked>,
     /// The run of each account that was charged last.
     latest: BTreeMap<AccountName, String>,
     reserved: BTreeMap<String, Reservation>,
@@ -125,38 +68,29 @@ pub struct Ledger {
 impl Ledger {
     fn count(&mut self, entry: Entry) {
         match entry {
+            Entry::Drawn {
+                digest, of, charge, ..
+            } => {
+                self.drawn.insert(digest, Booked { of, charge });
+            }
             Entry::Charged {
-                digest,
-                data_set,
-                unit,
-                mu_squared,
-                at_ms: _,
+                digest, of, charge, ..
             } => {
-                let account = AccountName { data_set, unit };
-                self.latest.insert(account.clone(), digest.clone());
-                self.charges.insert(digest, Charge { account, mu_squared });
-            }
-            Entry::Raised {
-                digest,
-                mu_squared,
-                at_ms: _,
-            } => {
-                if let Some(charge) = self.charges.get_mut(&digest) {
-                    charge.mu_squared = charge.mu_squared.max(mu_squared);
+                self.drawn.remove(&digest);
+                for account in of.accounts() {
+                    self.latest.insert(account, digest.clone());
                 }
+                self.charges.insert(digest, Booked { of, charge });
             }
-            Entry::Closed { digest, at_ms: _ } => self.lower(&digest, 0.0),
-            Entry::Settled {
-                digest,
-                mu_squared,
-                at_ms: _,
-            } => self.lower(&digest, mu_squared),
+            Entry::Raised { digest, charge, .. } => self.change(&digest, |was| was.at_least(charge)),
+            Entry::Closed { digest, .. } => self.change(&digest, draw_of),
+            Entry::Settled { digest, charge, .. } => self.change(&digest, |was| was.at_most(charge)),
         }
     }
 
-    fn lower(&mut self, digest: &str, mu_squared: f64) {
-        if let Some(charge) = self.charges.get_mut(digest) {
-            charge.mu_squared = charge.mu_squared.min(mu_squared);
+    fn change(&mut self, digest: &str, to: impl Fn(Charge) -> Charge) {
+        if let Some(booked) = self.charges.get_mut(digest) {
+            booked.charge = to(booked.charge);
         }
     }
 
@@ -172,15 +106,10 @@ impl Ledger {
 
     /// Writes the charge into the run's mark, as it is now.
     fn keep(&mut self, digest: &str) -> Result<(), Refusal> {
-        let Some(Charge { account, mu_squared }) = self.charges.get(digest).cloned() else {
+        let Some(booked) = self.charges.get(digest) else {
             return Ok(());
         };
-        let noted = Noted {
-            data_set: account.data_set,
-            unit: account.unit,
-            mu_squared,
-        };
-        let noted = serde_json::to_value(noted).map_err(|e| self.unwritten(&e.to_string()))?;
+        let noted = serde_json::to_value(booked).map_err(|e| self.unwritten(&e.to_string()))?;
         let kept = self.marks.keep(digest, noted);
         kept.map_err(|failure| self.unwritten(&failure.message))
     }
@@ -202,20 +131,14 @@ impl Ledger {
         })
     }
 
-    /// Counts a number that is about to be revealed for the plan's draw: how many were, this one
-    /// included.
-    pub fn reveal(&mut self, digest: &str) -> Result<u64, Failure> {
-        self.marks.reveal(digest)
-    }
-
-    /// Sets μ² aside for a run, if the account's total allows it together with all that is spent
-    /// and reserved.
+    /// Sets a charge aside for a run, if the totals of its accounts allow it together with all that is
+    /// spent and reserved.
     pub fn reserve(
         &mut self,
         digest: &str,
-        account: AccountName,
-        mu_squared: f64,
-        total: Option<Total>,
+        of: Protected,
+        charge: Charge,
+        totals: Vec<(AccountName, Total)>,
     ) -> Result<(), Refusal> {
         if self.charges.contains_key(digest) || self.reserved.contains_key(digest) {
             return Err(
@@ -224,15 +147,13 @@ impl Ledger {
                     .hint("a second run with fresh noise would cost privacy twice; make a new plan"),
             );
         }
-        let taken = self.spent(&account) + self.reserved(&account);
-        within(&account, total, taken, mu_squared)?;
-        self.reserved.insert(
-            digest.to_owned(),
-            Reservation {
-                charge: Charge { account, mu_squared },
-                total,
-            },
-        );
+        let booked = Booked { of, charge };
+        for (account, total) in &totals {
+            let taken = self.spent_besides(account, digest) + self.reserved(account);
+            within((account, *total), taken, &booked)?;
+        }
+        let reservation = Reservation { booked, totals };
+        self.reserved.insert(digest.to_owned(), reservation);
         Ok(())
     }
 
@@ -241,74 +162,93 @@ impl Ledger {
         self.reserved.remove(digest);
     }
 
+    /// Charges a reserved run's chance of a bad draw, and counts a number that is about to be revealed
+    /// for the draw: how many were, this one included. All is on disk when this returns. Refused
+    /// (exit 6) once as many were as may be.
+    pub fn reveal(&mut self, digest: &str) -> Result<u64, Failure> {
+        let refused = |refusal: Refusal| Failure::new(refusal.kind.exit(), refusal.message);
+        let Some(Reservation { booked, .. }) = self.reserved.get(digest).cloned() else {
+            return Err(refused(not_reserved()));
+        };
+        let drawn = Booked {
+            of: booked.of,
+            charge: draw_of(booked.charge),
+        };
+        let noted = serde_json::to_value(&drawn).map_err(|e| refused(self.unwritten(&e.to_string())))?;
+        if !self.charges.contains_key(digest) && !self.drawn.contains_key(digest) {
+            let entry = Entry::Drawn {
+                digest: digest.to_owned(),
+                of: drawn.of,
+                charge: drawn.charge,
+                at_ms: now_ms(),
+            };
+            self.append(&entry).map_err(refused)?;
+            self.count(entry);
+        }
+        self.marks.reveal(digest, Some(noted))
+    }
+
     /// Charges a reserved run with a part of what is reserved, all of it at most, or raises its
     /// charge to that part; on disk when this returns. Call it before anything leaves that costs as
     /// much. The rest stays reserved until it is released.
-    pub fn charge_part(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
+    pub fn charge_part(&mut self, digest: &str, part: Charge) -> Result<(), Refusal> {
         if self.charges.contains_key(digest) {
-            return self.raise(digest, mu_squared);
+            return self.raise(digest, part);
         }
-        let Some(Reservation { charge, total }) = self.reserved.get(digest).cloned() else {
-            return Err(Refusal::new(
-                Kind::Internal,
-                "a run that was not reserved cannot be charged",
-            ));
+        let Some(Reservation { booked, totals }) = self.reserved.get(digest).cloned() else {
+            return Err(not_reserved());
         };
         // Another run may have been raised since.
-        let spent = self.spent(&charge.account);
-        within(&charge.account, total, spent, charge.mu_squared)?;
-        let AccountName { data_set, unit } = charge.account;
+        for (account, total) in &totals {
+            within((account, *total), self.spent_besides(account, digest), &booked)?;
+        }
         let entry = Entry::Charged {
             digest: digest.to_owned(),
-            data_set,
-            unit,
-            mu_squared: charge.mu_squared.min(mu_squared),
+            of: booked.of,
+            charge: booked.charge.at_most(part),
             at_ms: now_ms(),
         };
         self.book(digest, entry)
     }
 
-    /// Raises a run's charge to `mu_squared` unless it is that high; on disk when this returns.
-    /// Call it before anything leaves that costs as much.
-    pub fn raise(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
-        // Not a number is no knowledge: it counts as unbounded.
-        let mu_squared = if mu_squared.is_nan() {
-            f64::INFINITY
-        } else {
-            mu_squared
+    /// Raises a run's charge to `charge`, part by part; on disk when this returns. Call it before
+    /// anything leaves that costs as much.
+    pub fn raise(&mut self, digest: &str, charge: Charge) -> Result<(), Refusal> {
+        let Some(was) = self.charged(digest) else {
+            return Err(Refusal::new(
+                Kind::Internal,
+                "a run that was not charged cannot be raised",
+            ));
         };
-        match self.charged(digest) {
-            None => {
-                return Err(Refusal::new(
-                    Kind::Internal,
-                    "a run that was not charged cannot be raised",
-                ));
-            }
+        let charge = was.at_least(charge);
+        if charge == was {
             // Its mark may be behind.
-            Some(charged) if charged >= mu_squared => return self.mark(),
-            Some(_) => {}
+            return self.mark();
         }
         let entry = Entry::Raised {
             digest: digest.to_owned(),
-            mu_squared,
+            charge,
             at_ms: now_ms(),
         };
         self.book(digest, entry)
     }
 
     /// Raises the charge of a run whose loss turned out larger, if it was charged at all.
-    pub fn raise_charged(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
+    pub fn raise_charged(&mut self, digest: &str, charge: Charge) -> Result<(), Refusal> {
         if self.charges.contains_key(digest) {
-            self.raise(digest, mu_squared)
+            self.raise(digest, charge)
         } else {
             Ok(())
         }
     }
 
-    /// Takes back the charge of a run that has ended, and whose final nobody opens; the plan stays
-    /// spent.
+    /// Takes back the charge of a run that has ended, and whose final nobody opens, but for its draw;
+    /// the plan stays spent.
     pub fn close(&mut self, digest: &str) -> Result<(), Refusal> {
-        if self.charged(digest).is_none_or(|charged| charged == 0.0) {
+        if self
+            .charged(digest)
+            .is_none_or(|charged| charged == draw_of(charged))
+        {
             return Ok(());
         }
         let entry = Entry::Closed {
@@ -318,17 +258,16 @@ impl Ledger {
         self.book(digest, entry)
     }
 
-    /// Lowers the charge of a training that has ended by itself to what it has cost; the plan stays
-    /// spent.
-    pub fn settle(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
+    /// Lowers the charge of a training that has ended by itself to what it has cost, part by part;
+    /// the plan stays spent.
+    pub fn settle(&mut self, digest: &str, charge: Charge) -> Result<(), Refusal> {
         // Not a number is no knowledge, and lowers nothing.
-        let lower = self.charged(digest).is_some_and(|charged| mu_squared < charged);
-        if !lower {
+        let Some(was) = self.charged(digest).filter(|was| was.at_most(charge) != *was) else {
             return Ok(());
-        }
+        };
         let entry = Entry::Settled {
             digest: digest.to_owned(),
-            mu_squared,
+            charge: was.at_most(charge),
             at_ms: now_ms(),
         };
         self.book(digest, entry)
@@ -347,18 +286,19 @@ impl Ledger {
             if written.is_err() {
                 // It stays as it was; so will the mark, once it can be written.
                 self.charges
-                    .extend(before.clone().map(|charge| (digest.to_owned(), charge)));
+                    .extend(before.clone().map(|booked| (digest.to_owned(), booked)));
             }
             written?;
         } else {
             self.append(&entry)?;
             self.count(entry);
         }
-        let charge = self.charges.get(digest);
-        let account = charge.map(|charge| charge.account.to_string());
-        let mu = charge.map_or(0.0, |charge| charge.mu_squared).sqrt();
-        let before = before.map_or(0.0, |charge| charge.mu_squared).sqrt();
-        tracing::info!(digest, account, mu, before, "the run's charge");
+        if let Some(Booked { of, charge }) = self.charges.get(digest) {
+            let (account, mu) = (of.accounts()[0].to_string(), charge.mu());
+            let (draw, distance) = (charge.draw, charge.distance);
+            let before = before.map_or(0.0, |booked| booked.charge.mu());
+            tracing::info!(digest, account, mu, before, draw, distance, "the run's charge");
+        }
         self.mark()
     }
 
@@ -372,45 +312,51 @@ impl Ledger {
         self.journal.is_sound() && self.marks.is_sound()
     }
 
-    /// μ² that a run is charged with.
-    pub fn charged(&self, digest: &str) -> Option<f64> {
-        self.charges.get(digest).map(|charge| charge.mu_squared)
+    /// What a run is charged with, once its plan is spent.
+    pub fn charged(&self, digest: &str) -> Option<Charge> {
+        self.charges.get(digest).map(|booked| booked.charge)
     }
 
-    /// Σ μ² of an account's runs, never below it.
-    pub fn spent(&self, account: &AccountName) -> f64 {
-        let own = self.charges.values().filter(|charge| charge.account == *account);
-        sum(own.map(|charge| charge.mu_squared))
+    /// What an account's runs have spent together, never below it.
+    pub fn spent(&self, account: &AccountName) -> Charge {
+        self.spent_besides(account, "")
     }
 
-    fn reserved(&self, account: &AccountName) -> f64 {
-        let reserved = self.reserved.iter();
-        let own = reserved.filter(|(_, reservation)| reservation.charge.account == *account);
+    /// The same, without this run.
+    fn spent_besides(&self, account: &AccountName, digest: &str) -> Charge {
+        let booked = self.charges.iter().chain(&self.drawn);
+        let others = booked.filter(|(other, _)| *other != digest);
+        others.map(|(_, booked)| booked.in_account(account)).sum()
+    }
+
+    fn reserved(&self, account: &AccountName) -> Charge {
         // Of what is charged in part the rest.
-        sum(own.map(|(digest, Reservation { charge, .. })| {
-            let charged = self.charged(digest).unwrap_or(0.0);
-            (charge.mu_squared - charged).max(0.0)
-        }))
+        let rest = |(digest, reservation): (&String, &Reservation)| {
+            let booked = self.charges.get(digest).or(self.drawn.get(digest));
+            let taken = booked.map_or(Charge::NOTHING, |booked| booked.in_account(account));
+            reservation.booked.in_account(account).beyond(taken)
+        };
+        self.reserved.iter().map(rest).sum()
     }
 
     /// How many more runs that each cost as much as the account's latest one its budget allows,
     /// [`MOST_LEFT`] at most; never more than would be taken. None where none has cost anything.
     /// A training that goes on counts with all that is set aside for it, as another one would.
-    fn runs_left(&self, account: &AccountName, set: &DataSet) -> Option<u64> {
+    fn runs_left(&self, account: &AccountName, total: Total) -> Option<u64> {
         let latest = self.latest.get(account)?;
-        let aside = self.reserved.get(latest).map_or(0.0, |it| it.charge.mu_squared);
-        let each = self.charged(latest)?.max(aside);
-        if each == 0.0 {
+        let aside = self
+            .reserved
+            .get(latest)
+            .map(|aside| aside.booked.in_account(account));
+        let charged = self.charges.get(latest)?.in_account(account);
+        let each = charged.at_least(aside.unwrap_or(Charge::NOTHING));
+        if each.mu_squared == 0.0 {
             return None;
         }
-        let total = Total {
-            epsilon: set.epsilon,
-            delta: set.delta,
-        };
         let mut taken = self.spent(account) + self.reserved(account);
-        let after: Vec<f64> = (0..MOST_LEFT)
+        let after: Vec<Charge> = (0..MOST_LEFT)
             .map(|_| {
-                taken = (taken + each).next_up();
+                taken = taken + each;
                 taken
             })
             .collect();
@@ -421,17 +367,23 @@ impl Ledger {
     pub fn budget(&self, set: &DataSet) -> BudgetStatus {
         let account = AccountName::new(&set.name, set.unit);
         let spent = self.spent(&account);
+        let total = Total {
+            epsilon: set.epsilon,
+            delta: set.delta,
+        };
         BudgetStatus {
             epsilon: set.epsilon,
             delta: set.delta,
-            epsilon_spent: epsilon_of(spent, set.delta),
-            mu_squared: Some(spent).filter(|spent| spent.is_finite()),
-            reserved_mu_squared: self.reserved(&account),
-            runs_left: self.runs_left(&account, set),
+            epsilon_spent: Some(spent.epsilon(set.delta)).filter(|epsilon| epsilon.is_finite()),
+            mu_squared: Some(spent.mu_squared).filter(|spent| spent.is_finite()),
+            draw: spent.draw,
+            distance: spent.distance,
+            reserved_mu_squared: self.reserved(&account).mu_squared,
+            runs_left: self.runs_left(&account, total),
             runs: self
                 .charges
                 .values()
-                .filter(|charge| charge.account == account)
+                .filter(|booked| booked.of.accounts().contains(&account))
                 .count(),
             data_set: account.data_set,
             unit: account.unit,
@@ -439,44 +391,64 @@ impl Ledger {
     }
 }
 
-fn sum(losses: impl Iterator<Item = f64>) -> f64 {
-    // Each addition may round down by half a unit in the last place.
-    losses.fold(0.0, |sum: f64, loss| match loss {
-        0.0 => sum,
-        loss => (sum + loss).next_up(),
-    })
+/// Of a charge the part that stays, whatever becomes of a run.
+fn draw_of(charge: Charge) -> Charge {
+    Charge {
+        draw: charge.draw,
+        ..Charge::NOTHING
+    }
 }
 
-fn epsilon_of(mu_squared: f64, delta: f64) -> Option<f64> {
-    let mu = if mu_squared == 0.0 {
-        0.0
-    } else {
-        mu_squared.sqrt().next_up()
-    };
-    gaussian::epsilon(delta, mu)
-        .ok()
-        .filter(|epsilon| epsilon.is_finite())
+fn not_reserved() -> Refusal {
+    Refusal::new(Kind::Internal, "a run that was not reserved cannot be charged")
 }
 
-fn within(account: &AccountName, total: Option<Total>, taken: f64, mu_squared: f64) -> Result<(), Refusal> {
-    let Some(total) = total else { return Ok(()) };
-    let after = (taken + mu_squared).next_up();
+fn within((account, total): (&AccountName, Total), taken: Charge, booked: &Booked) -> Result<(), Refusal> {
+    let own = booked.in_account(account);
+    let after = taken + own;
     if total.allows(after) {
         return Ok(());
     }
-    let shown = |mu_squared: f64| {
-        epsilon_of(mu_squared, total.delta).map_or("unbounded".to_owned(), |e| format!("{e:.4}"))
+    let Total { epsilon, delta } = total;
+    let refuse =
+        |message: String, hint: &str| Err(Refusal::new(Kind::Budget, message).field("data_set").hint(hint));
+    if own.draw > delta {
+        return refuse(
+            format!(
+                "the plan's schedule is drawn when it starts, and some draw that may be tried hides nothing with a chance of \
+                 {:.2e}: that alone is above delta {delta:e} of data set {account}",
+                own.draw
+            ),
+            "ask for a plan with a smaller privacy.delta: its chance of a bad draw is at most a thousandth of that",
+        );
+    }
+    // Rounded up: what is too much does not look like what is allowed.
+    let shown = |charge: Charge| match (charge.epsilon(delta) * 1e4).ceil() / 1e4 {
+        found if found.is_finite() => format!("{found:.4}"),
+        _ => "unbounded".to_owned(),
     };
     let (before, then) = (shown(taken), shown(after));
-    Err(Refusal::new(
-        Kind::Budget,
+    let sampled = Charge {
+        distance: 0.0,
+        ..after
+    };
+    let hint = match total.allows(sampled) {
+        true => {
+            "what sampling the noise adds counts in delta, too: ask for a plan with a slightly smaller epsilon"
+        }
+        false => "ask for a plan with a smaller epsilon; what is spent does not come back",
+    };
+    let whose = match booked.of.accounts().first() == Some(account) {
+        true => "",
+        false => " (a run that protects a party costs each of its records as much)",
+    };
+    refuse(
         format!(
-            "data set {account} may cost epsilon {} at delta {:e} in total: {before} is spent or reserved, with this run it would be {then}",
-            total.epsilon, total.delta
+            "data set {account} may cost epsilon {epsilon} at delta {delta:e} in total: {before} is spent or reserved, with this run it \
+             would be {then}{whose}"
         ),
+        hint,
     )
-    .field("data_set")
-    .hint("ask for a plan with a smaller epsilon; what is spent does not come back"))
 }
 
 /// Milliseconds since 1970 (UTC).

@@ -16,6 +16,7 @@ use undertone_accountant::class::{coalitions, faults};
 use undertone_accountant::execution::checked::Execution;
 use undertone_accountant::execution::error::ExecutionError;
 use undertone_accountant::execution::trace::Trace;
+use undertone_accountant::losses::charge::Charge;
 use undertone_accountant::losses::gaussian::{self, SLACK};
 use undertone_accountant::losses::loss::{Noise, squared_losses};
 use undertone_accountant::losses::view::View;
@@ -179,6 +180,17 @@ pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
     headline
         .clone()
         .fold(0.0, |largest: f64, claim| largest.max(claim.mu))
+}
+
+/// Computes the charge of a run of this plan for party `me`, before it begins: its loss ([`charged_mu`]), the
+/// chance of a bad draw where its headline rests on one, however often it is tried, and what sampling
+/// the noise of all its releases adds.
+pub fn charge(plan: &Plan, me: Party) -> Charge {
+    Charge {
+        draw: plan.draw_chance(),
+        distance: plan.sampling_distance(),
+        ..Charge::of_loss(charged_mu(plan, me))
+    }
 }
 
 /// Δ/σ*: the loss against any coalition, under any faults. Never below it.

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use undertone_protocol::messages::notice::Network;
 
 use crate::daemon::config::{Config, DataSet};
-use crate::daemon::ledger::unit_name;
+use crate::daemon::ledger::account::unit_name;
 use crate::daemon::listening::listening;
 use crate::daemon::service::Service;
 use crate::telling::failure::Failure;

@@ -355,7 +355,8 @@ impl Runs {
         for run in &found {
             let charged = ledger.charged(&run.status().digest);
             run.end(None, |status| {
-                (status.charged, status.exit_code) = (charged, Some(Exit::Aborted.code()));
+                status.charged = charged.map(|charge| charge.mu_squared);
+                status.exit_code = Some(Exit::Aborted.code());
                 let (state, reason) = match charged {
                     None => (RunState::Withdrawn, "the daemon ended before the run began"),
                     Some(_) => (

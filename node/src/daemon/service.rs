@@ -16,7 +16,8 @@ use crate::daemon::config::Config;
 use crate::daemon::contribution::Contribution;
 use crate::daemon::counters::Counters;
 use crate::daemon::event_log::EventStream;
-use crate::daemon::ledger::{Ledger, squared, unit_name};
+use crate::daemon::ledger::Ledger;
+use crate::daemon::ledger::account::unit_name;
 use crate::daemon::listening::listening;
 use crate::daemon::offers::Offers;
 use crate::daemon::peers::Peers;
@@ -421,16 +422,14 @@ impl Service {
         let Admitted {
             job,
             status,
-            account,
-            total,
+            of,
+            totals,
         } = admitted;
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         self.not_stopping()?;
         let digest = status.digest.clone();
-        let mu_squared = squared(policy::charged_mu(&job.plan, job.me));
-        self.shared
-            .ledger()
-            .reserve(&digest, account, mu_squared, total)?;
+        let charge = policy::charge(&job.plan, job.me);
+        self.shared.ledger().reserve(&digest, of, charge, totals)?;
         let run = self
             .shared
             .runs

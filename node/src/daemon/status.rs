@@ -206,10 +206,16 @@ pub struct BudgetStatus {
     pub epsilon: f64,
     /// δ of the total.
     pub delta: f64,
-    /// ε that is spent, at that δ; None if unbounded.
+    /// ε that is spent, at that δ and with all that counts in it; None if unbounded.
     pub epsilon_spent: Option<f64>,
     /// Σ μ² that is spent; None if unbounded.
     pub mu_squared: Option<f64>,
+    /// The chance that some draw of a schedule, of those that its runs may have tried, hides nothing.
+    #[serde(default)]
+    pub draw: f64,
+    /// How far, in total variation, the noise of its runs may be from what their claims are about.
+    #[serde(default)]
+    pub distance: f64,
     /// Σ μ² of runs that were taken and have not begun.
     pub reserved_mu_squared: f64,
     /// Runs that are charged.

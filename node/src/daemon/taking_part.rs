@@ -9,11 +9,12 @@ use std::time::Duration;
 use tempfile::TempPath;
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
+use undertone_accountant::losses::charge::Charge;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::daemon::charged::{Charged, Iterations, Rooms};
-use crate::daemon::ledger::{now_ms, squared};
+use crate::daemon::ledger::now_ms;
 use crate::daemon::mean_file::MeanFile;
 use crate::daemon::runs::{Run, Stop};
 use crate::daemon::shared::Shared;
@@ -109,7 +110,7 @@ fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
                 (RunState::Ended, failure.message.as_str(), failure.exit)
             }
         };
-        (status.state, status.charged) = (state, charged);
+        (status.state, status.charged) = (state, charged.map(|charge| charge.mu_squared));
         (status.reason, status.exit_code) = (Some(reason.into()), Some(exit.code()));
     });
     let status = run.status();
@@ -279,7 +280,7 @@ struct Delivered {
     values: Option<Vec<f64>>,
     mean: Option<MeanFile>,
     problem: Option<Failure>,
-    charged: Option<f64>,
+    charged: Option<Charge>,
     bytes: [u64; 2],
 }
 
@@ -307,7 +308,7 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
         Err(failure) => (None, None, (None, Some(failure))),
     };
     if let Some(mu) = account.as_ref().and_then(Account::mu)
-        && let Err(refusal) = shared.ledger().raise_charged(&digest, squared(mu))
+        && let Err(refusal) = shared.ledger().raise_charged(&digest, Charge::of_loss(mu))
     {
         tracing::error!(
             digest,
@@ -340,9 +341,13 @@ fn give_back(destination: &Destination<'_>, me: Party, account: &Account) {
     let digest = destination.run.status().digest;
     let mut ledger = destination.shared.ledger();
     if let (Some(spent), Some(mu)) = (account.iterations_spent(), account.mu()) {
+        let iterations = Iterations::of(destination.plan, me);
         let cost = match destination.plan.reads_circles() {
-            true => squared(mu),
-            false => Iterations::of(destination.plan, me).cost(spent).max(squared(mu)),
+            true => iterations.cost(spent.min(1)).at_most(Charge {
+                mu_squared: Charge::of_loss(mu).mu_squared,
+                ..iterations.cost(1)
+            }),
+            false => iterations.cost(spent).at_least(Charge::of_loss(mu)),
         };
         if let Err(refusal) = ledger.settle(&digest, cost) {
             tracing::error!(
@@ -367,7 +372,8 @@ fn end(run: &Run, delivered: Delivered) {
         ..
     } = delivered;
     run.end(mean, |status| {
-        (status.state, status.phase, status.charged) = (RunState::Ended, Some("done".into()), charged);
+        (status.state, status.phase) = (RunState::Ended, Some("done".into()));
+        status.charged = charged.map(|charge| charge.mu_squared);
         [status.private_bytes, status.public_bytes] = bytes;
         if let Some(account) = &account {
             describe(status, account, silence);

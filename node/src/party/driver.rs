@@ -352,6 +352,10 @@ impl Driver {
                     };
                     self.feed(Input::Spent(result.map_err(|failure| failure.to_string())));
                 }
+                Output::Reveal => {
+                    let result = self.costs.reveal().map(|draws| self.draws = draws);
+                    self.feed(Input::Revealed(result.map_err(|failure| failure.to_string())));
+                }
                 Output::Contribute { iteration, released } => self.release(iteration, released),
                 Output::Audit(logs) => self.audit(logs),
                 Output::Event(event) => self.tell(event),

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use undertone_protocol::messages::commitment::MOST_REVEALS;
+
 use crate::party::journal::{Disk, Fault, Journal};
 use crate::telling::failure::{Exit, Failure};
 
@@ -163,9 +165,31 @@ impl Marks {
         .hint("a second run with fresh noise would cost privacy twice; make a new plan"))
     }
 
-    /// Refuses a plan that is spent (exit 6). Looked for before anything is sent.
+    /// Refuses one number more for the draw of a plan's schedule where as many as may be were revealed.
+    fn refuse_reveal(&self, digest: &str) -> Result<(), Failure> {
+        if self
+            .marked(digest)
+            .is_none_or(|marked| marked.draws < MOST_REVEALS)
+        {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Exit::PrivacyRefused,
+            format!(
+                "this node has revealed {MOST_REVEALS} numbers for the draw of this plan's schedule, which is the most"
+            ),
+        )
+        .field(self.path().display())
+        .hint("make a new plan: who ends runs could choose among ever more draws of this one"))
+    }
+
+    /// Refuses (exit 6) a plan that is spent, or of whose draw as many numbers as may be were revealed.
+    /// Looked for before anything is sent.
     pub fn check(&mut self, digest: &str) -> Result<(), Failure> {
-        self.locked(|marks| marks.refuse_spent(digest))
+        self.locked(|marks| {
+            marks.refuse_spent(digest)?;
+            marks.refuse_reveal(digest)
+        })
     }
 
     /// Marks a plan as spent, before the first share leaves; refused (exit 6) if it is. With what a
@@ -190,18 +214,22 @@ impl Marks {
     }
 
     /// Counts a number that is about to be revealed for the plan's draw: how many were, this one
-    /// included.
-    pub fn reveal(&mut self, digest: &str) -> Result<u64, Failure> {
+    /// included. Refused (exit 6) where [`MOST_REVEALS`] were. With what a ledger says of the draw.
+    pub fn reveal(&mut self, digest: &str, charge: Option<Value>) -> Result<u64, Failure> {
         self.locked(|marks| {
-            marks.add(digest, Happened::Drawn, None)?;
+            marks.refuse_reveal(digest)?;
+            marks.add(digest, Happened::Drawn, charge)?;
             Ok(marks.marked(digest).map_or(0, |marked| marked.draws))
         })
     }
 
-    /// What ledgers said of plans that are spent, whoever this key belonged to: digest and charge.
-    pub fn charges(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let spent = self.plans.iter().filter(|(_, marked)| marked.spent);
-        spent.filter_map(|((digest, _), marked)| Some((digest.as_str(), marked.charge.as_ref()?)))
+    /// What ledgers said of plans, whoever this key belonged to: digest, whether it is spent, and
+    /// charge.
+    pub fn charges(&self) -> impl Iterator<Item = (&str, bool, &Value)> {
+        let plans = self.plans.iter();
+        plans.filter_map(|((digest, _), marked)| {
+            Some((digest.as_str(), marked.spent, marked.charge.as_ref()?))
+        })
     }
 }
 
@@ -211,12 +239,12 @@ fn count(plans: &mut BTreeMap<(String, String), Marked>, torn: &mut Vec<String>,
         return;
     }
     let marked = plans.entry((mark.digest, mark.peer)).or_default();
-    if mark.mark == Happened::Drawn {
-        marked.draws += 1;
-        return;
+    match mark.mark {
+        Happened::Drawn => marked.draws += 1,
+        Happened::Spent | Happened::Torn => marked.spent = true,
     }
-    marked.spent = true;
-    if mark.charge.is_some() {
+    // What a draw costs is in what its run does.
+    if mark.charge.is_some() && (mark.mark == Happened::Spent || !marked.spent) {
         marked.charge = mark.charge;
     }
 }
@@ -260,7 +288,7 @@ mod tests {
             followed.fail(&[step]);
             let failure = marks.spend(&digest('b'), None).expect_err(step);
             assert_eq!(failure.exit, Exit::TryAgain, "{failure}");
-            marks.reveal(&digest('b')).expect_err(step);
+            marks.reveal(&digest('b'), None).expect_err(step);
             followed.fail(&[]);
         }
         // Nothing of it is left.
@@ -286,7 +314,7 @@ mod tests {
         assert_eq!(lines(), before);
         for marks in [&marks, &open(&folder)] {
             let charges: Vec<_> = marks.charges().collect();
-            assert_eq!(charges, [(a.as_str(), &Value::from(2))]);
+            assert_eq!(charges, [(a.as_str(), true, &Value::from(2))]);
         }
         // What is kept of a plan has spent it.
         marks.keep(&digest('c'), 3.into()).unwrap();
@@ -300,8 +328,8 @@ mod tests {
         one.spend(&digest('a'), None).unwrap();
         assert_eq!(other.check(&digest('a')).unwrap_err().exit, Exit::PrivacyRefused);
         other.spend(&digest('b'), None).unwrap();
-        assert_eq!(one.reveal(&digest('c')).unwrap(), 1);
-        assert_eq!(other.reveal(&digest('c')).unwrap(), 2);
+        assert_eq!(one.reveal(&digest('c'), None).unwrap(), 1);
+        assert_eq!(other.reveal(&digest('c'), None).unwrap(), 2);
         assert_eq!(
             one.spend(&digest('b'), None).unwrap_err().exit,
             Exit::PrivacyRefused
@@ -312,6 +340,51 @@ mod tests {
             [one, other].map(|thread| thread.join().unwrap()).into()
         });
         assert_eq!(both.iter().filter(|spent| **spent).count(), 1, "once");
+    }
+
+    /// The last of them may begin a run; no further one leaves, and nothing of it is written.
+    #[test]
+    fn a_node_reveals_three_numbers_for_a_plan_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let a = digest('a');
+        for count in 1..=3 {
+            open(&folder).check(&a).unwrap();
+            assert_eq!(open(&folder).reveal(&a, None).unwrap(), count);
+        }
+        let before = std::fs::read(in_folder(folder.path())).unwrap();
+        let mut marks = open(&folder);
+        for refused in [marks.check(&a).unwrap_err(), marks.reveal(&a, None).unwrap_err()] {
+            assert_eq!(refused.exit, Exit::PrivacyRefused, "{refused}");
+            assert!(refused.message.contains("3 numbers"), "{refused}");
+        }
+        assert_eq!(std::fs::read(in_folder(folder.path())).unwrap(), before);
+        marks.check(&digest('b')).unwrap();
+        marks.reveal(&digest('b'), None).unwrap();
+        marks.spend(&a, None).unwrap();
+    }
+
+    #[test]
+    fn a_number_that_is_revealed_is_on_disk_before_it_leaves() {
+        let folder = tempfile::tempdir().unwrap();
+        let followed = Followed::default();
+        let path = in_folder(folder.path());
+        let mut marks = Marks::open(&path, "alice", followed.disk("m")).unwrap();
+        marks.reveal(&digest('a'), Some(1.into())).unwrap();
+        let order = ["write m", "sync m", "sync folder of m", "write m", "sync m"];
+        assert_eq!(followed.done(), order);
+        // What a draw costs counts until its run does, and not after that.
+        let (a, one) = (digest('a'), Value::from(1));
+        assert_eq!(
+            open(&folder).charges().collect::<Vec<_>>(),
+            [(a.as_str(), false, &one)]
+        );
+        marks.keep(&a, 2.into()).unwrap();
+        marks.reveal(&a, Some(1.into())).unwrap();
+        let two = Value::from(2);
+        assert_eq!(
+            open(&folder).charges().collect::<Vec<_>>(),
+            [(a.as_str(), true, &two)]
+        );
     }
 
     #[test]

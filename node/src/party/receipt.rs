@@ -16,6 +16,7 @@ use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Audit;
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::DrawBasis;
 use undertone_protocol::publishing::result::Accuracy;
 use undertone_protocol::run::outcome::{Ending, Outcome, SealedFinal};
 use undertone_protocol::task::mean::Mean;
@@ -165,13 +166,13 @@ impl Account {
         Ok(())
     }
 
-    /// How often the schedule was drawn, this start included: whoever ends a START once numbers are
-    /// revealed has one draw more to choose from, so that the chances of a bad one add up, and the
-    /// δ of the statement is the noise's and theirs.
-    fn draw(&self, delta: f64, chance: f64) -> Value {
-        let chance = self.draws.max(1) as f64 * chance;
-        let delta = delta.max(delta_of_noise(delta) + chance);
-        json!({ "tries": self.draws, "chance": chance, "delta": delta })
+    /// How often this node has revealed its number for the draw, and how many draws there may be at
+    /// most: no node knows how many there were, and whoever ends a START chooses from one more. The δ
+    /// of the statement is the noise's and theirs.
+    fn draw(&self, delta: f64, basis: DrawBasis) -> Value {
+        let chance = basis.chance_of_all();
+        let delta = delta.max((delta_of_noise(delta) + chance).next_up());
+        json!({ "tries": self.draws, "most": basis.tries, "chance": chance, "delta": delta })
     }
 
     /// The name of the party whose account it is.
@@ -475,7 +476,7 @@ impl Account {
         }
         let mut claims = plan.calibration().claims.iter();
         if let Some(basis) = claims.find_map(|claim| claim.draw) {
-            receipt["draw"] = self.draw(plan.draft().privacy.delta, basis.chance);
+            receipt["draw"] = self.draw(plan.draft().privacy.delta, basis);
             receipt["draw"]["seed"] = json!(plan.seed_at_start());
         }
         if let Some(sealed) = &self.sealed {

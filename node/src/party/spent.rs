@@ -19,7 +19,8 @@ pub trait Costs: Send {
     fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure>;
 
     /// Notes that this node reveals its number for the draw of the plan's schedule, before it does;
-    /// how often it has, this time included. Each time is a draw of its own.
+    /// how often it has, this time included. Each time is a draw of its own. If it fails, or was as
+    /// often as may be, the number does not leave.
     fn reveal(&mut self) -> Result<u64, Failure>;
 
     /// The agreed logs cost μ = `mu`: called before the final leaves. If it fails the final is
@@ -29,7 +30,7 @@ pub trait Costs: Send {
 
 impl Costs for Spent {
     fn spend(&mut self) -> Result<(), Failure> {
-        self.check()?;
+        self.copy.check(&self.digest)?;
         self.marks.spend(&self.digest, None)?;
         self.copy.spend(&self.digest, None)
     }
@@ -40,7 +41,7 @@ impl Costs for Spent {
     }
 
     fn reveal(&mut self) -> Result<u64, Failure> {
-        self.marks.reveal(&self.digest)
+        self.marks.reveal(&self.digest, None)
     }
 
     fn settle(&mut self, _: f64) -> Result<(), Failure> {
@@ -237,7 +238,11 @@ mod tests {
         ];
         assert_eq!(counts, [1, 2, 3]);
         assert_eq!((reveal("d2", "alice"), reveal("d1", "bob")), (1, 1));
-        open(folder.path(), "state", "d1", "alice").check().unwrap();
+        // The third may begin the run, and another run with the same plan is refused.
+        let mut spent = open(folder.path(), "state", "d1", "alice");
+        assert_eq!(spent.check().unwrap_err().exit, Exit::PrivacyRefused);
+        assert_eq!(spent.reveal().unwrap_err().exit, Exit::PrivacyRefused);
+        spent.spend().unwrap();
     }
 
     #[test]

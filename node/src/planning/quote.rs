@@ -344,8 +344,8 @@ fn claims(claims: &[Claim]) -> String {
             Established::Theorem => match (claim.connectivity, claim.draw) {
                 (Some(found), _) => format!("theorem: among {} values, κ = {}", found.among, found.kappa),
                 (None, Some(found)) => format!(
-                    "theorem: among {} values, but for a draw of chance {:.1e}",
-                    found.among, found.chance
+                    "theorem: among {} values, but for a draw of chance {:.1e}, tried {} times",
+                    found.among, found.chance, found.tries
                 ),
                 (None, None) => "theorem".to_owned(),
             },

@@ -21,6 +21,7 @@
 //! up: the run ends `join_ms` after it was signed. Nothing private has left by then.
 
 mod proposals;
+mod revealing;
 mod signed;
 
 use std::collections::BTreeSet;
@@ -59,6 +60,9 @@ const COMING_UP: u64 = 8;
 pub enum GatheringStep {
     /// Sign this notice and flood it.
     Say(Notice),
+    /// This node's nonce is about to leave with its START: have that counted, durably, and call
+    /// [`Gathering::revealed`] then.
+    Reveal,
     /// Sign START over these, which it names by their hash, and flood it.
     Start {
         /// Who takes part, ascending by party.
@@ -169,6 +173,8 @@ pub struct Gathering {
     draw: Option<Draw>,
     /// The START that was signed last.
     signed: Option<Signed>,
+    /// That START, until it is counted that this node's nonce leaves with it.
+    unsaid: Option<Notice>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,
     /// Who is there.
@@ -214,6 +220,7 @@ impl Gathering {
             opened,
             draw,
             signed: None,
+            unsaid: None,
             called: BTreeSet::new(),
             pulse: opened.plus_millis(presence.pulse_ms()),
             presence,
@@ -250,14 +257,11 @@ impl Gathering {
         self.signed.is_some()
     }
 
-    /// What a node floods that leaves before it has signed a START.
-    pub fn withdrawal(&self) -> Option<Notice> {
-        let incarnation = self.me.incarnation;
-        (!self.has_signed()).then_some(Notice::Withdraw { incarnation })
-    }
-
     /// When to step again although nothing happened.
     pub fn wake(&self, now: Time) -> Time {
+        if self.is_revealing() {
+            return Time::FAR;
+        }
         let grace = |(since, _): &(Time, Vec<Seat>)| since.plus_millis(self.attendance.grace_ms);
         let before = |deadline: Time| {
             // Once it is over, others' words or another look at where they stand decide.
@@ -337,6 +341,9 @@ impl Gathering {
 
     /// The next thing to do; call again until there is none.
     pub fn step(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
+        if self.is_revealing() {
+            return None;
+        }
         let standings = match self.signed {
             None => self.standings(now, flood),
             Some(_) => None,
@@ -549,19 +556,20 @@ impl Gathering {
         let draws = self.draw.as_ref().map(|draw| draw.digest);
         let named = (seats.clone(), hash);
         self.signed = Some(Signed::new(number, named, commitments, draws, now));
-        let notice = match (&self.draw, commitments) {
-            (Some(draw), Some(commitments)) => Notice::Reveal {
+        if let (Some(draw), Some(commitments)) = (&self.draw, commitments) {
+            self.unsaid = Some(Notice::Reveal {
                 number,
                 incarnation,
                 seats: hash,
                 commitments,
                 nonce: commitment::nonce(&draw.secret, number),
-            },
-            _ => Notice::Start {
-                number,
-                incarnation,
-                seats: hash,
-            },
+            });
+            return GatheringStep::Reveal;
+        }
+        let notice = Notice::Start {
+            number,
+            incarnation,
+            seats: hash,
         };
         GatheringStep::Start { seats, notice }
     }

@@ -433,6 +433,18 @@ impl Plan {
         (each * self.draft.releases() as f64).min(1.0)
     }
 
+    /// The chance, at most, that some draw of the schedule that may be tried does not hide what the
+    /// headline says: 0 where it rests on none.
+    pub fn draw_chance(&self) -> f64 {
+        let headline = self
+            .calibration
+            .claims
+            .iter()
+            .filter(|claim| claim.holds_as_headline);
+        let draws = headline.filter_map(|claim| claim.draw);
+        draws.map(|draw| draw.chance_of_all()).fold(0.0, f64::max)
+    }
+
     /// How far, in total variation, the noise of all releases is from what its claims are about: at
     /// most, and at every ε alike.
     pub fn sampling_distance(&self) -> f64 {

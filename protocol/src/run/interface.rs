@@ -63,6 +63,8 @@ pub enum Input {
     Recalled(Recalled),
     /// The answer to [`Output::Spend`]: the plan is marked as spent, or why not.
     Spent(Result<(), String>),
+    /// The answer to [`Output::Reveal`]: it is counted, or why not; then START is not said.
+    Revealed(Result<(), String>),
     /// The answer to [`Output::Audit`].
     Verdict(GateVerdict),
     /// The answer to [`Output::Contribute`]: what this node contributes, clipped, with its own
@@ -106,6 +108,10 @@ pub enum Output {
     Recall(Vec<ShareId>),
     /// Mark the plan as spent, durably, and answer with [`Input::Spent`]. No share leaves before.
     Spend,
+    /// This node's nonce for the draw of the schedule is about to leave with its START: count that,
+    /// durably, and answer with [`Input::Revealed`]. It does not leave before; and never more than
+    /// [`MOST_REVEALS`](crate::messages::commitment::MOST_REVEALS) for one plan.
+    Reveal,
     /// Give this node's next contribution, with [`Input::Contribution`], by half of the iteration.
     /// Whatever the data are, there is one.
     Contribute {

@@ -96,6 +96,7 @@
 //!             }
 //!             // A node creates a file that says so, and answers once it is on disk.
 //!             Output::Spend => post.push_back((me, Input::Spent(Ok(())))),
+//!             Output::Reveal => post.push_back((me, Input::Revealed(Ok(())))),
 //!             Output::Audit(logs) => {
 //!                 post.push_back((me, Input::Verdict(gate(run.plan(), &logs))));
 //!             }
@@ -150,7 +151,6 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::stage::{Phase, Stage};
-use crate::messages::wire::Bytes;
 use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::course::{Course, Onset};
 use crate::mixing::exchange::{ArrivedShare, Exchange};
@@ -385,6 +385,7 @@ impl Run {
             }
             Input::Private { from, frame } => self.receive_private(from, &frame),
             Input::Spent(result) => self.spent(result),
+            Input::Revealed(result) => self.revealed(result),
             Input::Verdict(verdict) => self.judged(verdict),
             Input::Leave => self.leave("this node was told to leave".to_string()),
             Input::Left { share } => self
@@ -422,6 +423,7 @@ impl Run {
             Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => {
                 Err(InputError::NotAsked("Spent"))
             }
+            Input::Revealed(_) if !self.is_revealing() => Err(InputError::NotAsked("Revealed")),
             Input::Contribution { .. } if !self.awaits_value() => Err(InputError::NotAsked("Contribution")),
             Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => {
                 Err(InputError::NotAsked("Verdict"))
@@ -441,21 +443,6 @@ impl Run {
     pub fn shelving(mut self, shelf: &Shelf) -> Self {
         self.commons.shelve(shelf);
         self
-    }
-
-    /// The mixing state, for checks of conservation.
-    pub(crate) fn holdings(&self) -> Option<&Exchange> {
-        match &self.machine {
-            Machine::Mixing { exchange }
-            | Machine::Settling { exchange, .. }
-            | Machine::Auditing { exchange, .. } => Some(exchange),
-            _ => None,
-        }
-    }
-
-    /// The bytes of a party's item, for a simulated party that shows others another one.
-    pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<Bytes> {
-        self.commons.items(stage).get(author)?.bytes()
     }
 
     fn exchange(&mut self) -> Option<&mut Exchange> {

@@ -187,9 +187,6 @@ pub enum Event {
     /// This node has given up the START that it signed, since these have not signed the same: others
     /// go on without them.
     GivenUp(Vec<Party>),
-    /// This node is about to reveal its number for the draw of the schedule. Its START follows,
-    /// and from then on others may end this attempt knowing what it draws.
-    Revealing,
     /// A round begins.
     Round(u32),
     /// This node's final has left, sealed: so many bytes of it.

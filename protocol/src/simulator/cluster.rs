@@ -430,6 +430,7 @@ impl<'a> Simulation<'a> {
             Input::Recalled(_) => ("recalled", &[]),
             Input::Leave => ("leave", &[]),
             Input::Spent(_) => ("spent", &[]),
+            Input::Revealed(_) => ("revealed", &[]),
             Input::Contribution { .. } => ("contribution", &[]),
             Input::Verdict(_) => ("verdict", &[]),
             Input::Tick => ("tick", &[]),
@@ -500,6 +501,8 @@ impl<'a> Simulation<'a> {
                     self.send_private(party, to, frame, share);
                 }
                 Output::Spend => self.spend(party),
+                // Asked and answered within this event.
+                Output::Reveal => self.hand_in(party, Input::Revealed(Ok(()))),
                 Output::Audit(_) if self.conditions.no_verdict == Some(party) => {}
                 Output::Audit(logs) => {
                     let verdict = (self.gate)(self.nodes[party].task.plan(), &logs);

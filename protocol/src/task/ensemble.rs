@@ -300,6 +300,7 @@ impl<'a> Ensemble<'a> {
                 }
                 Output::Spend if self.unspent.contains(&me) => {}
                 Output::Spend => self.post.push_back((me, Input::Spent(Ok(())))),
+                Output::Reveal => self.post.push_back((me, Input::Revealed(Ok(())))),
                 Output::Audit(logs) => {
                     let verdict = (self.judge)(me, self.tasks[me].plan(), &logs);
                     let verdict = verdict.map(|verdict| (me, Input::Verdict(verdict)));

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use thiserror::Error;
 use undertone_accountant::account::composition::{self, Release};
+use undertone_accountant::losses::charge::{Charge, distance_of};
 use undertone_accountant::losses::gaussian::GaussianError;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Claim;
@@ -29,7 +30,7 @@ pub struct ComposeArgs {
     /// ε and δ of a release by a Gaussian mechanism; repeat for each
     #[arg(long, value_name = "E,D", allow_negative_numbers = true, value_parser = guarantee)]
     guarantee: Vec<Release>,
-    /// δ in (0, 1) of all releases together
+    /// δ in (0, 1) of all releases together, with the chance of bad draws and what sampling adds
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: f64,
 }
@@ -68,8 +69,9 @@ pub(super) fn run(arguments: &ComposeArgs) -> Result<Report, Failure> {
             .map(|&release| ("--guarantee".to_string(), release)),
     );
     let runs = from_files(&arguments.files)?;
-    let sampled = runs.iter().map(|run| run.sampling_delta).sum();
-    let of_runs = runs.iter().map(|run| (run.name.clone(), Release::Loss(run.mu)));
+    let of_runs = runs
+        .iter()
+        .map(|run| (run.name.clone(), Release::Run(run.charge)));
     let releases: Vec<(String, Release)> = of_runs.chain(given).collect();
     if releases.is_empty() {
         return Err(Failure::usage("nothing to compose")
@@ -78,21 +80,22 @@ pub(super) fn run(arguments: &ComposeArgs) -> Result<Report, Failure> {
     }
     let mut table = Table::with_headings(["release", "μ"]);
     for (name, release) in &releases {
-        let mu = release
-            .mu()
+        let charge = release
+            .charge()
             .map_err(|error| Failure::usage(format!("{name}: {error}")).field(name))?;
-        table.row([name.clone(), bounded(mu)]);
+        table.row([name.clone(), bounded(charge.mu())]);
     }
     let releases: Vec<Release> = releases.into_iter().map(|(_, release)| release).collect();
-    let answer = composition::compose(&releases, arguments.delta, sampled).map_err(|error| match error {
+    let answer = composition::compose(&releases, arguments.delta).map_err(|error| match error {
         GaussianError::Delta { .. } => Failure::usage(error.to_string()).field("--delta"),
         other => Failure::usage(other.to_string()),
     })?;
     let total = format!(
-        "\n  together: μ = {}, ε = {} at δ = {:e} (sampling adds at most {:.1e} to δ)\n",
+        "\n  together: μ = {}, ε = {} at δ = {:e} (of which {:.1e} for draws of schedules, {:.1e} for sampling the noise)\n",
         bounded(answer.mu),
         bounded(answer.epsilon),
         answer.delta,
+        answer.draw_delta,
         answer.sampling_delta
     );
     report(&answer, table.render() + &total)
@@ -105,9 +108,7 @@ struct OfFile {
     /// The digest of its plan.
     digest: String,
     /// What it cost, or may cost.
-    mu: f64,
-    /// What sampling adds to its δ; 0 if the file does not say.
-    sampling_delta: f64,
+    charge: Charge,
     /// Whose change is hidden, and how it may change; none if the file does not say.
     protected: Option<[String; 2]>,
 }
@@ -195,8 +196,11 @@ fn of_plan(name: String, plan: &Plan) -> Result<OfFile, NoRelease> {
     Ok(OfFile {
         name,
         digest: plan.digest_hex(),
-        mu: largest(|claim| claim.mu).ok_or(NoRelease::NoClaim)?,
-        sampling_delta: largest(|claim| claim.sampling_delta).unwrap_or(0.0),
+        charge: Charge {
+            draw: plan.draw_chance(),
+            distance: plan.sampling_distance(),
+            ..Charge::of_loss(largest(|claim| claim.mu).ok_or(NoRelease::NoClaim)?)
+        },
         protected: Some([json!(data.unit), json!(data.adjacency)].map(word)),
     })
 }
@@ -212,11 +216,22 @@ fn of_receipt(name: String, object: &Value) -> Result<OfFile, NoRelease> {
         _ => return Err(NoRelease::NoLoss),
     };
     let word = |key: &str| object[key].as_str().map(ToOwned::to_owned);
+    // Sampling adds (1 + e^ε) times a distance to the δ of the receipt's own ε, and the distance adds
+    // up. A draw counts once its number was revealed, whatever became of the run.
+    let distance = match (object["sampling_delta"].as_f64(), object["epsilon"].as_f64()) {
+        (Some(sampled), epsilon) => distance_of(sampled, epsilon.unwrap_or(f64::NAN)),
+        (None, _) => 0.0,
+    };
+    let draw = &object["draw"];
+    let drawn = object["outcome"] != "aborted" || draw["tries"].as_u64() != Some(0);
     Ok(OfFile {
         name,
         digest: digest.to_owned(),
-        mu,
-        sampling_delta: object["sampling_delta"].as_f64().unwrap_or(0.0).max(0.0),
+        charge: Charge {
+            draw: draw["chance"].as_f64().filter(|_| drawn).unwrap_or(0.0).max(0.0),
+            distance,
+            ..Charge::of_loss(mu)
+        },
         protected: word("unit")
             .zip(word("adjacency"))
             .map(|(unit, adjacency)| [unit, adjacency]),

@@ -208,12 +208,11 @@ impl Stated {
         })?;
         let basis = plan.calibration().claims.iter().find_map(|claim| claim.draw);
         if let Some(basis) = basis {
-            let tries = draw["tries"].as_u64().unwrap_or(0).max(1) as f64;
-            let stated = draw["chance"].as_f64().unwrap_or(0.0);
-            if stated < tries * basis.chance * (1.0 - ROUNDING) {
+            let (stated, planned) = (draw["chance"].as_f64().unwrap_or(0.0), basis.chance_of_all());
+            if stated < planned * (1.0 - ROUNDING) {
                 return Err(self.refused(format!(
-                    "its draw.chance is {stated:e}, and {tries} draws have one of {:e}",
-                    tries * basis.chance
+                    "its draw.chance is {stated:e}, and the {} draws that may be tried have one of {planned:e}",
+                    basis.tries
                 )));
             }
         }
@@ -225,7 +224,7 @@ impl Stated {
             )));
         }
         unchecked.push(format!(
-            "That START drew this schedule, and how often one was drawn, is {}'s word.",
+            "That START drew this schedule is {}'s word.",
             self.word("party")
         ));
         Ok(Cow::Owned(plan.with_draw(seed)))

@@ -72,14 +72,30 @@ impl Stated {
             "record" => "any one row of anybody's table",
             _ => "any one party's data",
         };
-        let delta = self.delta().unwrap_or_default();
+        // With the draws that somebody may have chosen from, and what sampling adds.
+        let (draw, sampled) = (
+            &self.object["draw"],
+            self.number("sampling_delta").unwrap_or_default(),
+        );
+        let delta = self.delta().unwrap_or_default() + sampled;
+        let mut parts = draw["chance"].as_f64().map_or(String::new(), |chance| {
+            format!(
+                "; {chance:.1e} of it for a draw of the schedule that hides nothing, among the {} that may be tried",
+                draw["most"].as_u64().unwrap_or_default()
+            )
+        });
+        if sampled > 0.0 {
+            parts += &format!("; {sampled:.1e} of it for sampling the noise");
+        }
         match self.object["epsilon"].as_f64() {
             Some(0.0) => format!("If that is so, the run tells nobody anything of {whose}."),
             Some(epsilon) => format!(
                 "Another value in the place of {whose} would make nothing that can be seen more than {} times \
-                 as likely or unlikely (ε = {}), but for a chance of {delta:e} (δ).",
+                 as likely or unlikely (ε = {}), but for a chance of {} (δ{parts}).",
                 number(epsilon.exp()),
-                at_most(epsilon)
+                at_most(epsilon),
+                // Rounded up.
+                format_args!("{:.3e}", delta * (1.0 + 6e-4))
             ),
             None => format!("What the run tells of {whose} has no bound: ε is not stated."),
         }

@@ -139,6 +139,17 @@ fn mistakes_are_named_with_their_line() {
         (set.replace("1e-6", "1.0"), 6, "data_set.0.delta"),
         (set.replace("w.npy", "../w.npy"), 4, "data_set.0.file"),
         (format!("{set}{set}"), 8, "data_set.1.name"),
+        // Runs of the one would not count for the other.
+        (
+            format!("{set}{}", set.replace("\"ward\"", "\"bed\"")),
+            9,
+            "data_set.1.file",
+        ),
+        (
+            format!("{set}unit = \"record\"\n{}", set.replace("\"ward\"", "\"bed\"")),
+            10,
+            "data_set.1.file",
+        ),
         (
             format!("{set}[[auto_accept]]\nproposer = \"mallory\"\ndata_set = \"ward\"\n"),
             8,
@@ -165,6 +176,11 @@ fn mistakes_are_named_with_their_line() {
             "{text}{failure}"
         );
     }
+    let both = format!("{set}{set}unit = \"record\"\n");
+    let both = Folder::new(&both)
+        .load(NodeArgs::default(), &[])
+        .expect("one file, one name");
+    assert_eq!(both.data_sets.len(), 2);
 }
 
 #[test]

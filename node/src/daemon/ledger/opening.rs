@@ -3,24 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::daemon::ledger::entry::{Entry, Noted};
-use crate::daemon::ledger::{AccountName, Ledger, now_ms};
+use undertone_accountant::losses::charge::Charge;
+
+use crate::daemon::ledger::account::Protected;
+use crate::daemon::ledger::entry::{Booked, Entry};
+use crate::daemon::ledger::{Ledger, now_ms};
 use crate::party::journal::{Disk, Fault, Journal, disk};
 use crate::party::marks::Marks;
 use crate::telling::failure::Failure;
 
 /// The format of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A run that the marks beside the key knew to cost more than the ledger said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adopted {
     /// The plan's digest.
     pub digest: String,
-    /// What it is charged to.
-    pub account: AccountName,
+    /// What it is charged for.
+    pub of: Protected,
     /// What it is charged with now.
-    pub mu_squared: f64,
+    pub charge: Charge,
+    /// Whether its plan is spent; else only its draw was revealed.
+    pub spent: bool,
 }
 
 impl Ledger {
@@ -47,22 +52,28 @@ impl Ledger {
         let lacking = ledger.lacking()?;
         for Adopted {
             digest,
-            account: AccountName { data_set, unit },
-            mu_squared,
+            of,
+            charge,
+            spent,
         } in lacking.clone()
         {
             let (at_ms, key) = (now_ms(), digest.clone());
-            let entry = match ledger.charges.contains_key(&digest) {
-                false => Entry::Charged {
+            let entry = match (spent, ledger.charges.contains_key(&digest)) {
+                (false, _) => Entry::Drawn {
                     digest,
-                    data_set,
-                    unit,
-                    mu_squared,
+                    of,
+                    charge,
                     at_ms,
                 },
-                true => Entry::Raised {
+                (true, false) => Entry::Charged {
                     digest,
-                    mu_squared,
+                    of,
+                    charge,
+                    at_ms,
+                },
+                (true, true) => Entry::Raised {
+                    digest,
+                    charge,
                     at_ms,
                 },
             };
@@ -83,6 +94,7 @@ impl Ledger {
             journal: Journal::open(&path, VERSION, disk).map_err(|e| refused(e.into()))?,
             marks,
             charges: BTreeMap::new(),
+            drawn: BTreeMap::new(),
             latest: BTreeMap::new(),
             reserved: BTreeMap::new(),
             unmarked: BTreeSet::new(),
@@ -114,7 +126,7 @@ impl Ledger {
             .rposition(|&byte| byte == b'}')
             .and_then(|end| serde_json::from_slice::<Entry>(&torn[..=end]).ok());
         // One that would lower a charge was not synced: the charge stays.
-        let raises = |entry: &Entry| matches!(entry, Entry::Charged { .. } | Entry::Raised { .. });
+        let raises = |entry: &Entry| !matches!(entry, Entry::Closed { .. } | Entry::Settled { .. });
         let counted = whole.filter(|entry| raises(entry) && self.fits(entry));
         tracing::warn!(
             counted = counted.is_some(),
@@ -127,9 +139,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// A plan is charged once, and changed after that.
+    /// A plan is charged once, after its draw, and changed after that.
     fn fits(&self, entry: &Entry) -> bool {
         match entry {
+            Entry::Drawn { digest, .. } => {
+                !self.charges.contains_key(digest) && !self.drawn.contains_key(digest)
+            }
             Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
             Entry::Raised { digest, .. } | Entry::Closed { digest, .. } | Entry::Settled { digest, .. } => {
                 self.charges.contains_key(digest)
@@ -140,24 +155,22 @@ impl Ledger {
     /// What the marks know of and the ledger lacks, or has lower.
     fn lacking(&self) -> Result<Vec<Adopted>, Failure> {
         let mut lacking = vec![];
-        for (digest, noted) in self.marks.charges() {
-            let noted: Noted = serde_json::from_value(noted.clone()).map_err(|e| {
+        for (digest, spent, noted) in self.marks.charges() {
+            let noted: Booked = serde_json::from_value(noted.clone()).map_err(|e| {
                 let path = self.marks.path().display();
                 Failure::usage(format!("{path}: the mark of plan {digest} cannot be read: {e}"))
                     .field("identity")
                     .hint("start the version of undertone that wrote it, or a later one")
             })?;
-            if self
-                .charged(digest)
-                .is_none_or(|charged| charged < noted.mu_squared)
-            {
+            let drawn = self.drawn.get(digest).filter(|_| !spent);
+            let known = self.charges.get(digest).or(drawn);
+            let Booked { of, charge } = noted;
+            if known.is_none_or(|known| known.charge.at_least(charge) != known.charge) {
                 lacking.push(Adopted {
                     digest: digest.to_owned(),
-                    account: AccountName {
-                        data_set: noted.data_set,
-                        unit: noted.unit,
-                    },
-                    mu_squared: noted.mu_squared,
+                    of,
+                    charge,
+                    spent,
                 });
             }
         }
@@ -174,7 +187,7 @@ impl Ledger {
             self.journal.path().display(),
             self.marks.path().display(),
             first.digest,
-            first.account
+            first.of.accounts()[0]
         ))
         .field("state")
         .hint(

@@ -1,7 +1,11 @@
 mod kill;
 mod marks;
+mod parts;
 
 use std::path::Path;
+
+use undertone_accountant::losses::gaussian;
+use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
 
 use super::*;
 use crate::party::journal::disk;
@@ -33,12 +37,59 @@ fn open(folder: &tempfile::TempDir) -> Ledger {
     try_open(folder.path()).unwrap()
 }
 
-impl Ledger {
-    /// Charges all that is reserved for a run.
-    fn charge_all(&mut self, digest: &str) -> Result<(), Refusal> {
-        self.charge_part(digest, f64::INFINITY)
+/// The charge of a squared loss alone.
+fn loss(mu_squared: f64) -> Charge {
+    Charge {
+        mu_squared,
+        ..Charge::NOTHING
     }
 }
+
+/// What an account of replaced parties, or records, is charged for.
+fn of(account: &AccountName) -> Protected {
+    Protected {
+        data_set: account.data_set.clone(),
+        unit: match account.unit.as_str() {
+            "party" => Unit::Party,
+            _ => Unit::Record,
+        },
+        adjacency: Adjacency::ReplaceOne,
+    }
+}
+
+impl Ledger {
+    /// Reserves a squared loss alone, in one account with this total.
+    fn reserve_loss(
+        &mut self,
+        digest: &str,
+        account: AccountName,
+        mu_squared: f64,
+        total: Option<Total>,
+    ) -> Result<(), Refusal> {
+        let totals = total.map(|total| (account.clone(), total)).into_iter().collect();
+        self.reserve(digest, of(&account), loss(mu_squared), totals)
+    }
+
+    /// Charges all that is reserved for a run.
+    fn charge_all(&mut self, digest: &str) -> Result<(), Refusal> {
+        self.charge_part(digest, UNBOUNDED)
+    }
+
+    fn charged_loss(&self, digest: &str) -> Option<f64> {
+        self.charged(digest).map(|charge| charge.mu_squared)
+    }
+
+    fn spent_loss(&self, account: &AccountName) -> f64 {
+        self.spent(account).mu_squared
+    }
+}
+
+/// More than anything that is reserved.
+const UNBOUNDED: Charge = Charge {
+    mu_squared: f64::INFINITY,
+    draw: 1.0,
+    distance: 1.0,
+};
 
 #[test]
 fn squares_add_up_to_the_exact_total_and_no_further() {
@@ -48,7 +99,7 @@ fn squares_add_up_to_the_exact_total_and_no_further() {
     let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) / 100.0;
     let mut taken = 0;
     let refusal = loop {
-        match ledger.reserve(&digest(taken), account(), each, TOTAL) {
+        match ledger.reserve_loss(&digest(taken), account(), each, TOTAL) {
             Ok(()) => ledger.charge_all(&digest(taken)).unwrap(),
             Err(refusal) => break refusal,
         }
@@ -59,27 +110,31 @@ fn squares_add_up_to_the_exact_total_and_no_further() {
         (refusal.kind, refusal.kind.status(), refusal.kind.exit()),
         (Kind::Budget, 403, Exit::PrivacyRefused)
     );
-    let spent = ledger.spent(&account());
+    let spent = ledger.spent_loss(&account());
     assert!(spent >= each * taken as f64 && spent < each * 100.1, "{spent}");
-    assert!(
-        ledger
-            .reserve(
-                &digest(500),
-                AccountName::new("ward-7", Unit::Record),
-                each,
-                TOTAL
-            )
-            .is_ok(),
-        "another unit"
+    let records = AccountName::new("ward-7", Unit::Record);
+    let counted = ledger.reserve_loss(&digest(500), records.clone(), each, TOTAL);
+    assert_eq!(
+        counted.unwrap_err().kind,
+        Kind::Budget,
+        "a run of parties counts for their records"
     );
+    let free = AccountName::new("ward-9", Unit::Record);
+    ledger.reserve_loss(&digest(502), free, each, TOTAL).unwrap();
+    let runs_of_records = of(&records).accounts();
+    assert_eq!(runs_of_records, [records], "and not the other way round");
     assert!(
         ledger
-            .reserve(&digest(501), AccountName::new("ward-8", Unit::Party), each, TOTAL)
+            .reserve_loss(&digest(501), AccountName::new("ward-8", Unit::Party), each, TOTAL)
             .is_ok(),
         "another data set"
     );
     drop(ledger);
-    assert_eq!(open(&folder).spent(&account()), spent, "the same after a restart");
+    assert_eq!(
+        open(&folder).spent_loss(&account()),
+        spent,
+        "the same after a restart"
+    );
 }
 
 /// A training is charged in parts, each on disk before it leaves; all of it stays reserved, so that
@@ -88,12 +143,14 @@ fn squares_add_up_to_the_exact_total_and_no_further() {
 fn a_training_is_charged_in_parts_and_gives_back_what_it_did_not_cost() {
     let folder = tempfile::tempdir().unwrap();
     let most = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.6;
-    let reserved = |ledger: &Ledger| ledger.reserved(&account());
+    let reserved = |ledger: &Ledger| ledger.reserved(&account()).mu_squared;
     let mut ledger = open(&folder);
-    ledger.reserve(&digest(1), account(), most, TOTAL).unwrap();
+    ledger.reserve_loss(&digest(1), account(), most, TOTAL).unwrap();
     for part in [0.2, 0.4, 0.3] {
-        ledger.charge_part(&digest(1), part * most).unwrap();
-        let other = ledger.reserve(&digest(2), account(), most, TOTAL).unwrap_err();
+        ledger.charge_part(&digest(1), loss(part * most)).unwrap();
+        let other = ledger
+            .reserve_loss(&digest(2), account(), most, TOTAL)
+            .unwrap_err();
         assert_eq!(other.kind, Kind::Budget, "it counts whole");
     }
     let rest = reserved(&ledger) / most;
@@ -102,22 +159,26 @@ fn a_training_is_charged_in_parts_and_gives_back_what_it_did_not_cost() {
     drop(ledger);
     let mut ledger = open(&folder);
     assert_eq!(
-        (ledger.charged(&digest(1)), reserved(&ledger)),
+        (ledger.charged_loss(&digest(1)), reserved(&ledger)),
         (Some(0.4 * most), 0.0)
     );
-    let other = ledger.reserve(&digest(2), account(), 0.9 * most, TOTAL);
+    let other = ledger.reserve_loss(&digest(2), account(), 0.9 * most, TOTAL);
     other.expect("the rest is free");
-    ledger.charge_part(&digest(2), 0.8 * most).unwrap();
+    ledger.charge_part(&digest(2), loss(0.8 * most)).unwrap();
     // Ended by itself: never more than was charged, nor for what is no number.
     for (cost, charged) in [(0.9, 0.8), (f64::NAN, 0.8), (0.7, 0.7), (0.75, 0.7)] {
-        ledger.settle(&digest(2), cost * most).unwrap();
-        assert_eq!(ledger.charged(&digest(2)), Some(charged * most));
+        ledger.settle(&digest(2), loss(cost * most)).unwrap();
+        assert_eq!(ledger.charged_loss(&digest(2)), Some(charged * most));
     }
     ledger.release(&digest(2));
     assert_eq!(reserved(&ledger), 0.0);
     drop(ledger);
     let ledger = open(&folder);
-    assert_eq!(ledger.charged(&digest(2)), Some(0.7 * most), "after a restart");
+    assert_eq!(
+        ledger.charged_loss(&digest(2)),
+        Some(0.7 * most),
+        "after a restart"
+    );
     // A torn line that would lower a charge was not synced.
     drop(ledger);
     let path = folder.path().join("ledger");
@@ -125,7 +186,7 @@ fn a_training_is_charged_in_parts_and_gives_back_what_it_did_not_cost() {
     let last = text.lines().last().unwrap();
     assert!(last.contains("settled"), "{last}");
     std::fs::write(&path, &text[..text.len() - 5]).unwrap();
-    assert_eq!(open(&folder).charged(&digest(2)), Some(0.8 * most));
+    assert_eq!(open(&folder).charged_loss(&digest(2)), Some(0.8 * most));
 }
 
 #[test]
@@ -133,28 +194,31 @@ fn what_is_reserved_counts_until_it_is_released() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(&folder);
     let most = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.6;
-    ledger.reserve(&digest(1), account(), most, TOTAL).unwrap();
+    ledger.reserve_loss(&digest(1), account(), most, TOTAL).unwrap();
     assert_eq!(
         ledger
-            .reserve(&digest(2), account(), most, TOTAL)
+            .reserve_loss(&digest(2), account(), most, TOTAL)
             .unwrap_err()
             .kind,
         Kind::Budget
     );
     ledger.release(&digest(1));
-    ledger.reserve(&digest(2), account(), most, TOTAL).unwrap();
+    ledger.reserve_loss(&digest(2), account(), most, TOTAL).unwrap();
     ledger.charge_all(&digest(2)).unwrap();
     ledger.release(&digest(2));
     assert_eq!(
         ledger
-            .reserve(&digest(1), account(), most, TOTAL)
+            .reserve_loss(&digest(1), account(), most, TOTAL)
             .unwrap_err()
             .kind,
         Kind::Budget,
         "a charge is not released"
     );
     assert_eq!(
-        ledger.reserve(&digest(2), account(), 0.0, None).unwrap_err().kind,
+        ledger
+            .reserve_loss(&digest(2), account(), 0.0, None)
+            .unwrap_err()
+            .kind,
         Kind::Spent,
         "nor made twice"
     );
@@ -165,7 +229,7 @@ fn what_is_reserved_counts_until_it_is_released() {
 fn a_charge_is_raised_and_never_lowered() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(&folder);
-    ledger.reserve(&digest(1), account(), 0.5, None).unwrap();
+    ledger.reserve_loss(&digest(1), account(), 0.5, None).unwrap();
     ledger.charge_all(&digest(1)).unwrap();
     for (raise, then) in [
         (0.25, 0.5),
@@ -174,15 +238,19 @@ fn a_charge_is_raised_and_never_lowered() {
         (f64::NAN, f64::INFINITY),
         (1.0, f64::INFINITY),
     ] {
-        ledger.raise(&digest(1), raise).unwrap();
-        assert_eq!(ledger.charged(&digest(1)), Some(then));
+        ledger.raise(&digest(1), loss(raise)).unwrap();
+        assert_eq!(ledger.charged_loss(&digest(1)), Some(then));
         drop(ledger);
         ledger = open(&folder);
-        assert_eq!(ledger.charged(&digest(1)), Some(then), "the same after a restart");
+        assert_eq!(
+            ledger.charged_loss(&digest(1)),
+            Some(then),
+            "the same after a restart"
+        );
     }
     assert_eq!(
         ledger
-            .reserve(&digest(2), account(), 1e-9, TOTAL)
+            .reserve_loss(&digest(2), account(), 1e-9, TOTAL)
             .unwrap_err()
             .kind,
         Kind::Budget,
@@ -195,10 +263,14 @@ fn a_raise_counts_against_what_was_reserved_before() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(&folder);
     let all = gaussian::mu(1.0, 1e-6).unwrap().powi(2);
-    ledger.reserve(&digest(1), account(), all * 0.4, TOTAL).unwrap();
-    ledger.reserve(&digest(2), account(), all * 0.4, TOTAL).unwrap();
+    ledger
+        .reserve_loss(&digest(1), account(), all * 0.4, TOTAL)
+        .unwrap();
+    ledger
+        .reserve_loss(&digest(2), account(), all * 0.4, TOTAL)
+        .unwrap();
     ledger.charge_all(&digest(1)).unwrap();
-    ledger.raise(&digest(1), all * 0.7).unwrap();
+    ledger.raise(&digest(1), loss(all * 0.7)).unwrap();
     assert_eq!(ledger.charge_all(&digest(2)).unwrap_err().kind, Kind::Budget);
 }
 
@@ -207,10 +279,10 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = open(&folder);
     for run in [1, 2] {
-        ledger.reserve(&digest(run), account(), 0.5, None).unwrap();
+        ledger.reserve_loss(&digest(run), account(), 0.5, None).unwrap();
         ledger.charge_all(&digest(run)).unwrap();
     }
-    ledger.raise(&digest(2), 2.0).unwrap();
+    ledger.raise(&digest(2), loss(2.0)).unwrap();
     let bytes = std::fs::read(folder.path().join("ledger")).unwrap();
     let ends = bytes
         .iter()
@@ -235,7 +307,7 @@ fn a_ledger_that_was_torn_anywhere_has_all_that_was_synced() {
         let whole = ends.iter().filter(|&&end| end <= cut).count();
         let least = [0.0, 0.0, 0.5, 1.0, 2.5][whole];
         let most = [0.0, 0.5, 1.0, 2.5, 2.5][whole];
-        let spent = ledger.spent(&account());
+        let spent = ledger.spent_loss(&account());
         assert!((least..most + 1e-9).contains(&spent), "cut at {cut}: {spent}");
         // A whole object that lacks only its checksum is counted.
         if let Some(end) = ends
@@ -246,10 +318,13 @@ fn a_ledger_that_was_torn_anywhere_has_all_that_was_synced() {
             assert!(spent >= [0.0, 0.5, 1.0, 2.5][end], "cut at {cut}: {spent}");
         }
         // What follows the torn line is a ledger again.
-        ledger.reserve(&digest(9), account(), 8.0, None).unwrap();
+        ledger.reserve_loss(&digest(9), account(), 8.0, None).unwrap();
         ledger.charge_all(&digest(9)).unwrap();
         drop(ledger);
-        assert!(open(&folder).spent(&account()) >= spent + 8.0, "cut at {cut}");
+        assert!(
+            open(&folder).spent_loss(&account()) >= spent + 8.0,
+            "cut at {cut}"
+        );
     }
 }
 
@@ -283,15 +358,18 @@ fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spe
     let mut ledger = open(&folder);
     let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.9;
     let run = digest(1);
-    ledger.reserve(&run, account(), each, TOTAL).unwrap();
+    ledger.reserve_loss(&run, account(), each, TOTAL).unwrap();
     ledger.charge_all(&run).unwrap();
     ledger.close(&digest(2)).unwrap();
     assert!(
-        ledger.spent(&account()) >= each,
+        ledger.spent_loss(&account()) >= each,
         "another run's end takes nothing back"
     );
     ledger.close(&run).unwrap();
-    assert_eq!((ledger.charged(&run), ledger.spent(&account())), (Some(0.0), 0.0));
+    assert_eq!(
+        (ledger.charged_loss(&run), ledger.spent_loss(&account())),
+        (Some(0.0), 0.0)
+    );
     let before = std::fs::read(folder.path().join("ledger")).unwrap();
     ledger.close(&run).unwrap();
     assert_eq!(
@@ -301,10 +379,13 @@ fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spe
     );
     drop(ledger);
     let mut ledger = open(&folder);
-    assert_eq!((ledger.charged(&run), ledger.spent(&account())), (Some(0.0), 0.0));
-    let refusal = ledger.reserve(&run, account(), each, TOTAL).unwrap_err();
+    assert_eq!(
+        (ledger.charged_loss(&run), ledger.spent_loss(&account())),
+        (Some(0.0), 0.0)
+    );
+    let refusal = ledger.reserve_loss(&run, account(), each, TOTAL).unwrap_err();
     assert_eq!(refusal.kind, Kind::Spent);
-    ledger.reserve(&digest(3), account(), each, TOTAL).unwrap();
+    ledger.reserve_loss(&digest(3), account(), each, TOTAL).unwrap();
     ledger.charge_all(&digest(3)).unwrap();
     // What was torn while it was written was not said: the charge stays.
     ledger.close(&digest(3)).unwrap();
@@ -312,7 +393,7 @@ fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spe
     let path = folder.path().join("ledger");
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-    assert!(open(&folder).spent(&account()) >= each);
+    assert!(open(&folder).spent_loss(&account()) >= each);
 }
 
 /// As many more runs are taken as were said to be left, and no other.
@@ -329,17 +410,17 @@ fn as_many_runs_are_left_as_are_taken() {
     };
     assert_eq!(ledger.budget(&set(1.0)).runs_left, None, "none has cost anything");
     let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) / 7.5;
-    ledger.reserve(&digest(0), account(), each, TOTAL).unwrap();
+    ledger.reserve_loss(&digest(0), account(), each, TOTAL).unwrap();
     ledger.charge_all(&digest(0)).unwrap();
     ledger.release(&digest(0));
     // One is set aside and not charged.
-    ledger.reserve(&digest(1), account(), each, TOTAL).unwrap();
+    ledger.reserve_loss(&digest(1), account(), each, TOTAL).unwrap();
     assert_eq!(ledger.budget(&set(1.0)).runs_left, Some(5));
     for run in 2..7 {
-        ledger.reserve(&digest(run), account(), each, TOTAL).unwrap();
+        ledger.reserve_loss(&digest(run), account(), each, TOTAL).unwrap();
         assert_eq!(ledger.budget(&set(1.0)).runs_left, Some(6 - run as u64));
     }
-    assert!(ledger.reserve(&digest(7), account(), each, TOTAL).is_err());
+    assert!(ledger.reserve_loss(&digest(7), account(), each, TOTAL).is_err());
     // A larger budget leaves more, a small one none; and a ledger that is read again says the same.
     assert_eq!(ledger.budget(&set(1e6)).runs_left, Some(MOST_LEFT as u64));
     assert_eq!(ledger.budget(&set(0.1)).runs_left, Some(0));
@@ -360,11 +441,10 @@ fn as_many_runs_are_left_during_a_training_as_after_it() {
         delta: 1e-6,
     };
     let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) / 7.5;
-    ledger.reserve(&digest(0), account(), each, TOTAL).unwrap();
+    ledger.reserve_loss(&digest(0), account(), each, TOTAL).unwrap();
     for part in 1..=10 {
-        ledger
-            .charge_part(&digest(0), each * f64::from(part) / 10.0)
-            .unwrap();
+        let part_of_it = loss(each * f64::from(part) / 10.0);
+        ledger.charge_part(&digest(0), part_of_it).unwrap();
         assert_eq!(ledger.budget(&set).runs_left, Some(6), "{part} of 10");
     }
     ledger.release(&digest(0));

@@ -263,3 +263,46 @@ fn who_is_vouched_for_decides_what_a_plan_costs() {
         "`check` has looked at them"
     );
 }
+
+/// What was only searched for is no guarantee: without another headline the loss of local noise is
+/// charged.
+#[test]
+fn what_was_only_searched_for_is_not_charged() {
+    let honest = plan(6, "");
+    let (claimed, bound) = (charged_mu(&honest, 0), theorem(&honest, 0));
+    assert!(claimed < 0.6 * bound, "{claimed} {bound}");
+    for searched in [Faults::Class, Faults::BeforePublishing] {
+        let mut calibration = honest.calibration().clone();
+        let claims = calibration.claims.iter_mut();
+        let mut of_it = claims.filter(|claim| claim.holds_as_headline && claim.faults == searched);
+        of_it.next().expect("a headline").established = Established::Searched;
+        let plan = Plan::assemble(honest.draft().clone(), calibration, [7; 16]).expect("a plan");
+        assert_eq!(charged_mu(&plan, 0), theorem(&plan, 0), "{searched:?}");
+        assert!((charge(&plan, 0).mu() / bound - 1.0).abs() < 1e-9);
+    }
+}
+
+/// The draw counts as often as it may be tried; sampling by the distance that each claim's part of δ
+/// stands for.
+#[test]
+fn a_charge_has_the_draws_and_the_sampling_of_its_plan() {
+    let drawn = plan_with(8, "coalitions = \"static\"", "correlated = \"uniform\"");
+    let gaussian = plan(6, "");
+    for (plan, tries) in [(&drawn, 3.0), (&gaussian, 0.0)] {
+        let found = charge(plan, 0);
+        let claims = &plan.calibration().claims;
+        let chance = claims[0].draw.map_or(0.0, |draw| draw.chance);
+        assert!(found.draw >= tries * chance && found.draw <= tries * chance * (1.0 + 1e-12));
+        assert!(
+            tries == 0.0 || found.draw > 1e-12 && found.draw <= 1e-9,
+            "{found:?}"
+        );
+        for claim in claims {
+            let stated = claim.sampling_delta / (1.0 + claim.epsilon.exp());
+            assert!(
+                stated > 0.0 && (found.distance / stated - 1.0).abs() < 1e-12,
+                "{claim:?}"
+            );
+        }
+    }
+}

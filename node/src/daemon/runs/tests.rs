@@ -1,4 +1,8 @@
+use undertone_accountant::losses::charge::Charge;
+use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
+
 use super::*;
+use crate::daemon::ledger::account::Protected;
 use crate::party::journal::disk;
 use crate::party::marks::Marks;
 
@@ -171,12 +175,17 @@ fn a_run_that_an_earlier_daemon_did_not_end_is_ended_by_what_it_was_charged() {
         runs.insert(status(digest), "plan").expect("taken");
     }
     drop(runs);
-    let account = crate::daemon::ledger::AccountName {
+    let of = Protected {
         data_set: "ward".into(),
-        unit: "party".into(),
+        unit: Unit::Party,
+        adjacency: Adjacency::ReplaceOne,
     };
-    ledger.reserve(&charged, account, 0.25, None).expect("no limit");
-    ledger.charge_part(&charged, 0.25).expect("room");
+    let cost = Charge {
+        mu_squared: 0.25,
+        ..Charge::NOTHING
+    };
+    ledger.reserve(&charged, of, cost, vec![]).expect("no limit");
+    ledger.charge_part(&charged, cost).expect("room");
     let runs = Runs::open("alice", place, &ledger).expect("sound");
     let of = |digest: &str| {
         let status = runs.get(digest).expect("known").status();

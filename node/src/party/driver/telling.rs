@@ -53,10 +53,6 @@ impl Driver {
                 tracing::warn!(not_signed_by = names, "START is given up; going on without them");
                 self.emit("given_up", json!({ "not_signed_by": names }));
             }
-            Event::Revealing => match self.costs.reveal() {
-                Ok(draws) => self.draws = draws,
-                Err(failure) => self.fault(&failure.message),
-            },
             Event::Round(round) => {
                 tracing::debug!(round, of = self.plan.mixing_rounds(), "round");
                 self.emit("round", with("round", round.into()));

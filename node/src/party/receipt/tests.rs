@@ -298,3 +298,32 @@ fn receipts_of_readable_finals_say_nothing_of_sealing() {
     assert!(account.epsilon() > Some(0.0) && !account.stays_closed());
     assert_eq!(account.reason().as_deref(), Some("a reason"));
 }
+
+/// Somebody may have chosen among all draws that there can be, whatever this node knows of them; the
+/// δ of the statement is that of the noise and theirs.
+#[test]
+fn a_receipt_states_the_chance_of_all_draws_that_may_be_tried() {
+    let honest = plan("[privacy]\ncoalitions = \"static\"\n");
+    let chance = honest.calibration().claims[0].draw.expect("its draw").chance;
+    let stated = |plan: &Plan, draws: u64| {
+        let mut end = withheld(finish(plan, None, None), Some(SealedFinal::Unknown));
+        end.draws = draws;
+        account(plan, &end).receipt["draw"].clone()
+    };
+    for draws in 0..4 {
+        let draw = stated(&honest, draws);
+        assert_eq!((&draw["tries"], &draw["most"]), (&json!(draws), &json!(3)));
+        let found = draw["chance"].as_f64().expect("a number");
+        assert!(
+            found >= 3.0 * chance && found < 3.0 * chance * (1.0 + 1e-12),
+            "{draw}"
+        );
+        assert_eq!(draw["delta"], json!(1e-6), "the plan has room for it");
+    }
+    // A plan that has none, which nobody verified.
+    let mut calibration = honest.calibration().clone();
+    calibration.claims[0].draw.as_mut().expect("its draw").chance = 2e-7;
+    let loose = Plan::assemble(honest.draft().clone(), calibration, [7; 16]).expect("a plan");
+    let delta = stated(&loose, 1)["delta"].as_f64().expect("a number");
+    assert!(delta >= 0.999e-6 + 6e-7 && delta < 1.6e-6, "{delta}");
+}

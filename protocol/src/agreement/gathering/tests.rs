@@ -117,6 +117,15 @@ impl Bench {
         while told(&step) {
             step = self.machine.step(Time::from_millis(ms), &self.flood);
         }
+        if step == Some(GatheringStep::Reveal) {
+            // It waits to be counted, and nothing is said until then.
+            let again = self.machine.step(Time::from_millis(ms), &self.flood);
+            assert!(again.is_none_or(|step| matches!(step, GatheringStep::Await(_) | GatheringStep::Pulse)));
+            assert!(self.machine.is_revealing());
+            step = self.machine.revealed();
+            assert!(!self.machine.is_revealing() && self.machine.withdrawal().is_none());
+            assert_eq!(self.machine.revealed(), None, "it is said once");
+        }
         match &step {
             Some(GatheringStep::Say(notice)) => self.own(notice.clone()),
             Some(GatheringStep::Start { seats, notice }) => {

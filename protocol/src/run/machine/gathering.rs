@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::agreement::gathering::{GatheringStep, Unstarted};
 use crate::agreement::presence::Standing;
 use crate::messages::log::ShareId;
-use crate::messages::notice::Notice;
 use crate::messages::set::Set;
 use crate::messages::stage::Phase;
 use crate::mixing::exchange::{Exchange, Outset};
@@ -29,10 +28,8 @@ impl Run {
     pub(super) fn gather(&mut self, step: GatheringStep) {
         match step {
             GatheringStep::Say(notice) => self.commons.say(notice),
+            GatheringStep::Reveal => self.commons.outbox.push_back(Output::Reveal),
             GatheringStep::Start { seats, notice } => {
-                if matches!(notice, Notice::Reveal { .. }) {
-                    self.commons.event(Event::Revealing);
-                }
                 self.commons.flood.keep_set(Set::Seats(seats));
                 self.commons.say(notice);
                 self.commons.gathered(self.now);
@@ -82,7 +79,26 @@ impl Run {
         }
     }
 
-    /// Floods that what this node has said of being ready is void, unless it has signed START.
+    /// Whether START waits for its nonce to be counted.
+    pub(super) fn is_revealing(&self) -> bool {
+        matches!(&self.machine, Machine::Gathering { gathering, .. } if gathering.is_revealing())
+    }
+
+    /// This node's nonce may leave with its START, or why not: then nothing of START does.
+    pub(super) fn revealed(&mut self, result: Result<(), String>) {
+        if let Err(reason) = result {
+            self.withdraw();
+            self.machine = Machine::Over;
+            return self.finish(Ending::Aborted { reason }, Published::default());
+        }
+        let step = match &mut self.machine {
+            Machine::Gathering { gathering, .. } => gathering.revealed(),
+            _ => None,
+        };
+        step.into_iter().for_each(|step| self.gather(step));
+    }
+
+    /// Floods that what this node has said of being ready is void, unless it has said its START.
     pub(super) fn withdraw(&mut self) {
         if let Machine::Gathering { gathering, .. } = &self.machine
             && let Some(withdrawal) = gathering.withdrawal()

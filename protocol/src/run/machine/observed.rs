@@ -2,12 +2,28 @@
 
 use crate::agreement::agreeing::Agreement;
 use crate::messages::stage::{Phase, Stage};
+use crate::messages::wire::Bytes;
 use crate::mixing::exchange::Exchange;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::Progress;
 use crate::topology::party::Party;
 
 impl Run {
+    /// The mixing state, for checks of conservation.
+    pub(crate) fn holdings(&self) -> Option<&Exchange> {
+        match &self.machine {
+            Machine::Mixing { exchange }
+            | Machine::Settling { exchange, .. }
+            | Machine::Auditing { exchange, .. } => Some(exchange),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a party's item, for a simulated party that shows others another one.
+    pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<Bytes> {
+        self.commons.items(stage).get(author)?.bytes()
+    }
+
     /// Where the run is.
     pub fn progress(&self) -> Progress {
         let exchange = self.holdings();

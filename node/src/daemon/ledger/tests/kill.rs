@@ -45,26 +45,30 @@ fn a_process_that_spends() {
     for run in variable(FIRST).parse::<usize>().expect("a number").. {
         let (digest, mu_squared) = (digest(run), cost(run));
         ledger
-            .reserve(&digest, account(), mu_squared, None)
+            .reserve_loss(&digest, account(), mu_squared, None)
             .expect("no limit");
         // Some are trainings, in five parts.
         let training = run % 3 == 1;
         let first = if training { mu_squared / 5.0 } else { mu_squared };
-        ledger.charge_part(&digest, first).expect("room on the disk");
+        ledger
+            .charge_part(&digest, loss(first))
+            .expect("room on the disk");
         tell("spent", &digest, first);
         if run % 3 == 0 {
-            ledger.raise(&digest, 2.0 * mu_squared).expect("room on the disk");
+            ledger
+                .raise(&digest, loss(2.0 * mu_squared))
+                .expect("room on the disk");
             tell("spent", &digest, 2.0 * mu_squared);
         }
         for part in (2..=5).filter(|_| training) {
             let cost = mu_squared * f64::from(part) / 5.0;
-            ledger.charge_part(&digest, cost).expect("room on the disk");
+            ledger.charge_part(&digest, loss(cost)).expect("room on the disk");
             tell("spent", &digest, cost);
         }
         if training {
             tell("spent", &digest, mu_squared / 2.0);
             ledger
-                .settle(&digest, mu_squared / 2.0)
+                .settle(&digest, loss(mu_squared / 2.0))
                 .expect("room on the disk");
             ledger.release(&digest);
         }
@@ -122,7 +126,7 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
         let mut ledger =
             try_open(state.folder()).unwrap_or_else(|failure| panic!("after kill {kill}: {failure}"));
         for (digest, mu_squared) in &spent {
-            let charged = ledger.charged(digest).unwrap_or(0.0);
+            let charged = ledger.charged_loss(digest).unwrap_or(0.0);
             ledger.check(digest).expect_err("its plan is spent");
             assert!(
                 charged >= *mu_squared,
@@ -130,7 +134,7 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
             );
         }
         let total: f64 = spent.values().sum();
-        assert!(ledger.spent(&account()) >= total, "kill {kill}");
+        assert!(ledger.spent_loss(&account()) >= total, "kill {kill}");
         charged_in_vain = ledger.charges.len() - spent.len();
     }
     println!(

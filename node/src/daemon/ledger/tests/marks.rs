@@ -5,7 +5,9 @@ use super::*;
 use crate::party::journal::tests::Followed;
 
 fn charge(ledger: &mut Ledger, run: usize, mu_squared: f64) {
-    ledger.reserve(&digest(run), account(), mu_squared, None).unwrap();
+    ledger
+        .reserve_loss(&digest(run), account(), mu_squared, None)
+        .unwrap();
     ledger.charge_all(&digest(run)).unwrap();
 }
 
@@ -21,24 +23,24 @@ fn a_charge_is_on_disk_in_ledger_and_mark_once_it_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let (mut ledger, followed) = followed(folder.path());
     assert_eq!(followed.done(), [""; 0]);
-    ledger.reserve(&digest(1), account(), 1.0, None).unwrap();
+    ledger.reserve_loss(&digest(1), account(), 1.0, None).unwrap();
     assert_eq!(followed.done(), [""; 0], "what is set aside is not written");
-    ledger.charge_part(&digest(1), 0.5).unwrap();
+    ledger.charge_part(&digest(1), loss(0.5)).unwrap();
     let begun = |file: &str| {
         let steps = ["write", "sync", "sync folder of", "write", "sync"];
         steps.map(|step| format!("{step} {file}"))
     };
     assert_eq!(followed.done(), [begun("ledger"), begun("mark")].concat());
     let raised = ["write ledger", "sync ledger", "write mark", "sync mark"];
-    ledger.charge_part(&digest(1), 0.75).unwrap();
+    ledger.charge_part(&digest(1), loss(0.75)).unwrap();
     assert_eq!(followed.done(), raised);
-    ledger.raise(&digest(1), 2.0).unwrap();
+    ledger.raise(&digest(1), loss(2.0)).unwrap();
     assert_eq!(followed.done(), raised);
-    ledger.raise(&digest(1), 2.0).unwrap();
+    ledger.raise(&digest(1), loss(2.0)).unwrap();
     assert_eq!(followed.done(), [""; 0], "as high as that already");
     // No mark is ever above the ledger: what lowers a charge is marked first.
     let lowered = ["write mark", "sync mark", "write ledger", "sync ledger"];
-    ledger.settle(&digest(1), 1.0).unwrap();
+    ledger.settle(&digest(1), loss(1.0)).unwrap();
     assert_eq!(followed.done(), lowered);
     ledger.close(&digest(1)).unwrap();
     assert_eq!(followed.done(), lowered);
@@ -51,27 +53,27 @@ fn a_charge_of_which_a_step_fails_is_an_error_and_is_whole_at_the_next_try() {
         let (mut ledger, followed) = followed(folder.path());
         charge(&mut ledger, 9, 0.25);
         followed.fail(&[step]);
-        ledger.reserve(&digest(1), account(), 1.0, None).unwrap();
-        let refusal = ledger.charge_part(&digest(1), 0.5).expect_err(step);
+        ledger.reserve_loss(&digest(1), account(), 1.0, None).unwrap();
+        let refusal = ledger.charge_part(&digest(1), loss(0.5)).expect_err(step);
         assert_eq!(refusal.kind, Kind::Storage, "{step}: {refusal}");
         assert_eq!(
-            ledger.charged(&digest(1)).is_some(),
+            ledger.charged_loss(&digest(1)).is_some(),
             step.ends_with("mark"),
             "{step}"
         );
         followed.fail(&[]);
         if step.starts_with("write") {
-            ledger.charge_part(&digest(1), 0.5).unwrap();
-            assert_eq!(ledger.charged(&digest(1)), Some(0.5), "{step}");
+            ledger.charge_part(&digest(1), loss(0.5)).unwrap();
+            assert_eq!(ledger.charged_loss(&digest(1)), Some(0.5), "{step}");
         } else {
             // It is not known what is on the disk: nothing more is charged.
             assert!(!ledger.is_sound(), "{step}");
-            ledger.charge_part(&digest(1), 0.5).expect_err(step);
+            ledger.charge_part(&digest(1), loss(0.5)).expect_err(step);
         }
         drop(ledger);
         let mut ledger = open(&folder);
         let charged = step != "sync ledger";
-        assert_eq!(ledger.charged(&digest(1)).is_some(), charged, "{step}");
+        assert_eq!(ledger.charged_loss(&digest(1)).is_some(), charged, "{step}");
         assert_eq!(ledger.check(&digest(1)).is_err(), charged, "{step}");
     }
 }
@@ -83,18 +85,18 @@ fn a_charge_that_cannot_be_lowered_stays() {
         let (mut ledger, followed) = followed(folder.path());
         charge(&mut ledger, 1, 1.0);
         followed.fail(&[step]);
-        ledger.settle(&digest(1), 0.5).expect_err(step);
+        ledger.settle(&digest(1), loss(0.5)).expect_err(step);
         ledger.close(&digest(1)).expect_err(step);
-        assert_eq!(ledger.charged(&digest(1)), Some(1.0), "{step}");
+        assert_eq!(ledger.charged_loss(&digest(1)), Some(1.0), "{step}");
         followed.fail(&[]);
         // Killed here, the ledger is not below its marks; and a mark that was lowered is raised.
         drop(ledger);
         let ledger = open(&folder);
-        assert_eq!(ledger.charged(&digest(1)), Some(1.0), "{step}");
+        assert_eq!(ledger.charged_loss(&digest(1)), Some(1.0), "{step}");
         drop(ledger);
         std::fs::remove_file(folder.path().join("ledger")).unwrap();
         let adopted = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
-        assert_eq!(adopted[0].mu_squared, 1.0, "{step}");
+        assert_eq!(adopted[0].charge.mu_squared, 1.0, "{step}");
     }
 }
 
@@ -105,21 +107,21 @@ fn a_ledger_from_a_backup_is_refused_until_what_it_lacks_is_adopted() {
     let path = folder.path().join("ledger");
     let mut ledger = open(&folder);
     charge(&mut ledger, 1, 0.5);
-    ledger.reserve(&digest(2), account(), 1.0, None).unwrap();
-    ledger.charge_part(&digest(2), 0.25).unwrap();
+    ledger.reserve_loss(&digest(2), account(), 1.0, None).unwrap();
+    ledger.charge_part(&digest(2), loss(0.25)).unwrap();
     let backup = std::fs::read(&path).unwrap();
     // The rest of a training, a run that was lowered, one that cost nothing, another account's.
-    ledger.charge_part(&digest(2), 0.75).unwrap();
+    ledger.charge_part(&digest(2), loss(0.75)).unwrap();
     for (run, lowered) in [(3, 0.5), (4, 0.0)] {
         charge(&mut ledger, run, 2.0);
-        ledger.settle(&digest(run), lowered).unwrap();
+        ledger.settle(&digest(run), loss(lowered)).unwrap();
     }
     let other = AccountName::new("ward-8", Unit::Record);
     ledger
-        .reserve(&digest(5), other.clone(), f64::INFINITY, None)
+        .reserve_loss(&digest(5), other.clone(), f64::INFINITY, None)
         .unwrap();
     ledger.charge_all(&digest(5)).unwrap();
-    let (spent, latest) = (ledger.spent(&account()), std::fs::read(&path).unwrap());
+    let (spent, latest) = (ledger.spent_loss(&account()), std::fs::read(&path).unwrap());
     drop(ledger);
     for restored in [&backup[..], b""] {
         std::fs::write(&path, restored).unwrap();
@@ -141,9 +143,9 @@ fn a_ledger_from_a_backup_is_refused_until_what_it_lacks_is_adopted() {
         let first = if restored.is_empty() { 1 } else { 2 };
         assert_eq!(runs, (first..=5).map(digest).collect::<Vec<_>>());
         let ledger = open(&folder);
-        assert!((ledger.spent(&account()) - spent).abs() < 1e-12);
-        assert_eq!(ledger.charged(&digest(4)), Some(0.0));
-        assert_eq!(ledger.spent(&other), f64::INFINITY);
+        assert!((ledger.spent_loss(&account()) - spent).abs() < 1e-12);
+        assert_eq!(ledger.charged_loss(&digest(4)), Some(0.0));
+        assert_eq!(ledger.spent_loss(&other), f64::INFINITY);
         drop(ledger);
         let again = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
         assert_eq!(again, [], "once");
@@ -159,7 +161,7 @@ fn marks_that_are_missing_or_lower_than_the_ledger_are_written_at_the_start() {
     let mut ledger = open(&folder);
     charge(&mut ledger, 1, 0.5);
     let backup = std::fs::read(folder.path().join("marks")).unwrap();
-    ledger.raise(&digest(1), 1.0).unwrap();
+    ledger.raise(&digest(1), loss(1.0)).unwrap();
     charge(&mut ledger, 2, 0.25);
     drop(ledger);
     let state = std::fs::read(folder.path().join("ledger")).unwrap();
@@ -173,7 +175,7 @@ fn marks_that_are_missing_or_lower_than_the_ledger_are_written_at_the_start() {
         assert_eq!(std::fs::read(folder.path().join("ledger")).unwrap(), state);
         std::fs::remove_file(folder.path().join("ledger")).unwrap();
         let adopted = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
-        let costs: Vec<f64> = adopted.iter().map(|run| run.mu_squared).collect();
+        let costs: Vec<f64> = adopted.iter().map(|run| run.charge.mu_squared).collect();
         assert_eq!(costs, [1.0, 0.25]);
         std::fs::write(folder.path().join("ledger"), &state).unwrap();
     }
@@ -186,8 +188,63 @@ fn a_plan_that_join_spent_with_the_key_is_spent_for_the_daemon_and_costs_its_bud
     let mut ledger = open(&folder);
     assert_eq!(ledger.check(&digest(1)).unwrap_err().kind, Kind::Spent);
     ledger.check(&digest(2)).unwrap();
-    assert_eq!(ledger.charged(&digest(1)), None);
+    assert_eq!(ledger.charged_loss(&digest(1)), None);
+    ledger.reserve_loss(&digest(2), account(), 1.0, None).unwrap();
     assert_eq!(ledger.reveal(&digest(2)).unwrap(), 1);
     assert_eq!(ledger.reveal(&digest(2)).unwrap(), 2);
     ledger.check(&digest(2)).expect("a draw spends nothing");
+    assert_eq!(ledger.reveal(&digest(2)).unwrap(), 3);
+    for refused in [
+        ledger.check(&digest(2)).unwrap_err(),
+        Refusal::from(ledger.reveal(&digest(2)).unwrap_err()),
+    ] {
+        assert_eq!(refused.kind, Kind::Spent, "{refused}");
+    }
+}
+
+/// The chance of a bad draw is on disk in ledger and mark before a number leaves; a state folder that
+/// comes back without it is told.
+#[test]
+fn what_was_drawn_is_in_the_ledger_before_it_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut ledger, followed) = followed(folder.path());
+    let drawn = Charge {
+        draw: 1e-9,
+        ..loss(0.5)
+    };
+    ledger.reserve(&digest(1), of(&account()), drawn, vec![]).unwrap();
+    assert_eq!(ledger.reveal(&digest(1)).unwrap(), 1);
+    let begun = |file: &str| {
+        let steps = ["write", "sync", "sync folder of", "write", "sync"];
+        steps.map(|step| format!("{step} {file}"))
+    };
+    assert_eq!(followed.done(), [begun("ledger"), begun("mark")].concat());
+    assert_eq!(ledger.reveal(&digest(1)).unwrap(), 2);
+    assert_eq!(followed.done(), ["write mark", "sync mark"]);
+    for step in ["write ledger", "sync ledger", "write mark", "sync mark"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut ledger, followed) = self::followed(folder.path());
+        ledger.reserve(&digest(1), of(&account()), drawn, vec![]).unwrap();
+        followed.fail(&[step]);
+        ledger.reveal(&digest(1)).expect_err(step);
+    }
+    drop(ledger);
+    std::fs::remove_file(folder.path().join("ledger")).unwrap();
+    let older = try_open(folder.path()).expect_err("the marks know a draw");
+    assert!(older.message.contains("older"), "{older}");
+    let adopted = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
+    assert_eq!(
+        (adopted.len(), adopted[0].spent, adopted[0].charge.draw),
+        (1, false, 1e-9)
+    );
+    let mut ledger = open(&folder);
+    assert_eq!(
+        (ledger.spent(&account()).draw, ledger.spent_loss(&account())),
+        (1e-9, 0.0)
+    );
+    assert_eq!(ledger.charged_loss(&digest(1)), None, "its plan is not spent");
+    ledger.reserve(&digest(1), of(&account()), drawn, vec![]).unwrap();
+    ledger.charge_all(&digest(1)).unwrap();
+    drop(ledger);
+    assert_eq!(open(&folder).spent(&account()), drawn);
 }

@@ -23,6 +23,8 @@ struct Room {
     ends: BTreeMap<Party, Ending>,
     offences: Vec<String>,
     starts: u8,
+    /// These cannot count that their number for a draw leaves.
+    uncounted: BTreeSet<Party>,
 }
 
 impl Room {
@@ -37,6 +39,7 @@ impl Room {
             ends: BTreeMap::new(),
             offences: Vec::new(),
             starts: 0,
+            uncounted: BTreeSet::new(),
         }
     }
 
@@ -78,6 +81,11 @@ impl Room {
                 }
                 Output::Public { to, frame } => frames.push_back((party, to, frame)),
                 Output::Spend => drop(self.begun.insert(party, self.now)),
+                Output::Reveal => {
+                    let full = || Err("a full disk".to_owned());
+                    let result = self.uncounted.contains(&party).then(full).unwrap_or(Ok(()));
+                    run.handle(self.now, Input::Revealed(result)).expect("asked");
+                }
                 Output::Finished(outcome) => drop(self.ends.insert(party, outcome.ending)),
                 Output::Event(Event::Offence { peer, text }) => self.offences.push(format!("{peer}: {text}")),
                 _ => {}
@@ -349,4 +357,36 @@ fn an_abort_names_who_is_missing_and_what_to_raise() {
     );
     assert!(!reason.contains("party-2"), "{reason}");
     assert!(reason.contains("raise run.join_ms"), "{reason}");
+}
+
+const STATIC: &str = "[run]\nsealed = true\n[privacy]\ncoalitions = \"static\"";
+
+/// A number whose leaving could not be counted does not leave: nobody hears that party's START, whoever
+/// has not signed hears that it is not there, and it says why it ended.
+#[test]
+fn a_number_that_is_not_counted_does_not_leave() {
+    let mut room = Room::new(4, STATIC);
+    room.uncounted.insert(2);
+    (0..4).for_each(|party| room.start(party));
+    assert_eq!(room.reason(2), "a full disk");
+    assert_eq!(room.begun(), [] as [Party; 0]);
+    for other in [0, 1, 3] {
+        assert_eq!(room.held(other, 2), None, "{other}");
+        let flood = &room.runs[other].as_ref().expect("it runs").commons.flood;
+        assert!(flood.reveal(0, 2).is_none(), "{other}");
+        // Who has signed START keeps the READY that it names.
+        assert!(
+            flood.has_withdrawn(2) || flood.start(0, other).is_some(),
+            "{other}"
+        );
+    }
+    // The same with a disk that has room.
+    let mut room = Room::new(4, STATIC);
+    (0..4).for_each(|party| room.start(party));
+    assert_eq!(room.begun(), [0, 1, 2, 3]);
+    let run = room.runs[0].as_mut().expect("it runs");
+    assert_eq!(
+        run.handle(room.now, Input::Revealed(Ok(()))),
+        Err(InputError::NotAsked("Revealed"))
+    );
 }
