@@ -198,7 +198,7 @@ pub struct Identity {
 
 enum Machine {
     Gathering {
-        gathering: Gathering,
+        gathering: Box<Gathering>,
         onset: Onset,
     },
     /// A later release of a plan: this node's value is waited for.
@@ -327,7 +327,7 @@ impl Run {
             secret: Zeroizing::new(nonce_secret),
         });
         let present = Presence::new(electorate.clone());
-        let gathering = Gathering::new(entrant, attendance(&plan), present, now, draw);
+        let gathering = Box::new(Gathering::new(entrant, attendance(&plan), present, now, draw));
         let (ready, weight) = (gathering.ready(), plan.lattice().weight(draft.weight_units(me)));
         let onset = course.begin_once_drawn(value, LatticeWeight(weight), noise);
         let mut run = Run {
