@@ -466,13 +466,9 @@ fn parties_join_with_programs_of_their_own() {
         .wait()
         .refused_at(2, "--program");
     // The first one's program ends in its third round: nobody but its owner is told.
-    let ends = folder.join("ends");
-    fs::write(
-        &ends,
-        ONES.replace("    header = ", "    if round == 3: break\n    header = "),
-    )
-    .expect("writable");
-    fs::set_permissions(&ends, fs::Permissions::from_mode(0o755)).expect("ours");
+    let ends = ONES.replace("    header = ", "    if round == 3: break\n    header = ");
+    fs::write(folder.join("ends"), ends).expect("writable");
+    fs::set_permissions(folder.join("ends"), fs::Permissions::from_mode(0o755)).expect("ours");
     let running: Vec<Running> = (0..4)
         .map(|party| {
             let program = if party == 0 { "./ends" } else { "./step" };

@@ -96,25 +96,20 @@ impl Account {
             opened_for: opened_for(plan, outcome),
             without_mean: sealing::reason_without_mean(plan, outcome, fate),
         });
-        let opened = sealed.iter().flat_map(|sealed| &sealed.opened_for);
         if let Some(audit) = &mut audit {
-            audit.faults.extend(missing.iter().cloned());
-            audit.faults.extend(trained.as_ref().and_then(Trained::fell_out));
-            audit
-                .faults
-                .extend(opened.map(String::as_str).map(opened_for_sentence));
+            let opened = sealed.iter().flat_map(|sealed| &sealed.opened_for);
+            let opened = opened.map(|party| opened_for_sentence(party));
+            let fell_out = trained.as_ref().and_then(Trained::fell_out);
+            let faults = missing.iter().cloned().chain(fell_out).chain(opened);
+            audit.faults.extend(faults);
         }
         let mut realised = error_of(plan, finish)?;
         let contradicted = contradicts(plan, outcome, realised.as_ref());
         if let (true, Some(realised)) = (contradicted, &mut realised) {
             realised.usable = false;
         }
-        let names = |parties: &BTreeSet<Party>| {
-            parties
-                .iter()
-                .map(|&p| plan.draft().members[p].name.clone())
-                .collect::<Vec<_>>()
-        };
+        let name = |&party: &Party| plan.draft().members[party].name.clone();
+        let names = |parties: &BTreeSet<Party>| parties.iter().map(name).collect::<Vec<_>>();
         let mut departed = audit.as_ref().map_or(vec![], |audit| names(&audit.departed));
         departed.extend(gossiped.iter().flat_map(|gossiped| gossiped.departed.clone()));
         let weight =
@@ -429,10 +424,8 @@ impl Account {
         };
         // An execution is one release's.
         let audit = self.audit.as_ref().filter(|_| plan.draft().outer.is_none());
-        let mut execution = audit
-            .map(|audit| serde_json::to_value(&audit.execution))
-            .transpose()
-            .map_err(unwritten)?;
+        let execution = audit.map(|audit| serde_json::to_value(&audit.execution));
+        let mut execution = execution.transpose().map_err(unwritten)?;
         // By contract. Where the others published without this node, μ has their finals all the
         // same: it is not below the execution's.
         if let (Ending::Withheld { .. }, Some(execution)) = (&self.ending, &mut execution) {

@@ -59,20 +59,7 @@ impl Stated {
         let end = self.end()?;
         let party = self.word("party");
         if end == StatedEnd::Aborted {
-            let zero = |key: &str| self.number(key) == Some(0.0);
-            let nothing = self.object["included"] == json!([])
-                && self.object["execution"].is_null()
-                && zero("mu")
-                && zero("epsilon");
-            return match nothing {
-                true => Ok(Recomputed::nothing(format!(
-                    "That nothing private left {party} is its word: no loss follows from what it says."
-                ))),
-                false => {
-                    Err(self
-                        .refused("it says that the run was aborted, and states what only one that began has"))
-                }
-            };
+            return self.recompute_aborted();
         }
         let unbounded = self.object["unbounded"] == true;
         if let Some(plan) = plan.filter(|_| !unbounded || !self.object["iterations"].is_null()) {
@@ -118,6 +105,17 @@ impl Stated {
                 mu
             }
         };
+        unchecked.extend(self.taken_on_its_word(end, counted.is_some()));
+        Ok(Recomputed {
+            mu: Some(mu),
+            unchecked,
+        })
+    }
+
+    /// The statements about the run that nothing in the receipt proves.
+    fn taken_on_its_word(&self, end: StatedEnd, counted: bool) -> Vec<String> {
+        let party = self.word("party");
+        let mut unchecked = Vec::new();
         if end == StatedEnd::Withheld {
             unchecked.push(format!(
                 "That nothing of {party}'s own was read is its word: the execution is of a run in which no final is seen."
@@ -127,15 +125,30 @@ impl Stated {
                 "Which shares arrived is {party}'s word: the logs that say it are not in the receipt."
             ));
         }
-        if counted.is_some() {
+        if counted {
             unchecked.push(format!(
                 "How many of its contributions have left is {party}'s word."
             ));
         }
-        Ok(Recomputed {
-            mu: Some(mu),
-            unchecked,
-        })
+        unchecked
+    }
+
+    /// A run that did not begin has no loss, and states nothing that only one that began has.
+    fn recompute_aborted(&self) -> Result<Recomputed, Failure> {
+        let zero = |key: &str| self.number(key) == Some(0.0);
+        let nothing = self.object["included"] == json!([])
+            && self.object["execution"].is_null()
+            && zero("mu")
+            && zero("epsilon");
+        if !nothing {
+            return Err(
+                self.refused("it says that the run was aborted, and states what only one that began has")
+            );
+        }
+        let party = self.word("party");
+        Ok(Recomputed::nothing(format!(
+            "That nothing private left {party} is its word: no loss follows from what it says."
+        )))
     }
 
     /// The ε of a loss at the δ that it states.

@@ -102,9 +102,11 @@ fn flags_beat_the_environment_which_beats_the_file() {
     );
 }
 
+const ONE_SET: &str = "[[data_set]]\nname = \"ward\"\nfile = \"w.npy\"\nepsilon = 1.0\ndelta = 1e-6\n";
+
 #[test]
 fn mistakes_are_named_with_their_line() {
-    let set = "[[data_set]]\nname = \"ward\"\nfile = \"w.npy\"\nepsilon = 1.0\ndelta = 1e-6\n";
+    let set = ONE_SET;
     for (text, line, field) in [
         ("sate = \"x\"\n".to_owned(), 2, "sate"),
         ("[policy]\nmax_epsilom = 1\n".to_owned(), 3, "policy.max_epsilom"),
@@ -114,11 +116,6 @@ fn mistakes_are_named_with_their_line() {
             "policy.max_epsilon",
         ),
         ("[policy]\nmax_epsilon = -1\n".to_owned(), 3, "policy.max_epsilon"),
-        (
-            "[policy]\nmax_epsilon = nan\n".to_owned(),
-            3,
-            "policy.max_epsilon",
-        ),
         (
             "[policy]\nmax_epsilon = 1\nvouched = [\"bob\"]\n".to_owned(),
             4,
@@ -176,6 +173,19 @@ fn mistakes_are_named_with_their_line() {
             "{text}{failure}"
         );
     }
+}
+
+#[test]
+fn a_loss_that_is_no_number_is_named_with_its_line() {
+    let failure = Folder::new("[policy]\nmax_epsilon = nan\n")
+        .load(NodeArgs::default(), &[])
+        .expect_err("no number");
+    assert_eq!(failure.field.as_deref(), Some("policy.max_epsilon"));
+}
+
+#[test]
+fn one_file_may_be_a_data_set_of_each_unit() {
+    let set = ONE_SET;
     let both = format!("{set}{set}unit = \"record\"\n");
     let both = Folder::new(&both)
         .load(NodeArgs::default(), &[])

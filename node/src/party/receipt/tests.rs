@@ -325,5 +325,5 @@ fn a_receipt_states_the_chance_of_all_draws_that_may_be_tried() {
     calibration.claims[0].draw.as_mut().expect("its draw").chance = 2e-7;
     let loose = Plan::assemble(honest.draft().clone(), calibration, [7; 16]).expect("a plan");
     let delta = stated(&loose, 1)["delta"].as_f64().expect("a number");
-    assert!(delta >= 0.999e-6 + 6e-7 && delta < 1.6e-6, "{delta}");
+    assert!((0.999e-6 + 6e-7..1.6e-6).contains(&delta), "{delta}");
 }
