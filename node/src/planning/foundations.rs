@@ -44,17 +44,22 @@ pub(super) fn agreeing(plan: &Plan) -> String {
     );
     if !quorum.covers_departed() {
         let enough = privacy.colluding + 3 * privacy.dropouts;
+        let who = match privacy.colluding {
+            0 => "",
+            _ => ", whatever those who collude sign",
+        };
         return format!(
-            "{signed}: there are no two such sets, whatever those who collude sign, if those who depart have \
-             followed the protocol until then; to cover departed parties that signed two takes more than \
-             {enough} parties"
+            "{signed}: there are no two such sets{who}, if those who depart have followed the protocol until \
+             then; to cover departed parties that signed two takes more than {enough} parties"
         );
     }
-    let who = match privacy.dropouts {
-        0 => "those who collude sign",
-        _ => "those sign who collude or depart",
+    let who = match (privacy.colluding, privacy.dropouts) {
+        (0, 0) => "",
+        (_, 0) => ", whatever those who collude sign",
+        (0, _) => ", whatever those who depart sign",
+        _ => ", whatever those sign who collude or depart",
     };
-    format!("{signed}: there are no two such sets, whatever {who}")
+    format!("{signed}: there are no two such sets{who}")
 }
 
 fn sealed(plan: &Plan, threshold: Threshold) -> Vec<String> {
