@@ -61,22 +61,26 @@ fn equivocations(
     (seen, agreed)
 }
 
+/// As long as those whom it shows the same, with itself, are a quorum: six of eight where one may
+/// collude and one depart, five where nobody may depart. Else it has split the vote, and the run
+/// stops for everybody.
 #[test]
-fn a_party_that_shows_some_another_item_costs_nobody_the_result() {
-    let complete = plan(8, "", 5);
-    for stage in Stages::READABLE.all() {
-        for fooled in 1..=3 {
-            assert_eq!(
-                equivocations(&complete, stage, fooled, 0..3),
-                (3, 3),
-                "{stage:?}, {fooled} fooled"
-            );
+fn a_party_that_shows_some_another_item_costs_nobody_the_result_unless_it_splits_the_vote() {
+    for (lines, quorum) in [("", 6), ("[privacy]\ndropouts = 0", 5)] {
+        let complete = plan(8, lines, 5);
+        assert_eq!(complete.draft().run.quorum, quorum);
+        for stage in Stages::READABLE.all() {
+            for fooled in 1..=3 {
+                let agreed = if 8 - fooled >= quorum { 3 } else { 0 };
+                let found = equivocations(&complete, stage, fooled, 0..3);
+                assert_eq!(found, (3, agreed), "{quorum}, {stage:?}, {fooled} fooled");
+            }
         }
     }
     let sealed = plan(8, SEALED, 3);
     for (stage, fooled) in [Stage::Settling, Stage::Sealed]
         .into_iter()
-        .flat_map(|it| [(it, 1), (it, 3)])
+        .flat_map(|it| [(it, 1), (it, 2)])
     {
         let found = equivocations(&sealed, stage, fooled, 0..3);
         assert_eq!(found, (3, 3), "sealed, {stage:?}, {fooled} fooled");
@@ -90,16 +94,19 @@ fn a_party_that_shows_some_another_item_costs_nobody_the_result() {
 /// the run stops, or all agree, never some on this and some on that.
 #[test]
 fn on_a_ring_a_party_that_shows_some_another_item_makes_no_two_results() {
-    let ring = plan(8, "[topology]\npublic = \"ring\"", 5);
-    let counts: Vec<_> = Stages::READABLE
-        .all()
-        .into_iter()
-        .map(|stage| equivocations(&ring, stage, 1, 0..6))
-        .collect();
+    let counts = |lines: &str| -> Vec<(usize, usize)> {
+        let ring = plan(8, &format!("{lines}[topology]\npublic = \"ring\""), 5);
+        let stages = Stages::READABLE.all().into_iter();
+        stages.map(|stage| equivocations(&ring, stage, 1, 0..6)).collect()
+    };
+    let of_five = counts("[privacy]\ndropouts = 0\n");
     assert!(
-        counts.iter().all(|&(seen, agreed)| seen > 0 && agreed > 0),
-        "{counts:?}"
+        of_five.iter().all(|&(seen, agreed)| seen > 0 && agreed > 0),
+        "{of_five:?}"
     );
+    // Halves that have five and three of eight: never six.
+    let of_six = counts("");
+    assert!(of_six.iter().all(|&(seen, _)| seen > 0), "{of_six:?}");
 }
 
 #[test]
