@@ -294,10 +294,12 @@ const FORGERIES: [Forgery; 25] = [
         it["draw"]["seed"] = json!(seed.map(|seed| seed ^ 1));
         seed.is_some()
     }),
-    ("draws without a chance", |it| {
-        let known = it["draw"].is_object();
-        it["draw"]["chance"] = json!(0.0);
-        known
+    ("draws with the chance of one", |it| {
+        // Of one draw, where there may be three.
+        let chance = it["draw"]["chance"].as_f64();
+        it["draw"]["chance"] = json!(chance.map(|chance| chance / 3.0));
+        it["draw"]["most"] = json!(1);
+        chance.is_some()
     }),
 ];
 
