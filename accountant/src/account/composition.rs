@@ -54,17 +54,17 @@ pub struct Composed {
     pub delta: f64,
     /// How much of it is the chance that some draw of a schedule hides nothing.
     pub draw_delta: f64,
-    /// How much of it sampling the noise of all releases takes, at most: (1 + e^ε) times the distance
-    /// in total variation.
+    /// How much of it sampling the noise of all releases takes, at most: (1 + e^ε) times the
+    /// distance in total variation.
     pub sampling_delta: f64,
     /// Present, and true, if nothing bounds what they cost at that δ.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }
 
-/// The loss of all `releases`, chosen adaptively or not, and their ε at `delta`, in which the chance of
-/// bad draws and what sampling adds are counted ([`charge`](crate::losses::charge)). Neither is ever
-/// below the true one.
+/// The loss of all `releases`, chosen adaptively or not, and their ε at `delta`, in which the
+/// chance of bad draws and what sampling adds are counted ([`charge`](crate::losses::charge)).
+/// Neither is ever below the true one.
 pub fn compose(releases: &[Release], delta: f64) -> Result<Composed, GaussianError> {
     if !(delta > 0.0 && delta < 1.0) {
         return Err(GaussianError::Delta { found: delta });

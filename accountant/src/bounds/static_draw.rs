@@ -35,18 +35,19 @@
 //!
 //! ⌊3(n − c)/(n − c − D)⌋
 //!
-//! draws, however often those who are against a value end a START. *Proof.* A run begins with a START
-//! of at least n − D parties, so that n − c − D or more of them do not collude, and each of these has
-//! signed it: it names the starts of all nodes in it and their commitments, and its draw follows from
-//! the nonces committed to. A start of a node has one nonce and signs one START. So no nonce of who
-//! does not collude is in two draws that a run may begin with, and each such draw, until it is known,
-//! has taken n − c − D of them. There are 3(n − c) in all: no node reveals more than
-//! [`MOST_REVEALS`] for one plan, each counted on disk before it leaves. ∎
+//! draws, however often those who are against a value end a START. *Proof.* A run begins with a
+//! START of at least n − D parties, so that n − c − D or more of them do not collude, and each of
+//! these has signed it: it names the starts of all nodes in it and their commitments, and its draw
+//! follows from the nonces committed to. A start of a node has one nonce for each number of START,
+//! and signs one START of each number. So no nonce of who does not collude is in two draws that a
+//! run may begin with, and each such draw, until it is known, has taken n − c − D of them. There
+//! are 3(n − c) in all: no node reveals more than [`MOST_REVEALS`] for one plan, each counted on
+//! disk before it leaves. ∎
 //!
 //! A draw that a run begins with is bad with a chance of at most p given all that was seen before
-//! its last honest nonce, whoever is against it by then. So the chance that some draw which a run may
-//! begin with is bad is at most p times the tries, whichever of them the run begins with. Fewer who
-//! collude only lower that number.
+//! its last honest nonce, whoever is against it by then. So the chance that some draw which a run
+//! may begin with is bad is at most p times the tries, whichever of them the run begins with. Fewer
+//! who collude only lower that number.
 
 use undertone_protocol::messages::commitment::MOST_REVEALS;
 use undertone_protocol::plan::claim::DrawBasis;
@@ -63,8 +64,8 @@ const NEGLIGIBLE: f64 = 80.0;
 /// terms, each of logarithms below 10⁵ that are right to 10⁻¹⁶.
 const ROUNDING: f64 = 1e-8;
 
-/// The share of δ that is left to the chance of a bad draw, among all that may be tried: noise hardly
-/// grows for it, and each factor of a thousand costs two rounds.
+/// The share of δ that is left to the chance of a bad draw, among all that may be tried: noise
+/// hardly grows for it, and each factor of a thousand costs two rounds.
 pub const CHANCE_OF_DELTA: f64 = 1e-3;
 
 /// How many draws a run may begin with, at most, those included that somebody ends; `colluding` and
@@ -450,8 +451,8 @@ mod tests {
         }
     }
 
-    /// As many sets of `each` of those who are left as can be told off, each of whom may be in so many
-    /// more: every way is tried.
+    /// As many sets of `each` of those who are left as can be told off, each of whom may be in so
+    /// many more: every way is tried.
     fn most_sets(left: &mut [u64], each: usize) -> u64 {
         let chosen = |set: usize| (0..left.len()).filter(move |one| set >> one & 1 == 1);
         let mut most = 0;
@@ -468,8 +469,8 @@ mod tests {
         most
     }
 
-    /// However those who are against it choose who is away, which nodes start again and which STARTs
-    /// end: as many draws as honest nonces allow, and no more.
+    /// However those who are against it choose who is away, which nodes start again and which
+    /// STARTs end: as many draws as honest nonces allow, and no more.
     #[test]
     fn tries_are_as_many_as_the_nonces_of_those_who_do_not_collude_allow() {
         for (honest, dropouts) in [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 1), (4, 2)] {
@@ -494,8 +495,8 @@ mod tests {
         }
     }
 
-    /// All draws that may be tried share a thousandth of δ: where one round less leaves more than that,
-    /// and less than δ, or where one draw alone would do, nothing is claimed.
+    /// All draws that may be tried share a thousandth of δ: where one round less leaves more than
+    /// that, and less than δ, or where one draw alone would do, nothing is claimed.
     #[test]
     fn all_tries_together_are_within_a_thousandth_of_delta() {
         let lines = "[privacy]\ncoalitions = \"static\"\ncolluding = 2\ndropouts = 6\n\

@@ -3,10 +3,10 @@
 //! Take two data sets that differ in what is protected, and runs that an adversary may choose one
 //! after another, each by what it saw of those before. Of run i, whatever came before it:
 //!
-//! - `draw`, p: what it draws in public (its schedule) is *bad* with a chance of at most p, which is
-//!   the same for both data sets; whether it is bad is part of what the adversary sees;
-//! - `mu_squared`, μ²: if that is not bad, what noise that is really Gaussian lets the adversary see
-//!   is μ-Gaussian-DP;
+//! - `draw`, p: what it draws in public (its schedule) is *bad* with a chance of at most p, which
+//!   is the same for both data sets; whether it is bad is part of what the adversary sees;
+//! - `mu_squared`, μ²: if that is not bad, what noise that is really Gaussian lets the adversary
+//!   see is μ-Gaussian-DP;
 //! - `distance`, d: with the noise as it is sampled, what it sees is within a total variation
 //!   distance of d of that, for either data set.
 //!
@@ -16,21 +16,22 @@
 //!
 //! δ(ε, M) the trade-off of [`gaussian`](crate::losses::gaussian).
 //!
-//! *Proof.* Let R, R′ be the laws of all that the adversary sees, for the one data set and the other,
-//! I, I′ the same with real Gaussian noise, and S any event. (1) Exchange the real for the ideal run,
-//! one after another. What follows a run is a function of what was seen of it and of randomness of
-//! its own, so that each exchange moves the law by at most dᵢ: |R(S) − I(S)| ≤ D, |R′(S) − I′(S)| ≤
-//! D. (2) Let J, J′ be the ideal runs that show nothing but "bad" where their draw is. A draw has one
-//! law for both data sets and is seen, and what is shown for each of its values is μᵢ-Gaussian-DP, or
-//! constant; so each such run is μᵢ-Gaussian-DP (trade-offs are convex), all of them are M-Gaussian-DP
-//! (Dong, Roth and Su 2022, corollary 3.3), and J(S) ≤ e^ε J′(S) + δ(ε, M) for every S. On the event
-//! G that no draw is bad, I and J are the same, I′ and J′ too; outside of it I has at most P, since
-//! each draw adds at most pᵢ whatever came before. So I(S) ≤ J(S ∩ G) + P ≤ e^ε J′(S ∩ G) + δ(ε, M) +
-//! P ≤ e^ε I′(S) + δ(ε, M) + P. (3) R(S) ≤ I(S) + D ≤ e^ε I′(S) + δ(ε, M) + P + D ≤ e^ε (R′(S) + D) +
-//! δ(ε, M) + P + D. ∎
+//! *Proof.* Let R, R′ be the laws of all that the adversary sees, for the one data set and the
+//! other, I, I′ the same with real Gaussian noise, and S any event. (1) Exchange the real for the
+//! ideal run, one after another. What follows a run is a function of what was seen of it and of
+//! randomness of its own, so that each exchange moves the law by at most dᵢ: |R(S) − I(S)| ≤ D,
+//! |R′(S) − I′(S)| ≤ D. (2) Let J, J′ be the ideal runs that show nothing but "bad" where their
+//! draw is. A draw has one law for both data sets and is seen, and what is shown for each of its
+//! values is μᵢ-Gaussian-DP, or constant; so each such run is μᵢ-Gaussian-DP (trade-offs are
+//! convex), all of them are M-Gaussian-DP (Dong, Roth and Su 2022, corollary 3.3), and J(S) ≤ e^ε
+//! J′(S) + δ(ε, M) for every S. On the event G that no draw is bad, I and J are the same, I′ and J′
+//! too; outside of it I has at most P, since each draw adds at most pᵢ whatever came before. So
+//! I(S) ≤ J(S ∩ G) + P ≤ e^ε J′(S ∩ G) + δ(ε, M) + P ≤ e^ε I′(S) + δ(ε, M) + P. (3) R(S) ≤ I(S) + D
+//! ≤ e^ε I′(S) + δ(ε, M) + P + D ≤ e^ε (R′(S) + D) + δ(ε, M) + P + D. ∎
 //!
-//! A draw counts once, and not e^ε times, since whether it is bad is seen. What sampling adds cannot
-//! be added up as each run states it: (1 + e^εᵢ) dᵢ is for its own εᵢ, which is below that of all.
+//! A draw counts once, and not e^ε times, since whether it is bad is seen. What sampling adds
+//! cannot be added up as each run states it: (1 + e^εᵢ) dᵢ is for its own εᵢ, which is below that
+//! of all.
 //!
 //! Sums only ever round up, and no ε is below the true one.
 
@@ -45,8 +46,8 @@ use crate::losses::gaussian;
 /// exponential and erfc.
 const ROUNDING: f64 = 1e-14;
 
-/// The cost of a run, or of several, at most: parts that add up. All are at least 0; what is no number
-/// counts as unbounded.
+/// The cost of a run, or of several, at most: parts that add up. All are at least 0; what is no
+/// number counts as unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
@@ -120,8 +121,8 @@ impl Charge {
         }
     }
 
-    /// The part of δ that sampling adds to a statement with this `epsilon`: (1 + e^ε) d, never below
-    /// it, 1 at most.
+    /// The part of δ that sampling adds to a statement with this `epsilon`: (1 + e^ε) d, never
+    /// below it, 1 at most.
     pub fn sampling_delta(self, epsilon: f64) -> f64 {
         match self.distance {
             0.0 => 0.0,
@@ -137,8 +138,8 @@ impl Charge {
         if all < 1.0 { all } else { 1.0 }
     }
 
-    /// The smallest ε of which δ, all parts together, is at most `delta`, in (0, 1): never below the
-    /// true one; infinite where there is none.
+    /// The smallest ε of which δ, all parts together, is at most `delta`, in (0, 1): never below
+    /// the true one; infinite where there is none.
     pub fn epsilon(self, delta: f64) -> f64 {
         let mu = self.mu();
         let enough = |epsilon: f64| self.delta(epsilon) <= delta;
@@ -199,8 +200,8 @@ impl Sum for Charge {
     }
 }
 
-/// d of a statement that sampling adds `sampling_delta` to δ at `epsilon`: never below it. A sum that
-/// was cut off at 1 says nothing of d, which is then 1.
+/// d of a statement that sampling adds `sampling_delta` to δ at `epsilon`: never below it. A sum
+/// that was cut off at 1 says nothing of d, which is then 1.
 pub fn distance_of(sampling_delta: f64, epsilon: f64) -> f64 {
     match sampling_delta {
         0.0 => 0.0,

@@ -82,8 +82,8 @@ impl Iterations {
         }
     }
 
-    /// The charge of this many of them, never below it. Draw and sampling count whole from the first
-    /// on, the draw before that.
+    /// The charge of this many of them, never below it. Draw and sampling count whole from the
+    /// first on, the draw before that.
     pub(super) fn cost(&self, count: u64) -> Charge {
         let mu_squared = match count {
             0 => {
@@ -101,8 +101,8 @@ impl Iterations {
         }
     }
 
-    /// One of them has turned out to cost μ: as much may be true of all. What those that are charged
-    /// come to then, if that is more than was thought.
+    /// One of them has turned out to cost μ: as much may be true of all. What those that are
+    /// charged come to then, if that is more than was thought.
     fn settle(&mut self, mu: f64) -> Option<Charge> {
         let each = Charge::of_loss(mu).mu_squared;
         if each <= self.each {

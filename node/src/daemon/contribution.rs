@@ -55,8 +55,8 @@ pub(super) struct Brought {
 }
 
 impl Contribution {
-    /// Finds the file and the budgets. A file of the data folder that belongs to a data set is never
-    /// charged to another one.
+    /// Finds the file and the budgets. A file of the data folder that belongs to a data set is
+    /// never charged to another one.
     pub(super) fn find(self, config: &Config, unit: Unit, adjacency: Adjacency) -> Result<Brought, Refusal> {
         let named = match &self.vector {
             Some(Vector::Named(name)) => Some(named_file(config, name)?),

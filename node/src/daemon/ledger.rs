@@ -1,17 +1,18 @@
 //! What each data set has spent: the charges of its runs, which add up ([`Charge`]), on disk before
-//! they are spent. All of it counts in δ: the loss, the chance of a bad draw, and what sampling adds.
+//! they are spent. All of it counts in δ: the loss, the chance of a bad draw, and what sampling
+//! adds.
 //!
 //! A run is *reserved* when it is taken, so that two that are taken together cannot both count on
-//! the same rest; *drawn*, before this node reveals its number for the draw of a schedule; *charged*,
-//! and synced, when its plan is marked as spent, before its first share leaves; *raised* when the
-//! gate finds a larger loss, before its final leaves. Of a training a part is charged, and the charge
-//! is raised some iterations ahead of what leaves, while all of it stays reserved. A charge is lowered
-//! in two cases only, once the run has ended by itself: finals were sealed, and nobody opens this
-//! node's (*closed*: to nothing but the draw); a training that ended early is *settled* for the
-//! iterations that it had. A run that ends before it was charged (exit 4: nothing private has left)
-//! gives back its reservation. What was drawn it does not give back: whoever is against this node may
-//! end runs until a draw suits it, each plan of which has draws of its own, and the chances of all of
-//! them add up.
+//! the same rest; *drawn*, before this node reveals its number for the draw of a schedule;
+//! *charged*, and synced, when its plan is marked as spent, before its first share leaves; *raised*
+//! when the gate finds a larger loss, before its final leaves. Of a training a part is charged, and
+//! the charge is raised some iterations ahead of what leaves, while all of it stays reserved. A
+//! charge is lowered in two cases only, once the run has ended by itself: finals were sealed, and
+//! nobody opens this node's (*closed*: to nothing but the draw); a training that ended early is
+//! *settled* for the iterations that it had. A run that ends before it was charged (exit 4: nothing
+//! private has left) gives back its reservation. What was drawn it does not give back: whoever is
+//! against this node may end runs until a draw suits it, each plan of which has draws of its own,
+//! and the chances of all of them add up.
 //!
 //! The file is a [`Journal`]: it only grows. A last line that was torn when the process was killed
 //! was not synced yet, so that nothing of it had been spent; it is counted all the same if its JSON
@@ -131,8 +132,8 @@ impl Ledger {
         })
     }
 
-    /// Sets a charge aside for a run, if the totals of its accounts allow it together with all that is
-    /// spent and reserved.
+    /// Sets a charge aside for a run, if the totals of its accounts allow it together with all that
+    /// is spent and reserved.
     pub fn reserve(
         &mut self,
         digest: &str,
@@ -162,9 +163,9 @@ impl Ledger {
         self.reserved.remove(digest);
     }
 
-    /// Charges a reserved run's chance of a bad draw, and counts a number that is about to be revealed
-    /// for the draw: how many were, this one included. All is on disk when this returns. Refused
-    /// (exit 6) once as many were as may be.
+    /// Charges a reserved run's chance of a bad draw, and counts a number that is about to be
+    /// revealed for the draw: how many were, this one included. All is on disk when this returns.
+    /// Refused (exit 6) once as many were as may be.
     pub fn reveal(&mut self, digest: &str) -> Result<u64, Failure> {
         let refused = |refusal: Refusal| Failure::new(refusal.kind.exit(), refusal.message);
         let Some(Reservation { booked, .. }) = self.reserved.get(digest).cloned() else {
@@ -242,8 +243,8 @@ impl Ledger {
         }
     }
 
-    /// Takes back the charge of a run that has ended, and whose final nobody opens, but for its draw;
-    /// the plan stays spent.
+    /// Takes back the charge of a run that has ended, and whose final nobody opens, but for its
+    /// draw; the plan stays spent.
     pub fn close(&mut self, digest: &str) -> Result<(), Refusal> {
         if self
             .charged(digest)
@@ -322,7 +323,7 @@ impl Ledger {
         self.spent_besides(account, "")
     }
 
-    /// The same, without this run.
+    /// The charges of an account's runs together, but for this run.
     fn spent_besides(&self, account: &AccountName, digest: &str) -> Charge {
         let booked = self.charges.iter().chain(&self.drawn);
         let others = booked.filter(|(other, _)| *other != digest);
@@ -391,7 +392,7 @@ impl Ledger {
     }
 }
 
-/// Of a charge the part that stays, whatever becomes of a run.
+/// The part of a charge that stays, whatever becomes of its run.
 fn draw_of(charge: Charge) -> Charge {
     Charge {
         draw: charge.draw,

@@ -182,9 +182,9 @@ pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
         .fold(0.0, |largest: f64, claim| largest.max(claim.mu))
 }
 
-/// Computes the charge of a run of this plan for party `me`, before it begins: its loss ([`charged_mu`]), the
-/// chance of a bad draw where its headline rests on one, however often it is tried, and what sampling
-/// the noise of all its releases adds.
+/// Computes the charge of a run of this plan for party `me`, before it begins: its loss
+/// ([`charged_mu`]), the chance of a bad draw where its headline rests on one, however often it is
+/// tried, and what sampling the noise of all its releases adds.
 pub fn charge(plan: &Plan, me: Party) -> Charge {
     Charge {
         draw: plan.draw_chance(),

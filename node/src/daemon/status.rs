@@ -210,7 +210,8 @@ pub struct BudgetStatus {
     pub epsilon_spent: Option<f64>,
     /// Σ μ² that is spent; None if unbounded.
     pub mu_squared: Option<f64>,
-    /// The chance that some draw of a schedule, of those that its runs may have tried, hides nothing.
+    /// The chance that some draw of a schedule, of those that its runs may have tried, hides
+    /// nothing.
     #[serde(default)]
     pub draw: f64,
     /// How far, in total variation, the noise of its runs may be from what their claims are about.

@@ -165,7 +165,8 @@ impl Marks {
         .hint("a second run with fresh noise would cost privacy twice; make a new plan"))
     }
 
-    /// Refuses one number more for the draw of a plan's schedule where as many as may be were revealed.
+    /// Refuses one number more for the draw of a plan's schedule where as many as may be were
+    /// revealed.
     fn refuse_reveal(&self, digest: &str) -> Result<(), Failure> {
         if self
             .marked(digest)
@@ -183,8 +184,8 @@ impl Marks {
         .hint("make a new plan: who ends runs could choose among ever more draws of this one"))
     }
 
-    /// Refuses (exit 6) a plan that is spent, or of whose draw as many numbers as may be were revealed.
-    /// Looked for before anything is sent.
+    /// Refuses (exit 6) a plan that is spent, or of whose draw as many numbers as may be were
+    /// revealed. Looked for before anything is sent.
     pub fn check(&mut self, digest: &str) -> Result<(), Failure> {
         self.locked(|marks| {
             marks.refuse_spent(digest)?;

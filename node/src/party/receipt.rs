@@ -162,8 +162,8 @@ impl Account {
     }
 
     /// How often this node has revealed its number for the draw, and how many draws there may be at
-    /// most: no node knows how many there were, and whoever ends a START chooses from one more. The δ
-    /// of the statement is the noise's and theirs.
+    /// most: no node knows how many there were, and whoever ends a START chooses from one more. The
+    /// δ of the statement is the noise's and theirs.
     fn draw(&self, delta: f64, basis: DrawBasis) -> Value {
         let chance = basis.chance_of_all();
         let delta = delta.max((delta_of_noise(delta) + chance).next_up());

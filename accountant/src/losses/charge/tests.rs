@@ -26,7 +26,8 @@ fn normal(x: f64) -> f64 {
     libm::erfc(-x / std::f64::consts::SQRT_2) / 2.0
 }
 
-/// The edges of the bins in which a release of loss μ is seen: enough that δ is that of the density.
+/// The edges of the bins in which a release of loss μ is seen: enough that δ is that of the
+/// density.
 fn edges(mu: f64, bins: usize) -> Vec<f64> {
     let step = (mu + 9.0) / (bins - 2) as f64;
     let inner = (0..bins - 1).map(|bin| -4.5 + step * bin as f64);
@@ -44,8 +45,8 @@ fn chances(edges: &[f64], shift: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The mean of `values` under `chances`, once mass `distance` has moved to where it raises (or lowers)
-/// it most: the furthest that total variation allows.
+/// The mean of `values` under `chances`, once mass `distance` has moved to where it raises (or
+/// lowers) it most: the furthest that total variation allows.
 fn moved(chances: &[f64], values: &[f64], distance: f64, raise: bool) -> f64 {
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -64,8 +65,8 @@ fn moved(chances: &[f64], values: &[f64], distance: f64, raise: bool) -> f64 {
         .sum()
 }
 
-/// What an adversary sees of `releases` one after another, each moved for the worst: P(S) − e^ε P′(S)
-/// of the event S that is best against the ideal ones, by induction from the last release.
+/// What an adversary sees of `releases` one after another, each moved for the worst: P(S) − e^ε
+/// P′(S) of the event S that is best against the ideal ones, by induction from the last release.
 fn truth(releases: &[Release], epsilon: f64, bins: usize) -> f64 {
     /// (P(S), P′(S)) given what was seen so far, of which the log-likelihood ratio is `ratio`.
     fn go(releases: &[Release], (epsilon, bins): (f64, usize), ratio: f64) -> (f64, f64) {

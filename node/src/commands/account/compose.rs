@@ -216,8 +216,8 @@ fn of_receipt(name: String, object: &Value) -> Result<OfFile, NoRelease> {
         _ => return Err(NoRelease::NoLoss),
     };
     let word = |key: &str| object[key].as_str().map(ToOwned::to_owned);
-    // Sampling adds (1 + e^ε) times a distance to the δ of the receipt's own ε, and the distance adds
-    // up. A draw counts once its number was revealed, whatever became of the run.
+    // Sampling adds (1 + e^ε) times a distance to the δ of the receipt's own ε, and the distance
+    // adds up. A draw counts once its number was revealed, whatever became of the run.
     let distance = match (object["sampling_delta"].as_f64(), object["epsilon"].as_f64()) {
         (Some(sampled), epsilon) => distance_of(sampled, epsilon.unwrap_or(f64::NAN)),
         (None, _) => 0.0,

@@ -49,8 +49,8 @@ pub fn unit_name(unit: Unit) -> &'static str {
 ///   record's loss is the party's.
 /// - `zero-out` hides x against 0, and 0 against x′. Both changes one after another are
 ///   2μ-Gaussian-DP (Dong, Roth and Su 2022, theorem 2.14), and no less holds for all: of a ball of
-///   radius C it hides a move by C, and x and x′ may lie 2C apart. So the record's loss is twice the
-///   party's, its square four times.
+///   radius C it hides a move by C, and x and x′ may lie 2C apart. So the record's loss is twice
+///   the party's, its square four times.
 ///
 /// Draws and sampling are the run's, whoever's change is looked at. The other way round nothing
 /// follows: a party may change in all of its records, and what these together cost is not what one
@@ -77,7 +77,8 @@ impl Protected {
         units.iter().map(account).collect()
     }
 
-    /// Converts a run's charge to what counts in an account: nothing in one that it is not charged to.
+    /// Converts a run's charge to what counts in an account: nothing in one that it is not charged
+    /// to.
     pub fn in_account(&self, account: &AccountName, charge: Charge) -> Charge {
         if !self.accounts().contains(account) {
             return Charge::NOTHING;

@@ -9,9 +9,9 @@ use crate::daemon::ledger::account::{AccountName, Protected};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "entry", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Entry {
-    /// A run's number for the draw of its schedule is about to be revealed. Nothing private leaves by
-    /// that, and the draws that it is for can be chosen from: their chance stays charged, whatever
-    /// becomes of the run.
+    /// A run's number for the draw of its schedule is about to be revealed. Nothing private leaves
+    /// by that, and the draws that it is for can be chosen from: their chance stays charged,
+    /// whatever becomes of the run.
     Drawn {
         digest: String,
         of: Protected,

@@ -282,8 +282,8 @@ fn what_was_only_searched_for_is_not_charged() {
     }
 }
 
-/// The draw counts as often as it may be tried; sampling by the distance that each claim's part of δ
-/// stands for.
+/// The draw counts as often as it may be tried; sampling by the distance that each claim's part of
+/// δ stands for.
 #[test]
 fn a_charge_has_the_draws_and_the_sampling_of_its_plan() {
     let drawn = plan_with(8, "coalitions = \"static\"", "correlated = \"uniform\"");

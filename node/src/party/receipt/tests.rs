@@ -299,8 +299,8 @@ fn receipts_of_readable_finals_say_nothing_of_sealing() {
     assert_eq!(account.reason().as_deref(), Some("a reason"));
 }
 
-/// Somebody may have chosen among all draws that there can be, whatever this node knows of them; the
-/// δ of the statement is that of the noise and theirs.
+/// Somebody may have chosen among all draws that there can be, whatever this node knows of them;
+/// the δ of the statement is that of the noise and theirs.
 #[test]
 fn a_receipt_states_the_chance_of_all_draws_that_may_be_tried() {
     let honest = plan("[privacy]\ncoalitions = \"static\"\n");

@@ -202,8 +202,8 @@ fn a_plan_that_join_spent_with_the_key_is_spent_for_the_daemon_and_costs_its_bud
     }
 }
 
-/// The chance of a bad draw is on disk in ledger and mark before a number leaves; a state folder that
-/// comes back without it is told.
+/// The chance of a bad draw is on disk in ledger and mark before a number leaves; a state folder
+/// that comes back without it is told.
 #[test]
 fn what_was_drawn_is_in_the_ledger_before_it_is_marked() {
     let folder = tempfile::tempdir().unwrap();

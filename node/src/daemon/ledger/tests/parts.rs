@@ -2,11 +2,12 @@
 
 use super::*;
 
-/// At the boundary: what a total allows exactly is taken, and a millionth more is not, in each part.
+/// At the boundary: what a total allows exactly is taken, and a millionth more is not, in each
+/// part.
 #[test]
 fn a_total_is_used_up_to_its_last_millionth_in_every_part() {
-    // Numbers from outside, for δ = 1e-6 (60 digits): μ of ε = 1, the distance and the draw that leave
-    // it no room.
+    // Numbers from outside, for δ = 1e-6 (60 digits): μ of ε = 1, the distance and the draw that
+    // leave it no room.
     let mu = OUTSIDE_MU;
     let refused = |charge: Charge, total: Total| {
         let folder = tempfile::tempdir().unwrap();
@@ -159,8 +160,8 @@ fn what_protects_a_party_is_charged_to_its_records_too() {
     assert!((again.spent(&records).mu_squared - 0.02).abs() < 1e-12);
 }
 
-/// Whoever ends runs until a draw suits it has as many draws to choose from as there were runs: what
-/// was drawn stays charged, also where nothing else is.
+/// Whoever ends runs until a draw suits it has as many draws to choose from as there were runs:
+/// what was drawn stays charged, also where nothing else is.
 #[test]
 fn what_was_drawn_stays_charged_though_the_run_never_begins() {
     let folder = tempfile::tempdir().unwrap();

@@ -361,8 +361,8 @@ fn an_abort_names_who_is_missing_and_what_to_raise() {
 
 const STATIC: &str = "[run]\nsealed = true\n[privacy]\ncoalitions = \"static\"";
 
-/// A number whose leaving could not be counted does not leave: nobody hears that party's START, whoever
-/// has not signed hears that it is not there, and it says why it ended.
+/// A number whose leaving could not be counted does not leave: nobody hears that party's START,
+/// whoever has not signed hears that it is not there, and it says why it ended.
 #[test]
 fn a_number_that_is_not_counted_does_not_leave() {
     let mut room = Room::new(4, STATIC);
