@@ -10,7 +10,7 @@ use undertone_tests::{Parties, Running, alone, left_out, read_json};
 fn configuration(epsilon: &str) -> String {
     format!(
         "[policy]\nmax_epsilon = 8.0\n[[data_set]]\nname = \"vectors\"\nepsilon = {epsilon}\ndelta = 1e-6\n\
-         [[data_set]]\nname = \"rows\"\nunit = \"record\"\nepsilon = 50.0\ndelta = 1e-5\n"
+         [[data_set]]\nname = \"rows\"\nunit = \"record\"\nepsilon = 50.0\ndelta = 1e-3\n"
     )
 }
 

@@ -12,10 +12,10 @@
 //!
 //! A party signs one START of each number for each start of its node, and gives up each number
 //! once: a second one of the same start is an offence. There are [`Flood::with_numbers`] numbers,
-//! and so many slots of each kind for a party. Once this node has signed its own, one that equals it takes the place of any other, and
-//! nothing takes its place again. So all who signed the same START end up holding the same of each
-//! other, in whatever order a liar's several ones came in; who refused one before it signed asks
-//! its neighbours once more ([`Flood::passed_over`]).
+//! and so many slots of each kind for a party. Once this node has signed its own, one that equals
+//! it takes the place of any other, and nothing takes its place again. So all who signed the same
+//! START end up holding the same of each other, in whatever order a liar's several ones came in;
+//! who refused one before it signed asks its neighbours once more ([`Flood::passed_over`]).
 
 pub mod disclosures;
 pub mod held;

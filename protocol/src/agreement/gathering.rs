@@ -10,7 +10,8 @@
 //!   names;
 //! - of number a + 1 once it has given up a: over those of S whose START(a, S) *and* whose give-up
 //!   of a are here, when these are all whose START(a, S) is here, or after two silence limits, if
-//!   they are at least `min_parties`; or on a START(a + 1, S′) of others that names it, S′ within S.
+//!   they are at least `min_parties`; or on a START(a + 1, S′) of others that names it, S′ within
+//!   S.
 //!
 //! It begins once it holds START(a, S) of the same S from every member of S, unless it has given a
 //! up; a node that has begun never gives up. It gives a up, never to begin with a or a lower

@@ -241,6 +241,13 @@ pub enum Notice {
         /// The share, in its canonical encoding.
         share: Disclosed,
     },
+    /// To one neighbour: this node has sent what its summary lacks.
+    Told,
+    /// To one neighbour: send me the set that notices name by this hash.
+    WantSet {
+        /// The hash of the set.
+        set: SetHash,
+    },
     /// Gathering: the author never begins with a START of this number or a lower one.
     GiveUp {
         /// The number of the START that is given up.
@@ -250,13 +257,6 @@ pub enum Notice {
         /// The commitment to the author's nonce of the next number, where the schedule is drawn at
         /// START.
         next: Option<Commitment>,
-    },
-    /// To one neighbour: this node has sent what its summary lacks.
-    Told,
-    /// To one neighbour: send me the set that notices name by this hash.
-    WantSet {
-        /// The hash of the set.
-        set: SetHash,
     },
 }
 

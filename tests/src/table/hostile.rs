@@ -19,8 +19,9 @@ use undertone_protocol::topology::party::Party;
 use super::{HOSTILE, Slip, Table, Turn};
 use crate::simulated::plan;
 
-/// On the ring 0–1–2–3–4–5 the hostile member 3 is a neighbour of 2 and of 4, and of nobody else.
-pub const PARTIES: usize = 6;
+/// Two may be wrong, the hostile member and one that it fools, and the others are still a quorum.
+/// On the ring 0–1–2–3–4–5–6 the hostile member 3 is a neighbour of 2 and of 4, and of nobody else.
+pub const PARTIES: usize = 7;
 /// A neighbour of the hostile member on the ring.
 pub const VICTIM: Party = 2;
 /// The hostile member's other neighbour on the ring.

@@ -338,7 +338,8 @@ async fn silence_in_a_peers_name_does_not_keep_it_out_when_it_is_dialled() {
     a_crowd_keeps_nobody_out(if id(1) < id(2) { 1 } else { 2 }).await;
 }
 
-/// Of those who have not proved who they are a few stay in each name, and not many in all.
+/// Connections of peers that have not proved who they are: a few stay in each name, and not many in
+/// all.
 #[tokio::test]
 async fn silent_connections_are_few_for_each_peer_and_over_all() {
     // Eight in a name; 32 in all, and two more for each of the six peers.

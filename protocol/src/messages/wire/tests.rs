@@ -1,8 +1,10 @@
 mod iterations;
+mod notices;
 mod sealing;
 
 use proptest::prelude::*;
 
+use self::notices::{give_up, notices, sums};
 use super::asks::*;
 use super::*;
 use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
@@ -41,97 +43,6 @@ fn ready() -> Notice {
         key: [5; 32],
         pair: None,
     }
-}
-
-fn sums(sum: i64) -> Notice {
-    Notice::Sums {
-        number: 1,
-        unheard: vec![2],
-        sketch: Box::new(Sketch {
-            seed: [4; 16],
-            sums: [sum; 32],
-        }),
-    }
-}
-
-fn give_up() -> Notice {
-    Notice::GiveUp {
-        number: 1,
-        incarnation: [6; 16],
-        next: Some([7; 32]),
-    }
-}
-
-fn notices() -> Vec<Notice> {
-    let stage = Stage::Publishing;
-    vec![
-        ready(),
-        Notice::Start {
-            number: 0,
-            incarnation: [6; 16],
-            seats: [7; 32],
-        },
-        Notice::Item {
-            stage,
-            hash: [9; 32],
-            bytes: 77,
-        },
-        Notice::List {
-            stage,
-            held: Row::of(11, [0, 2, 9]),
-            versions: vec![(0, [1; 32]), (2, [3; 32])],
-        },
-        Notice::Vote {
-            stage,
-            early: true,
-            set: [4; 32],
-        },
-        Notice::Gone { stage, party: 4 },
-        Notice::Want { stage, item: 4 },
-        Notice::Lack { stage, item: 4 },
-        Notice::Summary {
-            gathered: true,
-            holdings: Vec::new(),
-        },
-        Notice::WantSet { set: [3; 32] },
-        Notice::Told,
-        Notice::Missed,
-        Notice::Severed { party: 4, held: true },
-        Notice::Averaged { whole: true },
-        sums(i64::MIN),
-        Notice::Waiting,
-        Notice::Commit {
-            key: [5; 32],
-            pair: None,
-            commitment: [7; 32],
-        },
-        Notice::Reveal {
-            number: 0,
-            incarnation: [6; 16],
-            seats: [7; 32],
-            commitments: [8; 32],
-            nonce: [9; 32],
-        },
-        Notice::Withdraw { incarnation: [5; 16] },
-        give_up(),
-        Notice::Unreached {
-            parties: vec![Unreached {
-                party: 4,
-                ready: Some([6; 16]),
-                silent: true,
-            }],
-        },
-        Notice::Here,
-        Notice::Key {
-            round: 2,
-            secret: Disclosed([0xa1; 32]),
-        },
-        Notice::Share {
-            round: 2,
-            of: 4,
-            share: Disclosed([0xa2; 32]),
-        },
-    ]
 }
 
 fn log() -> Log {
@@ -271,6 +182,9 @@ fn the_bytes_of_gatherings_notices_are_pinned() {
         reveal_hex.replace(' ', "")
     );
     assert_eq!(hex(&ready), format!("{envelope} 00 {keys}").replace(' ', ""));
+    let given_up = notice_frame(&signed(give_up(), Recipient::All));
+    let given_up_hex = format!("{envelope} 17 01 {six} 01 {seven}");
+    assert_eq!(hex(&given_up), given_up_hex.replace(' ', ""));
 }
 
 #[test]

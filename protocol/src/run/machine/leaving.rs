@@ -75,9 +75,10 @@ impl Run {
     }
 
     /// Leaves a run whose START others have given up, before it seals anything. Two things say that
-    /// the run comes to nothing: a START of a higher number of more parties than may lie, of whom an
-    /// honest one never begins with this one; or give-ups of more members than may lie and depart,
-    /// so that fewer than `min_parties` remain. What is sealed already stays closed, and is charged.
+    /// the run comes to nothing: a START of a higher number of more parties than may lie, of whom
+    /// an honest one never begins with this one; or give-ups of more members than may lie and
+    /// depart, so that fewer than `min_parties` remain. What is sealed already stays closed, and is
+    /// charged.
     pub(super) fn leave_given_up_start(&mut self) -> bool {
         let is_open = matches!(self.machine, Machine::Mixing { .. } | Machine::Settling { .. });
         if !is_open || self.leaving.is_some() || self.record.sealed.is_some() {

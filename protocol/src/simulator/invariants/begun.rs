@@ -1,6 +1,6 @@
 //! Invariant 11: each party begins once, all who begin with the START of one number begin with the
-//! same set, and no honest member of the set of a later START has begun with an earlier one. So each
-//! key masks one vector, and no two sets of one plan come to a result.
+//! same set, and no honest member of the set of a later START has begun with an earlier one. So
+//! each key masks one vector, and no two sets of one plan come to a result.
 
 use std::collections::{BTreeMap, BTreeSet};
 

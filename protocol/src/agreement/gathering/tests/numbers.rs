@@ -261,7 +261,8 @@ fn next_draw_has_nonces_that_were_committed_to_when_the_last_one_was_given_up() 
     for party in [1, 2] {
         bench.hear(party, reveal(party, &[0, 1, 2, 3], nonce(party)));
     }
-    // It reveals another nonce than it has committed to: nobody waits longer for it than for others.
+    // It reveals another nonce than it has committed to: nobody waits longer for it than for
+    // others.
     bench.hear(3, reveal(3, &[0, 1, 2, 3], [0; 32]));
     let next = |party: Party| commitment::nonce(&nonce_secret(party), 1);
     let commits = |party: Party| Notice::GiveUp {

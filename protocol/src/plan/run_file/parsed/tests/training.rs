@@ -72,11 +72,6 @@ fn rounds_are_as_many_as_are_asked_for() {
             ),
             "data.clipped",
         ),
-        // Zero stands for what is not handed over: outside of the range it would tell.
-        (
-            format!("{rounds}clip = {{ kind = \"box\", low = 1, high = 2 }}\n"),
-            "data.clip",
-        ),
         (
             format!("{rounds}[mechanism]\nkind = \"ppsc\"\n"),
             "mechanism.kind",
@@ -84,6 +79,9 @@ fn rounds_are_as_many_as_are_asked_for() {
     ] {
         assert_eq!(refused(&text), field, "{text}");
     }
+    // A point of the range stands in for a contribution that is missing, also where zero is none.
+    let far = format!("{rounds}clip = {{ kind = \"box\", low = 1, high = 2 }}\n");
+    assert_eq!(parse(&far, 8).data.releases, 20);
 }
 
 /// Tensors by name: each with its extents, and its own radius.
