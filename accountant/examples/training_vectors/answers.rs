@@ -26,7 +26,7 @@ pub(crate) fn budget(given: &Value) -> Answer {
     let before = given.before_over_published;
     let each = releases::each_with_shares(total, given.iterations, before);
     let published = releases::together(each, given.published);
-    let withheld_next = libm::hypot(published, before * each);
+    let withheld_next = (published * published + (before * each) * (before * each)).sqrt();
     Ok(json!({
         "mu_total": total,
         "mu_iteration": each,
