@@ -2,6 +2,7 @@
 //! whose claim is a theorem about that draw.
 
 use serde_json::{Value, json};
+use undertone::party::spent::marks_of;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::Ending;
 use undertone_protocol::simulator::direct::{Leaving, direct};
@@ -184,4 +185,25 @@ fn a_run_without_the_talk_has_the_same_gate() {
             .all(|outcome| matches!(outcome.ending, Ending::Withheld { .. })),
         "too many departed"
     );
+}
+
+/// Who ends runs has three numbers of a node to choose among for one plan, and no more.
+#[test]
+fn a_node_that_has_revealed_three_numbers_joins_no_more() {
+    let parties = Parties::new(6);
+    parties.write_inputs(&[3]);
+    let run = RUN.replace("[data]\n", "[data]\nnoise_ok = true\n") + "[run]\njoin_ms = 1000\n";
+    let digest = parties.plan("plan", &run);
+    let plan = read_json(&parties.path("plan.json"));
+    let id = plan["members"][0]["id"].as_str().expect("an id");
+    let key = parties.path(&format!("{}.key", parties.names()[0]));
+    let joins = || run_in(parties.folder(), parties.join("plan", 0));
+    for revealed in 0..3 {
+        // Alone it gives up before it reveals anything.
+        assert_eq!(joins().code, 4, "{revealed}");
+        let mut marks = marks_of(&key, id).expect("marks");
+        assert_eq!(marks.reveal(&digest, None).expect("room"), revealed + 1);
+    }
+    let refused = joins().refused(6, "3 numbers").to_string();
+    assert!(refused.contains("make a new plan"), "{refused}");
 }

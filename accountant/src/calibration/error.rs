@@ -49,7 +49,7 @@ pub enum CalibrateError {
     },
     /// Rounds whose draw leaves somebody apart too often.
     #[error(
-        "mechanism.rounds: a draw of {rounds} rounds leaves those apart who are not among the {removed} that may collude or depart, with a chance above a thousandth of privacy.delta; {}",
+        "mechanism.rounds: a draw of {rounds} rounds leaves those apart who are not among the {removed} that may collude or depart, with a chance that is, for all the draws that may be tried, above a thousandth of privacy.delta; {}",
         match fewest {
             None => "no number of rounds does better: lower privacy.colluding or privacy.dropouts, or write coalitions = \"any\"".to_string(),
             Some(fewest) => format!("write rounds = \"auto\" (it takes at least {fewest})"),
