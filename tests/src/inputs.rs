@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{Ended, alone, run_in};
 
 /// Little noise: what a mean is can be told from what it is not.
-pub const LOUD: &str = "[privacy]\nepsilon = 20.0\ndelta = 1e-4\n[mechanism]\nrounds = 4\n\
+pub const LOUD: &str = "[privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\nrounds = 4\n\
      [run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
 
 /// A folder with an empty folder `inputs`.

@@ -133,6 +133,8 @@ fn join_wants_as_many_records_as_the_plan_has() {
             file,
             "--output",
             "mean.csv",
+            "--max-delta",
+            "0.01",
             "--json",
         ];
         parties.run(arguments)
