@@ -488,11 +488,12 @@ impl Gathering {
             .map(|draw| commitment::seed(&draw.digest, nonces))
     }
 
-    /// The hash of the commitments of these seats for a START of this number, as they are here.
+    /// The hash of the commitments of these seats for a START of this number, as they are here;
+    /// `None` if one is not. A commitment that came after others' nonces would be a choice of the
+    /// seed.
     fn commitments(&self, flood: &Flood, number: u8, seats: &[Seat]) -> Option<Commitments> {
-        let held = seats
-            .iter()
-            .filter_map(|seat| Some((seat.party, flood.commitment(number, seat.party)?)));
+        let held = |seat: &Seat| Some((seat.party, flood.commitment(number, seat.party)?));
+        let held: Vec<(Party, &Commitment)> = seats.iter().map(held).collect::<Option<_>>()?;
         self.draw
             .as_ref()
             .map(|draw| commitment::commitments(&draw.digest, held))

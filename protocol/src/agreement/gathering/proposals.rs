@@ -42,7 +42,7 @@ impl Gathering {
                 continue;
             }
             let same = || said.commitments.copied() == self.commitments(flood, number, seats);
-            let joinable = seats.iter().all(current) && same();
+            let joinable = seats.iter().all(current) && self.is_given_up_by(flood, seats) && same();
             candidates.push((said, joinable.then_some(seats), 1));
         }
         let joinable = candidates
@@ -51,6 +51,14 @@ impl Gathering {
         // The first of equal ones is taken.
         let most = joinable.rev().max_by_key(|(_, signers)| *signers);
         most.map(|(seats, _)| seats.to_vec())
+    }
+
+    /// Whether each of these seats has given up the START that this node signed last, if it has
+    /// signed one. Without that a liar could have one node join a START over members that began
+    /// with the one before, or over itself before it has committed to a nonce.
+    fn is_given_up_by(&self, flood: &Flood, seats: &[Seat]) -> bool {
+        let signed = self.signed.as_ref();
+        signed.is_none_or(|signed| seats.iter().all(|seat| signed.has_given_up(flood, seat)))
     }
 
     /// More parties than may lie that have signed a START of this number or a later one without

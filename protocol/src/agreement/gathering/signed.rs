@@ -21,9 +21,14 @@
 //! have, so that S has no agreed set of `min_parties`. The run then stops before it seals anything
 //! ([`Run`]).
 //!
-//! Not covered: a liar that shows its START of S to one node only, at the moment at which the
-//! others give up. That node begins, alone, and has no result. If `dropouts` has no room for both,
-//! nobody has.
+//! *A START(a + 1) is joined only once give-ups of a of all of its members are here.* So it is over
+//! no member that may have begun S, and a member has committed to its nonce of that number before
+//! anybody shows another.
+//!
+//! Not covered: a liar that says different READYs or give-ups to different nodes at the last moment
+//! has these sign different sets, which ends the run for all. And a liar that shows its START of S
+//! to one node only, at the moment at which the others give up. That node begins, alone, and has no
+//! result. If `dropouts` has no room for both, nobody has.
 //!
 //! [`Run`]: crate::run::machine::Run
 

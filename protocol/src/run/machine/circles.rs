@@ -169,6 +169,10 @@ impl Run {
 
     /// A neighbour's sealed vector of this round.
     pub(super) fn receive_sealed(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
+        // It has begun with a START that the others gave up: its vector has no counterpart here.
+        if !self.record.started.is_empty() && !self.record.started.contains(&from) {
+            return;
+        }
         let Some(circle) = &mut self.circle else {
             let waits = matches!(
                 self.machine,

@@ -188,7 +188,13 @@ fn next_start_of_others_is_joined_after_giving_up_and_only_within_the_set() {
     bench.hear(1, gives_up(0, 1));
     bench.hear(2, gives_up(0, 2));
     assert_eq!(bench.act(11), gave_up(0, &[4]));
-    assert_eq!(bench.act(12), signs_next(1, &[0, 1, 2, 3]), "joined");
+    assert_eq!(
+        bench.act(12),
+        None,
+        "party 3 has not given up: it may have begun, or chooses its nonce last"
+    );
+    bench.hear(3, gives_up(0, 3));
+    assert_eq!(bench.act(13), signs_next(1, &[0, 1, 2, 3]), "joined");
     // A START over somebody outside of the set before, or over too few, is none to join.
     for over in [&[0, 1, 2, 3, 5][..], &[0, 1, 2]] {
         let mut bench = Bench::of(6);
@@ -249,6 +255,51 @@ fn last_start_is_not_given_up_and_ends_the_run_at_its_deadline() {
         let frame = wire::notice_frame(&signed);
         assert!(bench.flood.receive(&frame, signed, true).is_err());
     }
+}
+
+/// A liar names itself in START(1) before it has committed to a nonce for it: whoever joined would
+/// show its own nonce, and the liar could choose the seed.
+#[test]
+fn no_nonce_is_shown_to_a_member_that_has_not_committed_to_its_own() {
+    let mut bench = drawing();
+    bench.flood = bench.flood.with_numbers(2);
+    bench.machine.attendance.numbers = 2;
+    (1..4).for_each(|party| bench.hear(party, committed(party)));
+    bench.act(5);
+    (1..4).for_each(|party| {
+        if party != 3 {
+            bench.hear(party, reveal(party, &[0, 1, 2, 3], nonce(party)));
+        }
+    });
+    let next = |party: Party| commitment::nonce(&nonce_secret(party), 1);
+    let commits = |party: Party| Notice::GiveUp {
+        number: 0,
+        incarnation: started(party as u8),
+        next: Some(commitment(&[1; 32], party, &next(party))),
+    };
+    assert!(matches!(
+        bench.act(5 + JOIN_MS),
+        Some(GatheringStep::GiveUp { .. })
+    ));
+    bench.hear(1, commits(1));
+    // Party 2 has not given up. Its START(1) is over the commitments of the others alone.
+    let known: Vec<_> = (0..2)
+        .map(|party| (party, commitment(&[1; 32], party, &next(party))))
+        .collect();
+    let commitments = commitment::commitments(&[1; 32], known.iter().map(|(party, it)| (*party, it)));
+    let over = seats(&[0, 1, 2]);
+    bench.hear(
+        2,
+        Notice::Reveal {
+            number: 1,
+            incarnation: started(2),
+            seats: wire::set_hash(&Set::Seats(over.clone())),
+            commitments,
+            nonce: [9; 32],
+        },
+    );
+    bench.flood.take_set(Set::Seats(over)).expect("a set");
+    assert_eq!(bench.act(6 + JOIN_MS), None);
 }
 
 #[test]
