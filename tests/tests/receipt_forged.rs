@@ -159,7 +159,7 @@ fn list<'a>(receipt: &'a mut Value, key: &str) -> Option<&'a mut Vec<Value>> {
 /// A forgery: what is changed; false where this receipt has no such part.
 type Forgery = (&'static str, fn(&mut Value) -> bool);
 
-const FORGERIES: [Forgery; 25] = [
+const FORGERIES: [Forgery; 28] = [
     ("neither execution nor loss", |it| {
         for key in ["execution", "mu", "epsilon"] {
             it[key] = Value::Null;
@@ -300,6 +300,21 @@ const FORGERIES: [Forgery; 25] = [
         it["draw"]["chance"] = json!(chance.map(|chance| chance / 3.0));
         it["draw"]["most"] = json!(1);
         chance.is_some()
+    }),
+    ("fewer draws with the chance of all", |it| {
+        let most = it["draw"]["most"].as_u64();
+        it["draw"]["most"] = json!(1);
+        most.is_some()
+    }),
+    ("a draw where nothing is drawn", |it| {
+        let is_drawn = !it["draw"].is_null();
+        it["draw"] = json!({ "delta": 1e-30 });
+        !is_drawn
+    }),
+    ("nothing added by sampling", |it| {
+        let sampled = it["sampling_delta"].as_f64();
+        it["sampling_delta"] = json!(0.0);
+        sampled.is_some_and(|sampled| sampled > 0.0)
     }),
 ];
 

@@ -138,6 +138,7 @@ impl Stated {
         let zero = |key: &str| self.number(key) == Some(0.0);
         let nothing = self.object["included"] == json!([])
             && self.object["execution"].is_null()
+            && self.object["iterations"]["spent"].as_u64().unwrap_or(0) == 0
             && zero("mu")
             && zero("epsilon");
         if !nothing {
@@ -221,6 +222,12 @@ impl Stated {
         })?;
         let basis = plan.calibration().claims.iter().find_map(|claim| claim.draw);
         if let Some(basis) = basis {
+            if draw["most"] != basis.tries {
+                return Err(self.refused(format!(
+                    "its draw.most is not {}, the number of draws that the plan lets be tried",
+                    basis.tries
+                )));
+            }
             let (stated, planned) = (draw["chance"].as_f64().unwrap_or(0.0), basis.chance_of_all());
             if stated < planned * (1.0 - ROUNDING) {
                 return Err(self.refused(format!(

@@ -34,6 +34,9 @@ pub(super) enum StatedEnd {
     Aborted,
 }
 
+/// Between how two machines compute what sampling adds, from an ε that went through decimals.
+const SAMPLING_ROUNDING: f64 = 1e-6;
+
 impl Stated {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let (place, text) = (path.display().to_string(), files::read_text(path, "FILE")?);
@@ -213,6 +216,7 @@ impl Stated {
                 return Err(self.refused(format!("its {key} is not the plan's")));
             }
         }
+        self.check_delta(plan)?;
         // What decides how the loss is computed.
         let protect = draft.mechanism.sums_everybody().then_some(draft.privacy.protect);
         let gossip = draft.mechanism.gossip.filter(|_| draft.mechanism.averages());
@@ -239,6 +243,26 @@ impl Stated {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The parts of δ beside the plan's own: a draw only where the plan has one, and no less for
+    /// sampling than the noise of the plan adds at the loss that is stated.
+    fn check_delta(&self, plan: &Plan) -> Result<(), Failure> {
+        let mut claims = plan.calibration().claims.iter();
+        if !self.object["draw"].is_null() && !claims.any(|claim| claim.draw.is_some()) {
+            return Err(self.refused("it has a draw, and the plan draws nothing"));
+        }
+        let Some(epsilon) = self.number("epsilon").filter(|epsilon| *epsilon > 0.0) else {
+            return Ok(());
+        };
+        let least = plan.sampling_delta(epsilon);
+        let stated = self.number("sampling_delta").unwrap_or(-1.0);
+        if stated < least * (1.0 - SAMPLING_ROUNDING) {
+            return Err(self.refused(format!(
+                "its sampling_delta is below {least:e}, which the plan's noise adds at its epsilon"
+            )));
+        }
+        Ok(())
     }
 }
 
