@@ -1,7 +1,5 @@
 //! What is computed, in one release or in many: one file a task, above the run of one release.
 
-#[cfg(test)]
-pub(crate) mod ensemble;
 pub mod gossip;
 pub mod machine;
 pub mod mean;
@@ -9,3 +7,6 @@ mod nothing;
 pub mod outer;
 pub(crate) mod released;
 pub mod training;
+
+#[cfg(test)]
+pub(crate) mod tests;

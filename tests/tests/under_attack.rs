@@ -147,7 +147,8 @@ impl Cluster {
             for path in ["/readyz", "/v1/status"] {
                 let mut took = [(); ASKED].map(|()| {
                     let begun = Instant::now();
-                    // A connection may be closed in the crowd: its owner asks again, and that counts.
+                    // A connection may be closed in the crowd: its owner asks again, and that
+                    // counts.
                     let ask = || daemon.http.try_ask("GET", path, &[], &[]);
                     let answer = ask().or_else(|_| ask()).expect("an answer");
                     assert_eq!(answer.status, 200, "{path} of {}", daemon.name);

@@ -86,8 +86,9 @@ pub fn delta_of_noise(delta: f64) -> f64 {
     delta * (1.0 - CHANCE_OF_DELTA)
 }
 
-/// What the draw of a setting hides, if the chance that one of all that may be tried hides nothing
-/// is within its share of δ; none where it is not, or where nothing is drawn at START.
+/// Returns how well the drawn schedules of a setting hide a value, if the chance that one of all
+/// that may be tried hides nothing is within its share of δ; `None` where it is not, or where
+/// nothing is drawn at START.
 pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
     let draw = StaticDraw {
         round: drawn_round(setting),

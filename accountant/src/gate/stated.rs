@@ -1,5 +1,5 @@
-//! What a receipt states of a run, held against its plan: the execution must be one that a run of
-//! the plan can have, and its loss is computed again, against every coalition where the gate does.
+//! Checks the statements of a receipt against its plan: the execution must be one that a run of the
+//! plan can have, and its loss is computed again, against every coalition where the gate does.
 
 use std::collections::BTreeSet;
 

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::sealing::pair_masks::KEY_BYTES;
     use crate::simulator::cluster::tests::plan;
-    use crate::task::ensemble::rounds_plan;
+    use crate::task::tests::ensemble::rounds_plan;
 
     /// The rules of a plan in which party 1 owes as `owing` says, in the second correction.
     fn rules(plan: &Plan, owing: Owing) -> ItemRules {

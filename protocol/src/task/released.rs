@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::lattice::grid::LatticeWeight;
     use crate::simulator::cluster::tests::plan;
-    use crate::task::ensemble::{plan_of_text, rounds_plan};
+    use crate::task::tests::ensemble::{plan_of_text, rounds_plan};
 
     const STREAM: &str = "releases = 3\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\n";
     const SEALED: &str = "[topology]\nprivate = \"complete\"\n[run]\nsealed = true\n";

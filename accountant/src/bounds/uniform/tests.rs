@@ -127,7 +127,8 @@ fn losses_are_those_of_so_many_noises() {
     assert!(compared > 20, "{compared}");
 }
 
-/// What a named coalition leaves, by taking away whoever departs or an end of a share.
+/// The parties that hide a value from a named coalition: those left once every choice of departures
+/// and of an end of each lost share is taken away.
 #[test]
 fn what_hides_a_value_from_a_named_coalition_is_what_is_left_of_it() {
     let setting = meeting(7, &complete(0..7), (2, 1));

@@ -153,7 +153,7 @@ fn what_is_not_computed_is_no_headline() {
     assert!(floors(&computed, &calibration) / 19f64.sqrt() < 0.9);
 }
 
-/// What has left of a stream that ended early: of k releases no more than √k of what one costs,
+/// The loss of a stream that ended early: k releases cost no more than √k times one release,
 /// which where all read one sum is Δ over the deviation of all other noises but one's own.
 #[test]
 fn the_first_releases_of_a_stream_cost_what_they_tell() {

@@ -342,7 +342,8 @@ fn what_leaves_before_publishing_costs_less_than_the_closed_form_says() {
     }
 }
 
-/// So many parties that it is not computed what a missing final leaves: no plan says nothing of it.
+/// Above a number of parties the error that a missing final leaves is not computed: such a plan is
+/// refused.
 #[test]
 fn noise_whose_late_error_is_not_computed_is_refused_and_else_it_is_told() {
     let refused = calibrate(&draft(600, INCA), &mut |_| {}).map(|it| it.rounds);

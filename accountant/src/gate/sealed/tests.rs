@@ -1,4 +1,4 @@
-//! What nodes state that read no result, and what receipts may state, against numbers from outside:
+//! Losses that nodes without a result state, and that receipts may state, against outside numbers:
 //! μ of ε = 1 at δ = 1e-6 is 0.236704 (Balle and Wang's trade-off, in the front page's example),
 //! and of eight parties with one colluder and one departure six hide each value.
 

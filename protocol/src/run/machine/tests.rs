@@ -24,7 +24,7 @@ use crate::mixing::ticket::Recalled;
 use crate::plan::peers::simulated_keypair;
 use crate::run::outcome::GateVerdict;
 use crate::simulator::cluster::tests::{inputs, plan};
-use crate::task::ensemble::Travelling;
+use crate::task::tests::ensemble::Travelling;
 
 struct Quiet(Lattice);
 

@@ -3,8 +3,8 @@ use crate::messages::log::{Answer, Verdict};
 use crate::messages::signature::Signature;
 use crate::run::outcome::{Ending, GossipOutcome, MissedMessages};
 use crate::simulator::cluster::tests::plan;
-use crate::task::ensemble::{Ensemble, contribution};
 use crate::task::machine::Task;
+use crate::task::tests::ensemble::{Ensemble, contribution};
 
 const PARTIES: usize = 4;
 const ROUND_MS: u64 = 1000;

@@ -2,8 +2,8 @@ mod hostile;
 
 use super::*;
 use crate::run::outcome::Ending;
-use crate::task::ensemble::{Ensemble, plan_of_text};
 use crate::task::machine::Task;
+use crate::task::tests::ensemble::{Ensemble, plan_of_text};
 use crate::topology::multi_gossip::HandOver;
 
 const PARTIES: usize = 5;

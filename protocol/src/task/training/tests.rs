@@ -9,8 +9,8 @@ use crate::messages::wire::PublicFrame;
 use crate::run::outcome::GateVerdict;
 use crate::sealing::mask::MaskKey;
 use crate::simulator::cluster::tests::plan;
-use crate::task::ensemble::{Ensemble, Travelling, contribution, rounds_plan, task_of};
 use crate::task::machine::Task;
+use crate::task::tests::ensemble::{Ensemble, Travelling, contribution, rounds_plan, task_of};
 
 const PARTIES: usize = 6;
 const RELEASES: u64 = 4;

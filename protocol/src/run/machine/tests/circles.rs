@@ -6,7 +6,7 @@ use crate::messages::notice::Network;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::run::interface::Input;
 use crate::run::outcome::Ending;
-use crate::task::ensemble::{Ensemble, contribution};
+use crate::task::tests::ensemble::{Ensemble, contribution};
 use crate::topology::party::Party;
 
 /// Early vectors are kept one for each neighbour, and of the ring's length only: memory that peers

@@ -7,7 +7,7 @@ use crate::run::interface::Input;
 use crate::run::machine::Run;
 use crate::run::outcome::{Ending, Event};
 use crate::simulator::cluster::permissive_gate;
-use crate::task::ensemble::{Ensemble, rounds_plan};
+use crate::task::tests::ensemble::{Ensemble, rounds_plan};
 use crate::time::Time;
 use std::sync::Arc;
 

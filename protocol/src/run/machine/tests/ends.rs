@@ -14,7 +14,7 @@ use crate::run::machine::Run;
 use crate::run::outcome::{Ending, Event, GateVerdict, SealedFinal};
 use crate::simulator::cluster::permissive_gate;
 use crate::simulator::cluster::tests::plan;
-use crate::task::ensemble::{Ensemble, rounds_plan};
+use crate::task::tests::ensemble::{Ensemble, rounds_plan};
 use crate::topology::party::Party;
 
 /// A run that the gate lets these publish in, and that comes to a sum of others.

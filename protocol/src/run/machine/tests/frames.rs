@@ -4,7 +4,7 @@ use super::*;
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::Answer;
 use crate::messages::signature::Signature;
-use crate::task::ensemble::{Ensemble, identity};
+use crate::task::tests::ensemble::{Ensemble, identity};
 
 fn share(digest: &[u8; 32], id: ShareId, bytes: usize) -> Bytes {
     Bytes::from_owner(wire::share_frame(digest, id, LatticeWeight(0), &vec![0; bytes]))

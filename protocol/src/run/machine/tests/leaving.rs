@@ -4,7 +4,7 @@
 use super::{Machine, PAIRWISE, READABLE, SEALED, among, circles_plan, stage_of};
 use crate::run::interface::Input;
 use crate::run::outcome::{Ending, Event, SealedFinal};
-use crate::task::ensemble::{Ensemble, rounds_plan};
+use crate::task::tests::ensemble::{Ensemble, rounds_plan};
 
 /// How a run ends for party 0 that is told to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
