@@ -159,7 +159,7 @@ fn list<'a>(receipt: &'a mut Value, key: &str) -> Option<&'a mut Vec<Value>> {
 /// A forgery: what is changed; false where this receipt has no such part.
 type Forgery = (&'static str, fn(&mut Value) -> bool);
 
-const FORGERIES: [Forgery; 28] = [
+const FORGERIES: [Forgery; 29] = [
     ("neither execution nor loss", |it| {
         for key in ["execution", "mu", "epsilon"] {
             it[key] = Value::Null;
@@ -315,6 +315,25 @@ const FORGERIES: [Forgery; 28] = [
         let sampled = it["sampling_delta"].as_f64();
         it["sampling_delta"] = json!(0.0);
         sampled.is_some_and(|sampled| sampled > 0.0)
+    }),
+    ("withheld for nothing, though something was told", |it| {
+        // Gaussian shares tell something before anybody publishes, and so did each opened release.
+        let shares_tell = ["correlated_std", "pairwise_std"]
+            .iter()
+            .any(|key| it[key].is_number());
+        let opened = it["iterations"]["spent"].as_u64().is_some_and(|spent| spent > 0);
+        let bounded = it["mu"].is_number() && it["gossip"].is_null();
+        free(it);
+        it["outcome"] = json!("withheld");
+        it["included"] = json!([]);
+        it["agreed"] = json!(false);
+        for key in ["result_sha256", "standard_error"] {
+            it[key] = Value::Null;
+        }
+        for key in ["published", "corrupted"] {
+            it["execution"][key] = json!([]);
+        }
+        bounded && (shares_tell || opened)
     }),
 ];
 

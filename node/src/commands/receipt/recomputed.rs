@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use undertone_accountant::account::{inca, ppsc};
 use undertone_accountant::bounds::static_draw::delta_of_noise;
 use undertone_accountant::calibration::utility::error_of_whole;
+use undertone_accountant::gate::decision::withheld;
 use undertone_accountant::gate::stated::{StatedError, StatedExecution};
 use undertone_accountant::losses::loss::Noise;
 use undertone_accountant::losses::{gaussian, releases};
@@ -266,7 +267,7 @@ impl Stated {
             _ if !published.is_empty() || !included.is_empty() => {
                 return Err(self.refused("it says that it withheld, and that finals are seen or summed"));
             }
-            _ => vec![],
+            _ => return self.loss_withheld(plan, stated),
         };
         let colluding = plan
             .draft()
@@ -290,6 +291,19 @@ impl Stated {
             }
         }
         Ok(mu)
+    }
+
+    /// μ of one release of a run that gave this party no result: its shares alone tell something
+    /// where their noise is Gaussian, and a release of several that was spent may have been opened,
+    /// which costs what it costs with everybody's data in it.
+    fn loss_withheld(&self, plan: &Plan, stated: &StatedExecution<'_>) -> Result<f64, Failure> {
+        let shares = withheld(plan, "").mu;
+        if self.counted().is_none_or(|counted| counted == 0) {
+            return Ok(shares);
+        }
+        let all = (0..plan.parties()).collect();
+        let opened = stated.loss_of(&all).map_err(|e| self.refused(e))?;
+        Ok(shares.max(opened.unwrap_or(0.0)))
     }
 
     /// The sets whose losses count: what is seen, and where finals are opened for a set or many
