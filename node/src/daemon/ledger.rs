@@ -59,6 +59,8 @@ pub struct Ledger {
     charges: BTreeMap<String, Booked>,
     /// Runs whose number for a draw was revealed, and that were not charged since.
     drawn: BTreeMap<String, Booked>,
+    /// How many numbers each plan's draw was shown: the marks may have been restored.
+    reveals: BTreeMap<String, u64>,
     /// The run of each account that was charged last.
     latest: BTreeMap<AccountName, String>,
     reserved: BTreeMap<String, Reservation>,
@@ -72,6 +74,7 @@ impl Ledger {
             Entry::Drawn {
                 digest, of, charge, ..
             } => {
+                *self.reveals.entry(digest.clone()).or_default() += 1;
                 self.drawn.insert(digest, Booked { of, charge });
             }
             Entry::Charged {
@@ -126,10 +129,19 @@ impl Ledger {
 
     /// Refuses a plan that is spent. Looked for before anything is sent.
     pub fn check(&mut self, digest: &str) -> Result<(), Refusal> {
-        self.marks.check(digest).map_err(|failure| match failure.exit {
+        let draws = self.reveals(digest);
+        let checked = self
+            .marks
+            .refuse_draws(draws)
+            .and_then(|()| self.marks.check(digest));
+        checked.map_err(|failure| match failure.exit {
             Exit::PrivacyRefused => Refusal::from(failure.field("digest")),
             _ => self.unwritten(&failure.message),
         })
+    }
+
+    fn reveals(&self, digest: &str) -> u64 {
+        self.reveals.get(digest).copied().unwrap_or_default()
     }
 
     /// Sets a charge aside for a run, if the totals of its accounts allow it together with all that
@@ -176,7 +188,8 @@ impl Ledger {
             charge: draw_of(booked.charge),
         };
         let noted = serde_json::to_value(&drawn).map_err(|e| refused(self.unwritten(&e.to_string())))?;
-        if !self.charges.contains_key(digest) && !self.drawn.contains_key(digest) {
+        self.marks.refuse_draws(self.reveals(digest))?;
+        if !self.charges.contains_key(digest) {
             let entry = Entry::Drawn {
                 digest: digest.to_owned(),
                 of: drawn.of,
@@ -186,7 +199,8 @@ impl Ledger {
             self.append(&entry).map_err(refused)?;
             self.count(entry);
         }
-        self.marks.reveal(digest, Some(noted))
+        let marked = self.marks.reveal(digest, Some(noted))?;
+        Ok(marked.max(self.reveals(digest)))
     }
 
     /// Charges a reserved run with a part of what is reserved, all of it at most, or raises its

@@ -165,13 +165,13 @@ impl Marks {
         .hint("a second run with fresh noise would cost privacy twice; make a new plan"))
     }
 
-    /// Refuses one number more for the draw of a plan's schedule where as many as may be were
-    /// revealed.
     fn refuse_reveal(&self, digest: &str) -> Result<(), Failure> {
-        if self
-            .marked(digest)
-            .is_none_or(|marked| marked.draws < MOST_REVEALS)
-        {
+        self.refuse_draws(self.marked(digest).map_or(0, |marked| marked.draws))
+    }
+
+    /// Refuses (exit 6) one number more for the draw of a plan's schedule after so many.
+    pub fn refuse_draws(&self, draws: u64) -> Result<(), Failure> {
+        if draws < MOST_REVEALS {
             return Ok(());
         }
         Err(Failure::new(
@@ -191,6 +191,11 @@ impl Marks {
             marks.refuse_spent(digest)?;
             marks.refuse_reveal(digest)
         })
+    }
+
+    /// Refuses (exit 6) a plan that is spent.
+    pub fn check_spent(&mut self, digest: &str) -> Result<(), Failure> {
+        self.locked(|marks| marks.refuse_spent(digest))
     }
 
     /// Marks a plan as spent, before the first share leaves; refused (exit 6) if it is. With what a

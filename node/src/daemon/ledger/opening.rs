@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use undertone_accountant::losses::charge::Charge;
+use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::daemon::ledger::account::Protected;
 use crate::daemon::ledger::entry::{Booked, Entry};
@@ -95,6 +96,7 @@ impl Ledger {
             marks,
             charges: BTreeMap::new(),
             drawn: BTreeMap::new(),
+            reveals: BTreeMap::new(),
             latest: BTreeMap::new(),
             reserved: BTreeMap::new(),
             unmarked: BTreeSet::new(),
@@ -143,7 +145,7 @@ impl Ledger {
     fn fits(&self, entry: &Entry) -> bool {
         match entry {
             Entry::Drawn { digest, .. } => {
-                !self.charges.contains_key(digest) && !self.drawn.contains_key(digest)
+                !self.charges.contains_key(digest) && self.reveals(digest) < MOST_REVEALS
             }
             Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
             Entry::Raised { digest, .. } | Entry::Closed { digest, .. } | Entry::Settled { digest, .. } => {

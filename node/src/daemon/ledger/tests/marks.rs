@@ -220,7 +220,8 @@ fn what_was_drawn_is_in_the_ledger_before_it_is_marked() {
     };
     assert_eq!(followed.done(), [begun("ledger"), begun("mark")].concat());
     assert_eq!(ledger.reveal(&digest(1)).unwrap(), 2);
-    assert_eq!(followed.done(), ["write mark", "sync mark"]);
+    let again = ["write ledger", "sync ledger", "write mark", "sync mark"];
+    assert_eq!(followed.done(), again);
     for step in ["write ledger", "sync ledger", "write mark", "sync mark"] {
         let folder = tempfile::tempdir().unwrap();
         let (mut ledger, followed) = self::followed(folder.path());
@@ -247,4 +248,33 @@ fn what_was_drawn_is_in_the_ledger_before_it_is_marked() {
     ledger.charge_all(&digest(1)).unwrap();
     drop(ledger);
     assert_eq!(open(&folder).spent(&account()), drawn);
+}
+
+/// Marks that came back from an old copy know fewer draws than the ledger: it counts them itself.
+#[test]
+fn restored_marks_allow_no_more_draws() {
+    let folder = tempfile::tempdir().unwrap();
+    let reserve = |ledger: &mut Ledger| {
+        ledger.reserve_loss(&digest(1), account(), 1.0, None).unwrap();
+    };
+    let mut ledger = open(&folder);
+    reserve(&mut ledger);
+    assert_eq!(ledger.reveal(&digest(1)).unwrap(), 1);
+    drop(ledger);
+    let marks = folder.path().join("marks");
+    let old = std::fs::read(&marks).unwrap();
+    for count in 2..=3 {
+        let mut ledger = open(&folder);
+        reserve(&mut ledger);
+        assert_eq!(ledger.reveal(&digest(1)).unwrap(), count);
+        drop(ledger);
+        std::fs::write(&marks, &old).unwrap();
+    }
+    let mut ledger = open(&folder);
+    assert_eq!(ledger.check(&digest(1)).unwrap_err().kind, Kind::Spent);
+    reserve(&mut ledger);
+    assert_eq!(
+        Refusal::from(ledger.reveal(&digest(1)).unwrap_err()).kind,
+        Kind::Spent
+    );
 }
