@@ -4,7 +4,8 @@
 //! [invariants](crate::simulator::invariants) at every event. The same seed gives the same trace.
 //!
 //! Each direction of each connection is an ordered stream; different connections and the two graphs
-//! reorder freely. What is on its way on a connection that breaks is lost.
+//! reorder freely. What is on its way on a connection that breaks is lost. Segments that are lost
+//! are sent again, as TCP does: what is behind them waits.
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -256,12 +257,7 @@ impl<'a> Simulation<'a> {
             self.schedule(at, Occurrence::Connect { network, ends });
         }
         for fault in self.conditions.faults.clone() {
-            let (Fault::Crash { at, .. }
-            | Fault::Silence { at, .. }
-            | Fault::Suspend { at, .. }
-            | Fault::Cut { at, .. }
-            | Fault::Partition { at, .. }) = fault;
-            self.schedule(at, Occurrence::Fault(fault));
+            self.schedule(fault.at(), Occurrence::Fault(fault));
         }
         (0..self.nodes.len()).for_each(|party| self.drain(party));
     }
@@ -402,7 +398,7 @@ impl<'a> Simulation<'a> {
         }
         let twice = self.conditions.duplicates > 0.0 && self.rng.random_bool(self.conditions.duplicates);
         for _ in 0..1 + usize::from(twice) {
-            let at = self.after_latency();
+            let at = self.after_latency() + self.delay(network, (from, to), frame.len());
             let at = self.links.in_order(network, from, to, at);
             self.schedule(
                 at,

@@ -42,6 +42,38 @@ struct Link {
     epoch: u64,
     /// When the latest message of each direction arrives.
     arrives: [Time; 2],
+    /// Until when what is sent in each direction vanishes.
+    dark_until: [Time; 2],
+    /// The probability that a segment of each direction is lost, and until when.
+    loss: [(f64, Time); 2],
+}
+
+/// The place of a direction in a [`Link`].
+fn direction(from: Party, to: Party) -> usize {
+    usize::from(from > to)
+}
+
+/// How long a sender waits before it sends a segment again, the first time; each time twice as long
+/// as before. Linux's least.
+const RETRANSMISSION_MS: u64 = 200;
+
+/// The longest of these waits; Linux's.
+const LONGEST_RETRANSMISSION_MS: u64 = 120_000;
+
+/// The bytes of a frame that travel in one segment, about: an Ethernet frame less its headers.
+pub(super) const SEGMENT_BYTES: usize = 1448;
+
+/// When a segment that is sent first at `now` leaves and is not lost; [`Time::FAR`]: never.
+pub(super) fn leaves(now: Time, dark_until: Time, mut is_lost: impl FnMut() -> bool) -> Time {
+    if dark_until == Time::FAR {
+        return Time::FAR;
+    }
+    let (mut at, mut wait_ms) = (now, RETRANSMISSION_MS);
+    while at < dark_until || is_lost() {
+        at = at.plus_millis(wait_ms);
+        wait_ms = (2 * wait_ms).min(LONGEST_RETRANSMISSION_MS);
+    }
+    at
 }
 
 pub(super) struct Links {
@@ -113,8 +145,58 @@ impl Links {
         let Some(link) = self.link(network, from, to) else {
             return at;
         };
-        let arrives = &mut link.arrives[usize::from(from > to)];
+        let arrives = &mut link.arrives[direction(from, to)];
         *arrives = at.max(*arrives);
         *arrives
+    }
+
+    /// What is sent in this direction vanishes until then.
+    pub(super) fn darken(&mut self, network: Network, from: Party, to: Party, until: Time) {
+        if let Some(link) = self.link(network, from, to) {
+            let dark_until = &mut link.dark_until[direction(from, to)];
+            *dark_until = until.max(*dark_until);
+        }
+    }
+
+    /// Until when what is sent in this direction vanishes; the past, if it does not.
+    pub(super) fn dark_until(&self, network: Network, from: Party, to: Party) -> Time {
+        let link = self.links.get(&(network, from.min(to), from.max(to)));
+        link.map_or(Time::ZERO, |link| link.dark_until[direction(from, to)])
+    }
+
+    /// Segments of this direction are lost with this probability until then.
+    pub(super) fn lose(&mut self, network: Network, (from, to): (Party, Party), share: f64, until: Time) {
+        if let Some(link) = self.link(network, from, to) {
+            link.loss[direction(from, to)] = (share, until);
+        }
+    }
+
+    /// The probability that a segment of this direction is lost now.
+    pub(super) fn loss(&self, network: Network, from: Party, to: Party, now: Time) -> f64 {
+        let link = self.links.get(&(network, from.min(to), from.max(to)));
+        let loss = link.map(|link| link.loss[direction(from, to)]);
+        loss.filter(|(_, until)| now < *until)
+            .map_or(0.0, |(share, _)| share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_segment_is_sent_again_after_twice_as_long_each_time() {
+        let (now, never) = (Time::from_millis(10), || false);
+        assert_eq!(leaves(now, Time::ZERO, never), now);
+        assert_eq!(leaves(now, Time::from_millis(10), never), now);
+        assert_eq!(leaves(now, Time::from_millis(11), never), Time::from_millis(210));
+        assert_eq!(
+            leaves(now, Time::from_millis(611), never),
+            Time::from_millis(1410)
+        );
+        assert_eq!(leaves(now, Time::FAR, never), Time::FAR);
+        let mut lost = [true, true, false].into_iter();
+        let is_lost = || lost.next().expect("three tries");
+        assert_eq!(leaves(now, Time::ZERO, is_lost), Time::from_millis(610));
     }
 }

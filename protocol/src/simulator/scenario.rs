@@ -66,6 +66,62 @@ pub enum Fault {
         /// For how long.
         for_ms: u64,
     },
+    /// What one party sends another vanishes on the way, and nothing closes. The sender goes on
+    /// trying, less and less often: what it sent arrives after the hole has gone, in order.
+    BlackHole {
+        /// On which graph; `None`: on both.
+        network: Option<Network>,
+        /// Whose frames vanish.
+        from: Party,
+        /// For whom they were.
+        to: Party,
+        /// When.
+        at: Time,
+        /// For how long; `u64::MAX`: for ever.
+        for_ms: u64,
+    },
+    /// Some of the segments to one party are lost, each by chance: what was sent arrives later, and
+    /// what was sent after it waits for it.
+    Loss {
+        /// Whose segments are lost; `None`: everybody's.
+        from: Option<Party>,
+        /// For whom they were.
+        to: Party,
+        /// The probability that a segment is lost, below 1.
+        share: f64,
+        /// When.
+        at: Time,
+        /// For how long; `u64::MAX`: for ever.
+        for_ms: u64,
+    },
+}
+
+impl Fault {
+    /// When it happens.
+    pub fn at(&self) -> Time {
+        match *self {
+            Fault::Crash { at, .. }
+            | Fault::Silence { at, .. }
+            | Fault::Suspend { at, .. }
+            | Fault::Cut { at, .. }
+            | Fault::Partition { at, .. }
+            | Fault::BlackHole { at, .. }
+            | Fault::Loss { at, .. } => at,
+        }
+    }
+
+    /// The same fault at another moment.
+    pub fn moved_to(mut self, moment: Time) -> Self {
+        let (Fault::Crash { at, .. }
+        | Fault::Silence { at, .. }
+        | Fault::Suspend { at, .. }
+        | Fault::Cut { at, .. }
+        | Fault::Partition { at, .. }
+        | Fault::BlackHole { at, .. }
+        | Fault::Loss { at, .. }) = &mut self;
+        *at = moment;
+        self
+    }
 }
 
 /// The world that a run happens in.

@@ -239,12 +239,8 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
             (end - from).div_ceil(1_000_000),
         );
         faults.iter_mut().for_each(|fault| {
-            let (Fault::Crash { at, .. }
-            | Fault::Silence { at, .. }
-            | Fault::Suspend { at, .. }
-            | Fault::Cut { at, .. }
-            | Fault::Partition { at, .. }) = fault;
-            *at = *at + from;
+            let at = fault.at() + from;
+            *fault = fault.clone().moved_to(at);
         });
         let conditions = Conditions {
             duplicates: 0.05,

@@ -1,11 +1,22 @@
 //! Connections that come and go, and what goes wrong with nodes.
 
 use super::*;
+use crate::simulator::network::{SEGMENT_BYTES, leaves};
+
+const BOTH: [Network; 2] = [Network::Private, Network::Public];
 
 impl Simulation<'_> {
     pub(super) fn connect(&mut self, network: Network, ends: (Party, Party)) {
         let down = |party: Party| matches!(self.nodes[party].status, Status::Down);
         if down(ends.0) || down(ends.1) {
+            return;
+        }
+        let dark_until = self.dark_until(network, ends);
+        if dark_until > self.now {
+            // Nobody's handshake comes through.
+            if dark_until < Time::FAR {
+                self.schedule(dark_until, Occurrence::Connect { network, ends });
+            }
             return;
         }
         if self.links.connect(network, ends) {
@@ -45,7 +56,8 @@ impl Simulation<'_> {
             Fault::Crash { party, .. } => {
                 self.nodes[party].status = Status::Down;
                 for (network, ends) in self.links.edges_of(party) {
-                    let at = self.after_latency();
+                    // That it closes is not heard through a black hole.
+                    let at = self.after_latency().max(self.dark_until(network, ends));
                     self.schedule(
                         at,
                         Occurrence::Break {
@@ -76,7 +88,55 @@ impl Simulation<'_> {
                     }
                 }
             }
+            Fault::BlackHole {
+                network,
+                from,
+                to,
+                for_ms,
+                ..
+            } => {
+                let until = self.now.plus_millis(for_ms);
+                let dark = BOTH
+                    .into_iter()
+                    .filter(|it| network.is_none_or(|only| only == *it));
+                dark.for_each(|network| self.links.darken(network, from, to, until));
+            }
+            Fault::Loss {
+                from,
+                to,
+                share,
+                for_ms,
+                ..
+            } => {
+                let until = self.now.plus_millis(for_ms);
+                let senders = (0..self.nodes.len()).filter(|party| from.is_none_or(|only| only == *party));
+                for (sender, network) in senders.flat_map(|sender| BOTH.map(|network| (sender, network))) {
+                    self.links.lose(network, (sender, to), share, until);
+                }
+            }
         }
+    }
+
+    /// Until when something is lost in one of an edge's directions at least.
+    fn dark_until(&self, network: Network, (a, b): (Party, Party)) -> Time {
+        let there = self.links.dark_until(network, a, b);
+        there.max(self.links.dark_until(network, b, a))
+    }
+
+    /// How much later than without losses a frame of so many bytes leaves, in nanoseconds;
+    /// `u64::MAX`: never.
+    pub(super) fn delay(&mut self, network: Network, (from, to): (Party, Party), bytes: usize) -> u64 {
+        let dark_until = self.links.dark_until(network, from, to);
+        let loss = self.links.loss(network, from, to, self.now);
+        let (now, rng) = (self.now, &mut self.rng);
+        // Nothing is drawn where nothing is lost.
+        let mut is_lost = || loss > 0.0 && rng.random_bool(loss);
+        let segments = 0..bytes.div_ceil(SEGMENT_BYTES).max(1);
+        let last = segments.map(|_| leaves(now, dark_until, &mut is_lost)).max();
+        last.map_or(0, |last| match last {
+            Time::FAR => u64::MAX,
+            last => last.since(now),
+        })
     }
 
     pub(super) fn cut(&mut self, network: Network, ends: (Party, Party), for_ms: u64) {
