@@ -40,6 +40,8 @@ pub struct Weather {
 pub struct Testnet {
     hosts: Vec<String>,
     switch: String,
+    /// Between hosts that are behind address translation and the switch.
+    routers: Vec<String>,
     forwarders: Vec<Forwarder>,
 }
 
@@ -73,6 +75,7 @@ impl Testnet {
         let mut net = Testnet {
             hosts: vec![],
             switch: own("switch"),
+            routers: vec![],
             forwarders: vec![],
         };
         ip(["netns", "add", &net.switch]);
@@ -82,7 +85,7 @@ impl Testnet {
             let name = own(&host.to_string());
             ip(["netns", "add", &name]);
             net.hosts.push(name.clone());
-            net.plug_in(host);
+            net.plug_in(&name, host);
             let rules = rules(weather);
             in_namespace(&name, "nft", [&rules]);
             if !weather.delay.is_zero() {
@@ -97,8 +100,9 @@ impl Testnet {
         net
     }
 
-    fn plug_in(&self, host: usize) {
-        let (name, port) = (&self.hosts[host], format!("port-{host}"));
+    /// Gives a namespace a host's address on the switch.
+    fn plug_in(&self, name: &str, host: usize) {
+        let port = format!("port-{host}");
         ip([
             "link",
             "add",
@@ -131,6 +135,39 @@ impl Testnet {
         );
         in_namespace(name, "ip", ["link", "set", "lo", "up"]);
         in_namespace(name, "ip", ["link", "set", "eth0", "up"]);
+    }
+
+    /// Puts a host behind a router with the host's address, which translates addresses and refuses
+    /// what comes from outside; it forgets connections that are silent for so many seconds.
+    pub fn put_behind_router(&mut self, host: usize, forgets_s: u64) {
+        let name = &self.hosts[host];
+        let router = format!("{name}-router");
+        in_namespace(name, "ip", ["link", "del", "eth0"]);
+        ip(["netns", "add", &router]);
+        self.routers.push(router.clone());
+        self.plug_in(&router, host);
+        let inside = ["link", "add", "inside", "netns", &router, "type", "veth"];
+        ip([&inside[..], &["peer", "name", "eth0", "netns", name]].concat());
+        for (namespace, device, address) in [
+            (&*router, "inside", "192.168.213.1/24"),
+            (name, "eth0", "192.168.213.2/24"),
+        ] {
+            in_namespace(namespace, "ip", ["address", "add", address, "dev", device]);
+            in_namespace(namespace, "ip", ["link", "set", device, "up"]);
+        }
+        in_namespace(name, "ip", ["route", "add", "default", "via", "192.168.213.1"]);
+        let rules = "table ip nat { chain out { type nat hook postrouting priority srcnat; oifname \"eth0\" masquerade; }; \
+             chain through { type filter hook forward priority filter; ct state invalid drop; }; }";
+        in_namespace(&router, "nft", [rules]);
+        for (key, value) in [
+            ("ipv4/ip_forward", 1),
+            ("netfilter/nf_conntrack_tcp_timeout_established", forgets_s),
+            // What was forgotten is not taken up in the middle.
+            ("netfilter/nf_conntrack_tcp_loose", 0),
+        ] {
+            let set = format!("echo {value} > /proc/sys/net/{key}");
+            in_namespace(&router, "sh", ["-c", &set]);
+        }
     }
 
     /// A host's address. One past the last host is an address that nobody has.
@@ -221,7 +258,7 @@ impl Drop for Testnet {
     fn drop(&mut self) {
         // While the namespaces still have names.
         self.forwarders.clear();
-        for namespace in self.hosts.iter().chain([&self.switch]) {
+        for namespace in self.hosts.iter().chain(&self.routers).chain([&self.switch]) {
             let _ = Command::new("ip").args(["netns", "del", namespace]).output();
         }
     }
@@ -264,8 +301,8 @@ fn clear_abandoned() {
     }
 }
 
-fn ip<const N: usize>(arguments: [&str; N]) -> String {
-    done(Command::new("ip").args(arguments))
+fn ip<'a>(arguments: impl AsRef<[&'a str]>) -> String {
+    done(Command::new("ip").args(arguments.as_ref()))
 }
 
 fn in_namespace<const N: usize>(namespace: &str, program: &str, arguments: [&str; N]) -> String {

@@ -27,6 +27,8 @@ pub(super) enum SwarmCommand {
     },
     /// The peer has said hello on this connection.
     Proved { peer: PeerId, connection: ConnectionId },
+    /// An edge is up on this connection: open later streams there, too.
+    Settled { peer: PeerId, connection: ConnectionId },
     /// Nobody answers on this connection, or somebody else does: close it.
     Unanswered { peer: PeerId, connection: ConnectionId },
     /// An edge on this connection broke: close it unless others use it.

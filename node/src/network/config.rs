@@ -90,16 +90,21 @@ pub struct Patience {
     pub hello: Duration,
     /// How long 64 KiB of a frame may take to move on, either way.
     pub stall: Duration,
+    /// How often each end of a connection asks for a sign of life, and how long that may take. Two
+    /// in a row that do not come close the connection.
+    pub ping: Duration,
 }
 
 impl Default for Patience {
     /// Our guesses: three seconds are many round trips around the world; a stalled peer may have
-    /// been suspended.
+    /// been suspended. Pings come as often as libp2p sends them by default, before a strict NAT
+    /// forgets a connection that is silent for 20 s.
     fn default() -> Patience {
         Patience {
             dial: Duration::from_secs(3),
             hello: Duration::from_secs(3),
             stall: Duration::from_secs(15),
+            ping: Duration::from_secs(15),
         }
     }
 }

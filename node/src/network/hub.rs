@@ -131,7 +131,7 @@ impl Hub {
             for (peer, known) in std::mem::replace(peers, Ok(Neighbours::default()))?.0 {
                 roster.keep(peer, &known.key, &known.place);
             }
-            let mut swarm = build::build(*graph, &key, &roster, protocols, patience.dial)?;
+            let mut swarm = build::build(*graph, &key, &roster, protocols, &patience)?;
             let address = build::listen(&mut swarm, listen).await?;
             ready.push((*graph, roster, swarm, address));
         }

@@ -31,6 +31,8 @@ pub(super) struct Link {
     pub(super) live: BTreeSet<ConnectionId>,
     /// The one to open streams on.
     pub(super) best: Option<ConnectionId>,
+    /// One of our own dials has come through: the peer's address leads to it.
+    pub(super) reached: bool,
     /// How often `live` changed or a dial came to nothing.
     pub(super) changes: u64,
 }

@@ -14,6 +14,7 @@ mod dropouts;
 mod kill;
 mod leave;
 mod mixing_again;
+mod router;
 mod soak;
 mod starting;
 mod testnet;

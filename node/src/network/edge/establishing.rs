@@ -27,10 +27,14 @@ const PAUSE_AT_START: Duration = Duration::from_millis(50);
 const PAUSE_AFTER_LOSS: Duration = Duration::from_millis(5);
 /// Longest pause between attempts.
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
-/// A lost peer that still listens, and would have to dial us, is dialled once pauses are this long
-/// (a third of a second after the loss): it may have started anew without this run, and then has no
-/// reason to dial.
-const OUR_TURN: Duration = Duration::from_millis(200);
+/// Once pauses are this long, a peer that does not come is asked whether it refuses connections.
+const PROBED: Duration = Duration::from_millis(200);
+/// The higher peer id dials once the edge has been down for this long: the lower one may be where
+/// nobody can dial from, or have started anew without this run and have no reason to dial.
+const OUR_TURN: Duration = Duration::from_secs(1);
+/// A peer that dialled us, and whose address refused connections while it was there, is gone if it
+/// does not dial again for this long. Our guess: it dials within a second of its loss.
+const RETURN: Duration = Duration::from_secs(5);
 
 /// How an attempt to get further ended while the edge is down.
 enum Attempt {
@@ -73,6 +77,8 @@ pub(super) struct Establishing<'a> {
     pause: Pause,
     /// When to make the next attempt.
     next: Instant,
+    /// When the edge went down.
+    since: Instant,
     /// Until when the peer must have opened its stream once ours is open.
     halfway: Instant,
     link: Link,
@@ -92,7 +98,8 @@ impl<'a> Establishing<'a> {
         let begins = !*begun.borrow_and_update();
         Establishing {
             outward: None,
-            inward,
+            inward: inward.filter(|lane| link.live.contains(&lane.stay.connection)),
+            since: now,
             attempt: JoinSet::new(),
             opening_on: None,
             pause: first_pause(edge),
@@ -106,9 +113,10 @@ impl<'a> Establishing<'a> {
         }
     }
 
-    /// Gets a stream each way, ours first, or `None` at shutdown.
+    /// Gets a stream each way on one connection, ours first, or `None` at shutdown.
     pub(super) async fn run(mut self) -> Option<(Lane, Lane)> {
         loop {
+            self.agree();
             if self.outward.is_some() && self.inward.is_some() {
                 return self.outward.zip(self.inward);
             }
@@ -138,9 +146,36 @@ impl<'a> Establishing<'a> {
         }
     }
 
-    /// After the next pause, which is longer than the one before.
+    /// Where the two ends have opened streams on different connections, the lower peer id's stays,
+    /// and the higher opens another one there.
+    fn agree(&mut self) {
+        let Some(theirs) = self.inward.as_ref().map(|lane| lane.stay.connection) else {
+            return;
+        };
+        let other = |ours: ConnectionId| ours != theirs;
+        let apart = self
+            .outward
+            .as_ref()
+            .is_some_and(|lane| other(lane.stay.connection));
+        if self.edge.leads() {
+            if apart {
+                self.inward = None;
+            }
+        } else if apart || self.opening_on.is_some_and(other) {
+            self.outward = None;
+            self.attempt.abort_all();
+            self.opening_on = None;
+            self.try_at_once();
+        }
+    }
+
+    /// After the next pause, which is longer than the one before, or when our turn to dial comes.
     fn try_later(&mut self) {
         self.next = self.pause.next();
+        let turn = self.since + OUR_TURN;
+        if !self.edge.leads() && Instant::now() < turn {
+            self.next = self.next.min(turn);
+        }
     }
 
     /// Something is new, so that earlier failures count no more.
@@ -172,6 +207,10 @@ impl<'a> Establishing<'a> {
         {
             self.attempt.abort_all();
         }
+        if self.link.best.is_some() && self.opening_on.is_none() {
+            // There is a connection: whatever is asked of the address, nobody waits for it.
+            self.attempt.abort_all();
+        }
         if self.link.best.is_none() {
             self.try_later();
         } else if self.link.best != before.best {
@@ -193,10 +232,15 @@ impl<'a> Establishing<'a> {
 
     fn begin_attempt(&mut self) {
         self.attempted = self.link.changes;
-        self.opening_on = self.link.best;
-        match self.link.best {
+        let theirs = self.inward.as_ref().map(|lane| lane.stay.connection);
+        self.opening_on = theirs.or(self.link.best);
+        match self.opening_on {
             Some(connection) => self.attempt.spawn(opening(self.edge, connection)),
-            None => self.attempt.spawn(reaching(self.edge, self.pause.0 >= OUR_TURN)),
+            None => {
+                let dials = self.edge.leads() || self.since.elapsed() >= OUR_TURN;
+                self.attempt
+                    .spawn(reaching(self.edge, self.pause.0 >= PROBED, dials))
+            }
         };
     }
 
@@ -226,7 +270,10 @@ impl<'a> Establishing<'a> {
             }
             Attempt::Refused => {
                 if self.edge.is_missed() {
-                    self.edge.mourn().await;
+                    let leads_there = self.edge.presence.reached.load(Ordering::Relaxed);
+                    if leads_there || !self.edge.lost || self.since.elapsed() >= RETURN {
+                        self.edge.mourn().await;
+                    }
                 } else {
                     self.edge.refused().await;
                 }
@@ -329,18 +376,17 @@ fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attemp
 }
 
 /// Looks whether a peer that was lost, or that does not come, refuses connections, and dials it if
-/// that is our part: the lower peer id dials, so that two peers never dial each other at the same
-/// time while they come up.
-fn reaching(edge: &Edge, later: bool) -> impl Future<Output = Attempt> + use<> {
+/// that is our part: the lower peer id dials first, so that two peers seldom dial each other at the
+/// same time while they come up.
+fn reaching(edge: &Edge, probes: bool, dials: bool) -> impl Future<Output = Attempt> + use<> {
     let (place, probe, commands) = (edge.place.clone(), edge.probe.clone(), edge.commands.clone());
     let (peer, missed, patience) = (edge.line.peer, edge.is_missed(), edge.dial_patience);
-    let ours = edge.credentials.key.public().to_peer_id();
     async move {
         // While all come up at once, the first attempts meet listeners that are not there yet.
-        if (missed || later) && probe.refuses(patience).await {
+        if (missed || probes) && probe.refuses(patience).await {
             return Attempt::Refused;
         }
-        if ours > peer && !(missed && later) {
+        if !dials {
             return Attempt::Nowhere;
         }
         let addresses: Vec<Multiaddr> = match timeout(patience, place.resolve()).await {

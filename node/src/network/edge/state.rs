@@ -25,6 +25,11 @@ pub(in crate::network) struct Presence {
     pub(super) refused: AtomicBool,
     /// Edges that are up.
     pub(super) up: AtomicUsize,
+    /// It was found out, or is being found out, whether its address leads to it.
+    pub(super) probed: AtomicBool,
+    /// Its address leads to it: if that refuses connections, it is not there. One behind address
+    /// translation may be there all the same.
+    pub(super) reached: AtomicBool,
 }
 
 /// One edge's task.
@@ -60,6 +65,27 @@ impl Edge {
     /// Whether a refused connection means that the peer is gone, not that it has not started yet.
     pub(super) fn is_missed(&self) -> bool {
         self.lost || *self.begun.borrow()
+    }
+
+    /// Whether our peer id is the lower one: it dials at once, and chooses the connection.
+    pub(super) fn leads(&self) -> bool {
+        self.credentials.key.public().to_peer_id() < self.line.peer
+    }
+
+    /// Finds out, while the peer is connected, whether its address leads to it.
+    pub(super) fn probe_once(&self) {
+        let presence = self.presence.clone();
+        if self.link.borrow().reached {
+            presence.reached.store(true, Ordering::Relaxed);
+        }
+        if presence.reached.load(Ordering::Relaxed) || presence.probed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (probe, patience) = (self.probe.clone(), self.dial_patience);
+        tokio::spawn(async move {
+            let reached = !probe.refuses(patience).await;
+            presence.reached.fetch_or(reached, Ordering::Relaxed);
+        });
     }
 
     /// The peer's address refuses connections after a loss, or the peer says that the run is none

@@ -11,11 +11,11 @@ use libp2p::core::transport::{Transport, TransportError};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
 use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
-use libp2p::{Multiaddr, StreamProtocol, Swarm, SwarmBuilder, noise, plaintext, tcp};
+use libp2p::{Multiaddr, StreamProtocol, Swarm, SwarmBuilder, noise, ping, plaintext, tcp};
 use undertone_protocol::messages::notice::Network;
 
 use crate::network::address;
-use crate::network::config::NetworkError;
+use crate::network::config::{NetworkError, Patience};
 use crate::network::door::Door;
 use crate::network::muxer::Yamux;
 use crate::network::roster::Roster;
@@ -36,32 +36,35 @@ const PIECE_PRIVATE: usize = 16 << 10;
 
 const PIECE_PUBLIC: usize = 64 << 10;
 
-/// The order matters: the door must not see whom the limits keep out.
+/// The order matters: the door must not see whom the limits keep out, and only who gets through it
+/// is pinged.
 #[derive(NetworkBehaviour)]
 pub(in crate::network) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
     pub(super) door: Door,
+    pub(super) ping: ping::Behaviour,
 }
 
 impl Behaviour {
-    fn new(roster: &Arc<Roster>, protocols: &[StreamProtocol]) -> Behaviour {
+    fn new(roster: &Arc<Roster>, protocols: &[StreamProtocol], every: Duration) -> Behaviour {
         let limits = ConnectionLimits::default().with_max_established_per_peer(Some(CONNECTIONS_PER_PEER));
         let door = Door::new(roster.clone(), protocols.to_vec());
         Behaviour {
             limits: connection_limits::Behaviour::new(limits),
             door,
+            ping: ping::Behaviour::new(ping::Config::new().with_interval(every).with_timeout(every)),
         }
     }
 }
 
-/// A swarm of the given graph. `patience` bounds dialling and both handshakes of a connection; who
-/// comes in waits in the roster's vestibule until its handshake is over.
+/// A swarm of the given graph. `patience.dial` bounds dialling and both handshakes of a connection;
+/// who comes in waits in the roster's vestibule until its handshake is over.
 pub(in crate::network) fn build(
     graph: Network,
     key: &Keypair,
     roster: &Arc<Roster>,
     protocols: &[StreamProtocol],
-    patience: Duration,
+    patience: &Patience,
 ) -> Result<Swarm<Behaviour>, NetworkError> {
     let setup = |error: &dyn std::fmt::Display| NetworkError::Setup {
         reason: error.to_string(),
@@ -94,7 +97,7 @@ pub(in crate::network) fn build(
         .with_tokio()
         .with_other_transport(|_| transport)
         .map_err(|error| setup(&error))?
-        .with_behaviour(|_| Behaviour::new(roster, protocols))
+        .with_behaviour(|_| Behaviour::new(roster, protocols, patience.ping))
         .map_err(|error| setup(&error))?
         .with_swarm_config(|config| {
             config
@@ -102,7 +105,7 @@ pub(in crate::network) fn build(
                 .with_max_negotiating_inbound_streams(NEGOTIATING)
                 .with_substream_upgrade_protocol_override(Version::V1Lazy)
         })
-        .with_connection_timeout(patience)
+        .with_connection_timeout(patience.dial)
         .build();
     Ok(swarm)
 }

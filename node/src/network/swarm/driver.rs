@@ -10,7 +10,7 @@ use libp2p::core::transport::TransportError;
 use libp2p::identity::Keypair;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, ListenError, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Swarm};
+use libp2p::{Multiaddr, PeerId, Swarm, ping};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -164,11 +164,17 @@ impl SwarmDriver {
                 }
             }
             SwarmCommand::Proved { peer, connection } => self.prove(peer, connection),
+            SwarmCommand::Settled { peer, connection } => {
+                if let Some(port) = self.ports.get_mut(&peer) {
+                    port.settled = Some(connection);
+                    self.relink(peer);
+                }
+            }
             SwarmCommand::Unanswered { peer, connection } => self.close(peer, connection),
             SwarmCommand::Broken { peer, connection } => {
                 let port = self.ports.get(&peer);
                 let known = port.and_then(|port| port.connections.get(&connection));
-                if known.is_some_and(|known| Arc::strong_count(&known.users) == 1) {
+                if known.is_some_and(|known| !known.is_used()) {
                     self.close(peer, connection);
                 }
             }
@@ -221,23 +227,28 @@ impl SwarmDriver {
             if let Some(host) = known.host.as_deref().and_then(|host| host.parse().ok()) {
                 self.roster.vestibule().know(&host);
             }
+            self.thin_out(peer, connection);
             self.relink(peer);
+        }
+    }
+
+    /// Makes room among the usable connections of a peer, after this one has become one.
+    fn thin_out(&mut self, peer: PeerId, newest: ConnectionId) {
+        if let Some(port) = self.ports.get(&peer)
+            && let Some(surplus) = port.surplus(newest)
+        {
+            debug!(graph = %self.introduction.graph, %peer, "too many connections");
+            self.close(peer, surplus);
         }
     }
 
     /// Tells the edges what has changed.
     fn relink(&mut self, peer: PeerId) {
         let Some(port) = self.ports.get(&peer) else { return };
-        let usable = || {
-            port.connections
-                .iter()
-                .filter(|(_, connection)| connection.is_usable())
-        };
         self.roster.update(&peer, |link| {
-            link.live = usable().map(|(id, _)| *id).collect();
-            link.best = usable()
-                .max_by_key(|(id, connection)| (connection.proved, **id))
-                .map(|(id, _)| *id);
+            link.live = port.usable().map(|(id, _)| *id).collect();
+            link.best = port.best();
+            link.reached |= port.usable().any(|(_, connection)| connection.dialled);
             link.changes += 1;
         });
     }
@@ -287,6 +298,7 @@ impl SwarmDriver {
         let graph = self.introduction.graph;
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Door(opened)) => self.on_opened(opened),
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(pinged)) => self.on_pinged(pinged),
             SwarmEvent::ConnectionEstablished {
                 peer_id,
                 connection_id,
@@ -357,9 +369,27 @@ impl SwarmDriver {
         let usable = connection.is_usable();
         port.connections.insert(id, connection);
         if usable {
+            self.thin_out(peer, id);
             self.relink(peer);
         } else {
             self.crowd(peer);
+        }
+    }
+
+    /// A ping was answered or not. libp2p keeps the first of several failures to itself, so this is
+    /// the second. Whoever does not know pings hears no more of them.
+    fn on_pinged(&mut self, pinged: ping::Event) {
+        let ping::Event {
+            peer,
+            connection,
+            result,
+        } = pinged;
+        match result {
+            Ok(_) | Err(ping::Failure::Unsupported) => {}
+            Err(failure) => {
+                debug!(graph = %self.introduction.graph, %peer, %failure, "no sign of life");
+                self.close(peer, connection);
+            }
         }
     }
 

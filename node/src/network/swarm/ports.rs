@@ -9,6 +9,10 @@ use tokio::time::Instant;
 
 use crate::network::ask::DialFault;
 
+/// Usable connections of one peer. It needs one; two that dial each other at once have two for a
+/// moment, and what is left of connections that broke unnoticed goes with the next pings.
+const USABLE_PER_PEER: usize = 4;
+
 /// What is known of one connection.
 pub(super) struct Connection {
     pub(super) dialled: bool,
@@ -29,6 +33,11 @@ impl Connection {
     pub(super) fn is_usable(&self) -> bool {
         self.proved || self.dialled
     }
+
+    /// Whether streams of edges or questions are on it.
+    pub(super) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.users) > 1
+    }
 }
 
 /// What the swarm's task knows of one peer.
@@ -36,6 +45,8 @@ impl Connection {
 pub(super) struct Port {
     pub(super) connections: BTreeMap<ConnectionId, Connection>,
     pub(super) dialling: bool,
+    /// Where an edge came up last.
+    pub(super) settled: Option<ConnectionId>,
     /// Who waits for the dial.
     pub(super) reaching: Vec<oneshot::Sender<Result<ConnectionId, DialFault>>>,
     /// Streams on which its questions are answered.
@@ -48,6 +59,33 @@ impl Port {
         for answer in self.reaching.drain(..) {
             let _ = answer.send(result.clone());
         }
+    }
+
+    /// Connections on which streams may be opened, the oldest first.
+    pub(super) fn usable(&self) -> impl Iterator<Item = (&ConnectionId, &Connection)> {
+        self.connections
+            .iter()
+            .filter(|(_, connection)| connection.is_usable())
+    }
+
+    /// The connection to open streams on: the one that edges use, so that all end up on one, else
+    /// the newest, proved ones first: whoever dials again has lost the others.
+    pub(super) fn best(&self) -> Option<ConnectionId> {
+        let settled = |id: &ConnectionId, connection: &Connection| {
+            self.settled.as_ref() == Some(id) && connection.is_used()
+        };
+        self.usable()
+            .max_by_key(|(id, connection)| (settled(id, connection), connection.proved, **id))
+            .map(|(id, _)| *id)
+    }
+
+    /// The connection to close where there are too many: the oldest that nobody uses, so that a
+    /// peer that dials again and again gains nothing, and breaks nothing.
+    pub(super) fn surplus(&self, newest: ConnectionId) -> Option<ConnectionId> {
+        let mut unused = self
+            .usable()
+            .filter(|(id, connection)| !connection.is_used() && **id != newest);
+        (self.usable().count() > USABLE_PER_PEER).then(|| unused.next().map_or(newest, |(id, _)| *id))
     }
 
     /// The unproved connection to close first: the oldest of those from the host that most come
@@ -115,6 +153,37 @@ mod tests {
         assert_eq!(crowded.most_crowded(), Some((2, ConnectionId::new_unchecked(3))));
         let usable = port(&[("a", true, false), ("a", false, true)]);
         assert_eq!((usable.unproved(), usable.most_crowded()), (0, None));
+    }
+
+    #[test]
+    fn streams_are_opened_where_edges_are_and_else_on_the_newest_proved_connection() {
+        let id = ConnectionId::new_unchecked;
+        let mut several = port(&[
+            ("a", false, true),
+            ("a", true, true),
+            ("a", true, false),
+            ("a", false, false),
+        ]);
+        assert_eq!(several.best(), Some(id(1)));
+        several.settled = Some(id(0));
+        assert_eq!(several.best(), Some(id(1)), "its edges are gone");
+        let _edge = several.connections[&id(0)].users.clone();
+        assert_eq!(several.best(), Some(id(0)));
+        assert_eq!(port(&[("a", false, false)]).best(), None);
+    }
+
+    #[test]
+    fn a_fifth_connection_costs_the_oldest_that_nobody_uses() {
+        let id = ConnectionId::new_unchecked;
+        let five = port(&[("a", false, true); 5]);
+        assert_eq!(port(&[("a", false, true); 4]).surplus(id(3)), None);
+        assert_eq!(five.surplus(id(4)), Some(id(0)));
+        let mut users: Vec<_> = (0..4)
+            .map(|number| five.connections[&id(number)].users.clone())
+            .collect();
+        assert_eq!(five.surplus(id(4)), Some(id(4)), "whoever comes breaks nothing");
+        users.remove(2);
+        assert_eq!(five.surplus(id(4)), Some(id(2)));
     }
 
     #[test]

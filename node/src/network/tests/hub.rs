@@ -97,6 +97,7 @@ async fn hubs() -> [(Hub, RunConfig); 2] {
             dial: DEADLINE,
             hello: DEADLINE,
             stall: DEADLINE,
+            ping: DEADLINE,
         };
     }
     [
