@@ -2,6 +2,7 @@
 
 pub mod escaped;
 pub mod failure;
+pub mod input_file;
 pub mod logging;
 pub mod output;
 pub mod output_file;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::telling::failure::Failure;
+use crate::telling::input_file;
 
 /// A key with the name and the addresses that its owner gave it. It prints no key.
 #[derive(Clone)]
@@ -106,7 +107,7 @@ impl Identity {
     pub fn load(path: &Path) -> Result<Self, Failure> {
         let at =
             |what: String| Failure::usage(format!("identity {}: {what}", path.display())).field("--identity");
-        let file = File::open(path).map_err(|e| {
+        let file = input_file::open(path).map_err(|e| {
             at(format!("cannot be opened: {e}")).hint("make one with `undertone identity new --out FILE`")
         })?;
         only_ours(&file).map_err(|mode| {

@@ -12,6 +12,7 @@ use undertone_protocol::plan::run_file::training::ModelSettings;
 use crate::party::input;
 use crate::party::rows::Rows;
 use crate::telling::failure::Failure;
+use crate::telling::input_file;
 use crate::telling::output_file::{self, extension_of};
 use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;

@@ -6,7 +6,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::TaskKind;
 
 use crate::telling::failure::{Exit, Failure};
-use crate::telling::output_file;
+use crate::telling::{input_file, output_file};
 use crate::vector_file::formats;
 
 /// Refuses a training where only a mean is understood.
@@ -26,7 +26,7 @@ pub fn not_a_training(plan: &Plan) -> Result<(), Failure> {
 
 /// Reads a plan file (exit 3 if it is not one).
 pub fn load(path: &Path) -> Result<Plan, Failure> {
-    let bytes = std::fs::read(path)
+    let bytes = input_file::read(path, u64::MAX)
         .map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field("PLAN.json"))?;
     parse(&bytes, &path.display().to_string())
 }
@@ -67,19 +67,13 @@ fn instead_of_a_plan(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Bytes of a text that a person wrote: far more than any has. Our choice.
+const MOST_TEXT: u64 = 16 << 20;
+
 /// Reads a text file that a person wrote.
 pub fn read_text(path: &Path, field: &str) -> Result<String, Failure> {
-    const MOST: u64 = 16 << 20;
     let refused = |what: String| Failure::usage(format!("{}: {what}", path.display())).field(field);
-    let length = std::fs::metadata(path)
-        .map_err(|e| refused(format!("cannot be read: {e}")))?
-        .len();
-    if length > MOST {
-        return Err(refused(format!(
-            "{length} bytes are more than such a file ever has"
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(|e| refused(format!("cannot be read: {e}")))?;
+    let bytes = input_file::read(path, MOST_TEXT).map_err(|e| refused(format!("cannot be read: {e}")))?;
     let hint = formats::hint_of_text(&bytes);
     let text = bytes.strip_prefix(MARK).map_or(bytes.clone(), <[u8]>::to_vec);
     match (String::from_utf8(text), hint) {

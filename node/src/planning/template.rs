@@ -10,6 +10,7 @@ use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::template::TemplateChoice;
 
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::input_file;
 use crate::telling::output_file::extension_of;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
@@ -134,7 +135,7 @@ fn read(path: &Path) -> Result<(String, Layout), String> {
     if !is_model(path) {
         return Err("a template is a .safetensors".into());
     }
-    let bytes = std::fs::read(path).map_err(|e| format!("cannot be read: {e}"))?;
+    let bytes = input_file::read(path, u64::MAX).map_err(|e| format!("cannot be read: {e}"))?;
     let sha256: String = Sha256::digest(&bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))

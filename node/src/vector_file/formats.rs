@@ -1,12 +1,12 @@
 //! Reading and writing in any of the formats, told apart by the file's extension.
 
-use std::fs::File;
 use std::io::{BufWriter, Read, Seek, Write};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use crate::telling::failure::Failure;
+use crate::telling::input_file;
 use crate::telling::output_file::{self, extension_of};
 use crate::vector_file::expected::Expected;
 use crate::vector_file::layout::{Format, Layout};
@@ -63,7 +63,7 @@ pub fn read_rows(path: &Path, expected: Expected<'_>) -> Result<VectorFile, Fail
             "save the data again",
         )));
     }
-    let mut file = File::open(path).map_err(unreadable)?;
+    let mut file = input_file::open(path).map_err(unreadable)?;
     let mut start = vec![];
     (&mut file)
         .take(foreign::START as u64)
@@ -181,7 +181,7 @@ pub fn sha256_of(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> s
 /// # Errors
 /// A file that cannot be read.
 pub fn sha256_of_file(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = input_file::open(path)?;
     sha256_of(|mut out| std::io::copy(&mut file, &mut out).map(drop))
 }
 

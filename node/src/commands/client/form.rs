@@ -10,6 +10,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::commands::client::connection::{Pieces, Sent};
 use crate::telling::failure::Failure;
+use crate::telling::input_file;
 
 /// Bytes of a file that are read at once.
 const PIECE: usize = 256 << 10;
@@ -51,11 +52,10 @@ impl Form {
     /// (exit 7) if it cannot be opened.
     pub(super) fn file(mut self, name: &str, path: &Path) -> Result<Self, Failure> {
         let refused = |what: String| Failure::input(format!("{}: {what}", path.display())).field("--input");
-        let opened = std::fs::File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-        let (metadata, file) = opened.map_err(|e| refused(format!("cannot be opened: {e}")))?;
-        if !metadata.is_file() {
-            return Err(refused("is no file".into()).hint("name a .npy, .csv, .json or .safetensors"));
-        }
+        let opened = input_file::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = opened.map_err(|e| {
+            refused(format!("cannot be opened: {e}")).hint("name a .npy, .csv, .json or .safetensors")
+        })?;
         self.head(name, &file_name(path), "application/octet-stream");
         self.length += metadata.len();
         self.pieces.push(from_disk(file, metadata.len()));

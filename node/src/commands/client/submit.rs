@@ -12,8 +12,8 @@ use crate::commands::client::show;
 use crate::commands::client::stream::EventOutput;
 use crate::daemon::status::RunStatus;
 use crate::telling::failure::Failure;
-use crate::telling::output;
 use crate::telling::report::Report;
+use crate::telling::{input_file, output};
 
 /// What this party brings.
 #[derive(Args, Debug)]
@@ -170,6 +170,6 @@ impl Daemon {
 }
 
 fn read(path: &Path, field: &str) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
+    input_file::read(path, u64::MAX)
         .map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field(field))
 }

@@ -1,6 +1,7 @@
 //! A receipt as it lies there: read, its signature, and what it repeats of its plan.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -14,7 +15,11 @@ use undertone_protocol::topology::party::Party;
 use crate::party::receipt::signing::signed_bytes;
 use crate::planning::{files, make, mechanism};
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::input_file;
 use crate::vector_file::formats;
+
+/// Bytes of a signature's file: 64 in base64, and a line's end.
+const LONGEST_SIGNATURE: u64 = 1 << 10;
 
 /// A receipt as it lies there.
 pub(super) struct Stated {
@@ -139,7 +144,8 @@ impl Stated {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".sig");
         let beside = PathBuf::from(beside);
-        let written = std::fs::read_to_string(&beside)
+        let written = input_file::read(&beside, LONGEST_SIGNATURE)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|e| self.refused(format!("its signature {} cannot be read: {e}", beside.display())))?;
         let party = self.word("party");
         let good = STANDARD

@@ -2,7 +2,6 @@
 //! node's privacy budget.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
@@ -13,6 +12,7 @@ use subtle::ConstantTimeEq;
 
 use crate::party::identity;
 use crate::telling::failure::Failure;
+use crate::telling::input_file;
 
 /// Random bytes of a token that we make: beyond guessing, at any rate.
 const RANDOM_BYTES: usize = 32;
@@ -46,7 +46,7 @@ impl Token {
     pub fn load(path: &Path) -> Result<Self, Failure> {
         let at =
             |what: String| Failure::usage(format!("token {}: {what}", path.display())).field("api.token");
-        let file = File::open(path).map_err(|e| {
+        let file = input_file::open(path).map_err(|e| {
             at(format!("cannot be opened: {e}"))
                 .hint("start a daemon with `undertone node --config node.toml`, or name the one that runs: --config node.toml")
         })?;

@@ -1,12 +1,12 @@
 //! MNIST's test digits, from their files (LeCun 1998): IDX, compressed or not.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
 
 use crate::telling::failure::Failure;
+use crate::telling::input_file;
 
 /// More than any of the files holds.
 const MOST_BYTES: u64 = 1 << 26;
@@ -74,14 +74,18 @@ fn bytes(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     };
     let (plain, packed) = (folder.join(name), folder.join(format!("{name}.gz")));
     let mut all = Vec::new();
-    if let Ok(file) = File::open(&plain) {
-        let read = file.take(MOST_BYTES).read_to_end(&mut all);
-        read.map_err(|e| refuse(&plain, e))?;
-    } else {
-        let file = File::open(&packed).map_err(|e| refuse(&packed, e))?;
-        let read = GzDecoder::new(file).take(MOST_BYTES).read_to_end(&mut all);
-        read.map_err(|e| refuse(&packed, e))?;
-    }
+    let (path, read) = match input_file::open(&plain) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let file = input_file::open(&packed).map_err(|e| refuse(&packed, e))?;
+            let read = GzDecoder::new(file).take(MOST_BYTES).read_to_end(&mut all);
+            (&packed, read)
+        }
+        plain_file => (
+            &plain,
+            plain_file.and_then(|file| file.take(MOST_BYTES).read_to_end(&mut all)),
+        ),
+    };
+    read.map_err(|e| refuse(path, e))?;
     Ok(all)
 }
 
