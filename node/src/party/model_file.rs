@@ -106,12 +106,12 @@ impl ModelFile {
 
     /// Writes it as the extension says; beside a `.npy`, which has nothing but numbers, a `.json`.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
-        self.write_file(path)?;
-        beside(path).map_or(Ok(()), |beside| self.write_file(&beside))
-    }
-
-    fn write_file(&self, path: &Path) -> Result<(), Failure> {
-        output_file::write_whole(path, |out| self.write_to(path, out))
+        let written = |path: &Path| output_file::written(path, |out| self.write_to(path, out));
+        written(path)
+            .and_then(|file| match beside(path) {
+                Some(beside) => output_file::finish_all([written(&beside)?, file]),
+                None => file.finish(),
+            })
             .map_err(|e| output_file::unwritten(path, "--output", &e))
     }
 
@@ -183,13 +183,7 @@ impl ModelFile {
                 .field("MODEL")
                 .hint("give the .json that a training wrote, or the .npy that lies beside one")
         };
-        let length = std::fs::metadata(&path)
-            .map_err(|e| unusable(e.to_string()))?
-            .len();
-        if length > MOST_BYTES {
-            return Err(unusable(format!("{length} bytes are no model")));
-        }
-        let text = std::fs::read(&path).map_err(|e| unusable(e.to_string()))?;
+        let text = input_file::read(&path, MOST_BYTES).map_err(|e| unusable(e.to_string()))?;
         let model: ModelFile =
             serde_json::from_slice(&text).map_err(|e| unusable(format!("no model: {e}")))?;
         let features = model.model.features();

@@ -493,12 +493,16 @@ impl Account {
         Ok(receipt)
     }
 
-    /// Writes the receipt and, beside it, its signature. Each appears whole or not at all.
+    /// Writes the receipt and, beside it, its signature. Both appear whole, or neither does.
     pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
         let text = format!("{:#}\n", self.receipt);
         let signed = signature(&text, key)? + "\n";
-        output_file::write_bytes(path, "--receipt", text.as_bytes())?;
-        output_file::write_bytes(&signature_of(path), "--receipt", signed.as_bytes())
+        let beside = signature_of(path);
+        let begin =
+            |path: &Path, text: &str| output_file::written(path, |out| out.write_all(text.as_bytes()));
+        begin(path, &text)
+            .and_then(|receipt| output_file::finish_all([begin(&beside, &signed)?, receipt]))
+            .map_err(|e| output_file::unwritten(path, "--receipt", &e))
     }
 }
 

@@ -5,6 +5,8 @@ use std::future::pending;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
+use crate::telling::output_file;
+
 /// What `local` tells its nodes to leave by. A SIGTERM to the whole group has reached them already;
 /// this beside it does not count as a second one.
 pub const LEAVE: Signal = Signal::SIGUSR1;
@@ -37,7 +39,8 @@ impl StopSignals {
 }
 
 /// Listens from now on; comes with the first SIGINT, SIGTERM or [`LEAVE`]. The second SIGINT or
-/// SIGTERM ends the process at once, with the code that a shell shows for one that it killed.
+/// SIGTERM, or the second [`LEAVE`], ends the process at once, with the code that a shell shows for
+/// one that it killed; nothing is left half written.
 ///
 /// # Panics
 /// Outside of a runtime.
@@ -45,27 +48,40 @@ pub fn leave() -> impl Future<Output = ()> {
     let mut stops = StopSignals::listen();
     let told = signal(SignalKind::user_defined1());
     async move {
-        let told = async {
-            match told {
-                Ok(mut told) => told.recv().await,
-                Err(_) => pending().await,
-            }
-        };
-        let first = tokio::select! {
-            stop = stops.next() => Some(stop),
-            _ = told => None,
-        };
+        let mut told = told.ok();
+        let first = next(&mut stops, &mut told).await;
         tracing::warn!(
-            signal = first.unwrap_or(LEAVE).as_str(),
+            signal = first.as_str(),
             "leaving; a second SIGINT or SIGTERM ends this process at once"
         );
         tokio::spawn(async move {
-            if first.is_none() {
-                stops.next().await;
+            let mut counts = [0, 0];
+            let mut last = first;
+            loop {
+                let count = &mut counts[usize::from(last == LEAVE)];
+                *count += 1;
+                if *count > 1 {
+                    break;
+                }
+                last = next(&mut stops, &mut told).await;
             }
-            let second = stops.next().await;
-            std::process::exit(128 + second as i32);
+            let shown = if last == LEAVE { Signal::SIGTERM } else { last };
+            output_file::exit_at_once(128 + shown as i32);
         });
+    }
+}
+
+/// The next signal of either kind.
+async fn next(stops: &mut StopSignals, told: &mut Option<Stream>) -> Signal {
+    let leave = async {
+        match told {
+            Some(told) => told.recv().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        stop = stops.next() => stop,
+        _ = leave => LEAVE,
     }
 }
 

@@ -5,10 +5,13 @@
 //! has to appear whole cannot be written into the first three, and none of them may be replaced. A
 //! file that is there keeps its mode, and its owner where the system allows it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::OFlag;
 use tempfile::NamedTempFile;
@@ -78,7 +81,7 @@ impl OutputFile {
     /// # Errors
     /// It cannot be written to (exit 2).
     pub fn of_flag(path: &Path, flag: &str) -> Result<Self, Failure> {
-        let checked = Self::at(path).and_then(|file| file.room().map(|_| file));
+        let checked = Self::at(path).and_then(|file| tempfile::tempfile_in(file.folder()).map(|_| file));
         checked.map_err(|e| unwritten(path, flag, &e))
     }
 
@@ -87,36 +90,67 @@ impl OutputFile {
         folder_of(&self.place)
     }
 
-    fn room(&self) -> io::Result<NamedTempFile> {
-        tempfile::Builder::new()
-            .permissions(fs::Permissions::from_mode(NEW))
-            .tempfile_in(self.folder())
-    }
-
     /// Begins the file beside its place.
     ///
     /// # Errors
     /// Its folder cannot be written to.
     pub fn begin(self) -> io::Result<Unfinished> {
-        let file = self.room()?;
-        Ok(Unfinished { at: self, file })
+        let mut begun = begun();
+        let file = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(NEW))
+            .tempfile_in(self.folder())?;
+        begun.insert(file.path().to_owned());
+        drop(begun);
+        Ok(Unfinished {
+            at: self,
+            file: Some(file),
+        })
     }
+}
+
+/// Files that are begun and not in their places. Nobody begins one or puts one into its place while
+/// they are locked.
+static BEGUN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn begun() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends this process at once, whatever others of its threads do; of files that are begun nothing
+/// stays, and of those that belong together all are in their places, or none.
+pub fn exit_at_once(code: i32) -> ! {
+    let begun = begun();
+    for file in &*begun {
+        let _ = fs::remove_file(file);
+    }
+    process::exit(code)
 }
 
 /// A file that is written and has not taken its place yet; dropped, it leaves nothing.
 #[derive(Debug)]
 pub struct Unfinished {
     at: OutputFile,
-    file: NamedTempFile,
+    /// Taken once it is in its place.
+    file: Option<NamedTempFile>,
 }
 
 impl Write for Unfinished {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.as_mut().map_or(Ok(()), |file| file.flush())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            let mut begun = begun();
+            begun.remove(file.path());
+            drop(file);
+        }
     }
 }
 
@@ -126,8 +160,13 @@ impl Unfinished {
     /// # Errors
     /// It cannot be put there; what was there still is.
     pub fn finish(self) -> io::Result<()> {
-        let Unfinished { at, file } = self;
-        if let Some(earlier) = &at.earlier {
+        finish_all([self])
+    }
+
+    /// Has all of it on disk, as it will be.
+    fn settle(&self) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if let Some(earlier) = &self.at.earlier {
             let new = file.as_file().metadata()?;
             if (new.uid(), new.gid()) != (earlier.uid(), earlier.gid()) {
                 // Only root can give files away. For others the file is theirs from now on.
@@ -135,12 +174,31 @@ impl Unfinished {
             }
             file.as_file().set_permissions(earlier.permissions())?;
         }
-        file.as_file().sync_all()?;
-        put(file, &at.place, |file, place| {
+        file.as_file().sync_all()
+    }
+}
+
+/// Puts files that belong together into their places, in this order; they are on disk when this
+/// returns.
+///
+/// # Errors
+/// One of them cannot be put there, nor those behind it; what was there still is.
+pub fn finish_all<const N: usize>(mut files: [Unfinished; N]) -> io::Result<()> {
+    files.iter().try_for_each(Unfinished::settle)?;
+    let mut begun = begun();
+    for unfinished in &mut files {
+        let Some(file) = unfinished.file.take() else {
+            continue;
+        };
+        begun.remove(file.path());
+        put(file, &unfinished.at.place, |file, place| {
             file.persist(place).map(drop).map_err(|e| (e.error, e.file))
         })?;
-        File::open(at.folder())?.sync_all()
     }
+    drop(begun);
+    files
+        .iter()
+        .try_for_each(|file| File::open(file.at.folder())?.sync_all())
 }
 
 /// Has a file take its place by `renamed`, or, where that is a mount of its own (a single file that
@@ -166,11 +224,19 @@ fn put(
 /// # Errors
 /// Those of [`OutputFile::at`], a full disk, or what `write` says.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    written(path, write)?.finish()
+}
+
+/// Writes a file that is still to take its place.
+///
+/// # Errors
+/// Those of [`write_whole`].
+pub fn written(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Unfinished> {
     let mut file = OutputFile::at(path)?.begin()?;
     let mut out = BufWriter::with_capacity(1 << 20, &mut file);
     write(&mut out).and_then(|()| out.flush())?;
     drop(out);
-    file.finish()
+    Ok(file)
 }
 
 /// Writes a file of these bytes as [`write_whole`] does.
@@ -299,7 +365,7 @@ mod tests {
         tempfile::tempdir().unwrap()
     }
 
-    fn written(path: &Path, text: &str) -> io::Result<()> {
+    fn wrote(path: &Path, text: &str) -> io::Result<()> {
         write_whole(path, |out| out.write_all(text.as_bytes()))
     }
 
@@ -334,7 +400,7 @@ mod tests {
         };
         let found = kinds();
         for name in &before {
-            let refused = written(&at(name), "mean").expect_err(name).to_string();
+            let refused = wrote(&at(name), "mean").expect_err(name).to_string();
             let word = name.trim_start_matches("to-");
             assert!(
                 refused.contains(word) || refused.contains("leads nowhere"),
@@ -347,7 +413,7 @@ mod tests {
             );
         }
         assert_eq!((entries(folder.path()), kinds()), (before.clone(), found));
-        written(&at("no/folder"), "mean").unwrap_err();
+        wrote(&at("no/folder"), "mean").unwrap_err();
         OutputFile::at(Path::new("..")).unwrap_err();
     }
 
@@ -359,7 +425,7 @@ mod tests {
         fs::write(at("mounted/mean.json"), "earlier").unwrap();
         symlink("mounted/mean.json", at("link.json")).unwrap();
         symlink("link.json", at("second.json")).unwrap();
-        written(&at("second.json"), "later").unwrap();
+        wrote(&at("second.json"), "later").unwrap();
         for name in ["link.json", "second.json"] {
             assert!(fs::symlink_metadata(at(name)).unwrap().is_symlink(), "{name}");
         }
@@ -378,7 +444,7 @@ mod tests {
         for mode in [0o600, 0o640, 0o666, 0o755] {
             fs::write(&path, "earlier").unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            written(&path, "later").unwrap();
+            wrote(&path, "later").unwrap();
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
             assert_eq!(fs::read_to_string(&path).unwrap(), "later");
         }
@@ -391,7 +457,7 @@ mod tests {
         assert_eq!(entries(folder.path()), ["mean.json"]);
         // A new one is as any program's file: the umask counts.
         let new = folder.path().join("new");
-        written(&new, "").unwrap();
+        wrote(&new, "").unwrap();
         let like = folder.path().join("like");
         fs::write(&like, "").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -2,7 +2,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 #[cfg(target_os = "linux")]
-use procfs::process::Process;
+use procfs::process::{ProcState, Process};
 
 /// The largest resident memory so far, in bytes; None where the system does not tell.
 #[cfg(target_os = "linux")]
@@ -29,6 +29,21 @@ pub fn open_files() -> Option<u64> {
 pub fn cpu_s() -> Option<f64> {
     let stat = Process::myself().ok()?.stat().ok()?;
     Some((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
+}
+
+/// Whether another process is stopped, by SIGSTOP or a terminal; false where the system does not
+/// tell.
+#[cfg(target_os = "linux")]
+pub fn is_stopped(pid: u32) -> bool {
+    let state = |pid| Process::new(pid).ok()?.stat().ok()?.state().ok();
+    i32::try_from(pid).ok().and_then(state) == Some(ProcState::Stopped)
+}
+
+/// Whether another process is stopped, by SIGSTOP or a terminal; false where the system does not
+/// tell.
+#[cfg(not(target_os = "linux"))]
+pub fn is_stopped(_: u32) -> bool {
+    false
 }
 
 /// The largest resident memory so far, in bytes; None where the system does not tell.

@@ -1,6 +1,7 @@
 //! Parties that die, fall silent, or never come: real processes, real signals.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use undertone_tests::{
@@ -365,6 +366,25 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
     let took = end.duration_ms(&survivors(&[victim]));
     println!("one suspended: {took} ms from START to the last survivor's end, deadlines {deadlines} ms");
     assert!(took < 2 * deadlines, "{took} ms, deadlines {deadlines} ms");
+}
+
+/// Nobody waits for a party that stays suspended once all others have ended.
+#[test]
+fn local_ends_soon_after_the_last_survivor() {
+    let mut cluster = Cluster::start("round_ms = 1000\nsettle_ms = 2000");
+    let pids = cluster.pids();
+    let victim = 4;
+    cluster.until_round(victim, 2);
+    signal(pids[victim], Signal::SIGSTOP);
+    for _ in 0..NODES - 1 {
+        cluster.events.until("seven ends", |e| e["event"] == "finished");
+    }
+    let survivors = Instant::now();
+    let end = cluster.end(5);
+    let waited = survivors.elapsed();
+    // Two seconds, and as much for a machine with other work.
+    assert!(waited < Duration::from_secs(4), "{waited:?}");
+    check_survivors(&end, victim, 137);
 }
 
 /// Two of eight never come: six are fewer than `min_parties`.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use undertone_tests::{Followed, Parties, Running, Signal, follow_in, read_json, signal};
+use undertone_tests::{Followed, Parties, Running, Signal, follow_in, read_json, signal, signal_if_alive};
 
 /// A deadline so long that a run in which anybody waits for one fails by the harness's watchdog,
 /// not by a tight limit here.
@@ -209,6 +209,37 @@ fn a_node_that_is_told_twice_counts_as_killed() {
     signal(pids[2], Signal::SIGTERM);
     let (code, codes) = codes(running, followed);
     assert_eq!((code, &codes[2]), (5, &json!(137)), "{codes:?}");
+}
+
+/// Names in a folder of files that are begun and not finished.
+fn unfinished(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.contains(".tmp")).collect()
+}
+
+/// Told a second time at the very moment at which it writes its receipt, a node leaves that and its
+/// signature, or neither, and nothing beside them.
+#[test]
+fn who_is_told_twice_leaves_nothing_half_written() {
+    let mut caught = 0;
+    for _ in 0..8 {
+        let mut cluster = Cluster::start(1);
+        cluster.until(0, "gathering", |e| e["phase"] == "gathering");
+        let (running, followed) = cluster.nodes.remove(0);
+        let folder = cluster.parties.folder();
+        signal(running.pid(), Signal::SIGTERM);
+        let receipt = cluster.parties.path("run-alice.receipt.json");
+        while unfinished(folder).is_empty() && !receipt.exists() {}
+        caught += usize::from(signal_if_alive(running.pid(), Signal::SIGTERM) && !receipt.exists());
+        followed.rest();
+        let ended = running.wait();
+        assert!([4, 143].contains(&ended.code), "{ended:?}");
+        assert_eq!(unfinished(folder), [] as [&str; 0]);
+        let signature = cluster.parties.path("run-alice.receipt.json.sig");
+        assert_eq!(receipt.exists(), signature.exists(), "{ended:?}");
+    }
+    println!("told in the middle of it {caught} times of 8");
 }
 
 #[test]

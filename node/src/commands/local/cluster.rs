@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::{Duration, Instant, sleep, sleep_until};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::{Peer, Peers};
 
@@ -25,6 +25,7 @@ use crate::party::identity::Identity;
 use crate::party::signals::{self, StopSignals};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::logging::{GlobalFlags, LogFormat};
+use crate::telling::process;
 use crate::telling::progress::Progress;
 use crate::telling::table::bytes;
 
@@ -155,10 +156,9 @@ impl Cluster {
         progress: &mut Progress,
         shared: &GlobalFlags,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
-        let (mut stops, mut leaving) = (StopSignals::listen(), false);
+        let mut stops = StopSignals::listen();
         let (lines, mut told) = mpsc::channel(1024);
-        let mut ends = BTreeMap::new();
-        let mut pids = BTreeMap::new();
+        let mut nodes = Nodes::default();
         // A process for each node; what they tell comes together in one channel, which closes with
         // the last of them.
         for (party, files) in self.nodes.iter().enumerate() {
@@ -166,33 +166,27 @@ impl Cluster {
             let child = start(files, plan, shared)
                 .map_err(|e| Failure::usage(format!("a node cannot be started: {e}")))?;
             events.emit(&name, "spawned", json!({ "pid": child.id() }));
-            pids.insert(name.clone(), child.id());
+            nodes.pids.insert(name.clone(), child.id());
             tokio::spawn(follow(name, child, lines.clone()));
         }
         drop(lines);
         let mut picture = Picture::new(plan);
         let (patience, mut quiet_since) = (deadlines(plan), Instant::now());
         loop {
+            let beyond = if nodes.ends.is_empty() { AT_WORK } else { MARGIN };
             let (name, line) = tokio::select! {
                 told = told.recv() => match told {
                     Some(told) => told,
                     None => break,
                 },
-                () = sleep_until(quiet_since + patience + if ends.is_empty() { AT_WORK } else { MARGIN }) => {
+                () = sleep_until(quiet_since + patience + beyond) => {
                     progress.milestone("Nodes that say nothing any more are killed");
-                    tell_all(&pids, &ends, Signal::SIGKILL);
+                    nodes.tell_all(Signal::SIGKILL);
                     quiet_since = Instant::now();
                     continue;
                 }
-                _ = stops.next() => {
-                    let (signal, said) = if leaving {
-                        (Signal::SIGKILL, "Ending at once: the nodes are killed")
-                    } else {
-                        (signals::LEAVE, "Leaving: the nodes are told, and end as they can")
-                    };
-                    leaving = true;
+                said = nodes.ended_early(&mut stops) => {
                     progress.milestone(said);
-                    tell_all(&pids, &ends, signal);
                     continue;
                 }
             };
@@ -213,13 +207,13 @@ impl Cluster {
                     if end.code.is_none() {
                         progress.milestone(&format!("{name} was killed"));
                     }
-                    ends.insert(name, end);
+                    nodes.ends.insert(name, end);
                 }
             }
             quiet_since = Instant::now();
         }
         progress.milestone(&picture.line("done"));
-        Ok(ends)
+        Ok(nodes.ends)
     }
 }
 
@@ -229,6 +223,17 @@ const MARGIN: Duration = Duration::from_secs(10);
 
 /// Before any node has ended, all of them may be at work on long vectors, and say nothing.
 const AT_WORK: Duration = Duration::from_secs(1800);
+
+/// How often nodes that are left are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How often in a row all that are left must be stopped until nobody waits for them: a whole group
+/// that is suspended and goes on does so one after another. Our choice.
+const LOOKS: u32 = 4;
+
+/// What a node that is told a second time may take to end by itself, so that nothing stays half
+/// written. Our choice.
+const WRITING: Duration = Duration::from_millis(500);
 
 /// All of a plan's deadlines together: of READY and of START, of all rounds, as often as noise is
 /// mixed, of settling, and of publishing, which may take two stages more.
@@ -245,12 +250,63 @@ fn deadlines(plan: &Plan) -> Duration {
     Duration::from_millis(all_ms.min(1 << 40))
 }
 
-/// Sends this to all nodes that have not ended.
-fn tell_all(pids: &BTreeMap<String, Option<u32>>, ends: &BTreeMap<String, NodeEnd>, signal: Signal) {
-    let alive = pids.iter().filter(|(name, _)| !ends.contains_key(*name));
-    for pid in alive.filter_map(|(_, pid)| *pid) {
-        // One that has ended meanwhile needs no telling.
-        let _ = kill(Pid::from_raw(pid as i32), signal);
+/// The processes of all nodes.
+#[derive(Default)]
+struct Nodes {
+    pids: BTreeMap<String, Option<u32>>,
+    ends: BTreeMap<String, NodeEnd>,
+    /// How often in a row all that have not ended were found stopped.
+    stopped: u32,
+    leaving: bool,
+    /// When those that were told a second time, and have not ended, are killed.
+    killed_at: Option<Instant>,
+}
+
+impl Nodes {
+    /// Ends nodes that nobody need wait for; returns what was done.
+    async fn ended_early(&mut self, stops: &mut StopSignals) -> &'static str {
+        loop {
+            let killed_at = self.killed_at;
+            tokio::select! {
+                () = sleep(LOOK), if !self.ends.is_empty() => {
+                    let all = self.alive().all(process::is_stopped);
+                    self.stopped = if all { self.stopped + 1 } else { 0 };
+                    if self.stopped == LOOKS {
+                        self.tell_all(Signal::SIGKILL);
+                        return "Nodes that are stopped are killed: all others have ended";
+                    }
+                }
+                () = sleep_until(killed_at.unwrap_or_else(Instant::now)), if killed_at.is_some() => {
+                    self.killed_at = None;
+                    self.tell_all(Signal::SIGKILL);
+                }
+                _ = stops.next() => {
+                    self.tell_all(signals::LEAVE);
+                    if std::mem::replace(&mut self.leaving, true) {
+                        self.killed_at = Some(Instant::now() + WRITING);
+                        return "Ending at once: the nodes are killed";
+                    }
+                    return "Leaving: the nodes are told, and end as they can";
+                }
+            }
+        }
+    }
+
+    /// Those that have not ended.
+    fn alive(&self) -> impl Iterator<Item = u32> {
+        let alive = self
+            .pids
+            .iter()
+            .filter(|(name, _)| !self.ends.contains_key(*name));
+        alive.filter_map(|(_, pid)| *pid)
+    }
+
+    /// Sends this to all nodes that have not ended.
+    fn tell_all(&self, signal: Signal) {
+        for pid in self.alive() {
+            // One that has ended meanwhile needs no telling.
+            let _ = kill(Pid::from_raw(pid as i32), signal);
+        }
     }
 }
 
