@@ -20,10 +20,10 @@
 //! - Memory is used as bytes arrive, not as a length announces them, and never above the limits.
 //! - Of two peers it is enough that one can dial the other. If both do at once, their edges come up
 //!   on one of the two connections, and no frame is lost or comes twice.
-//! - A killed peer is `NetworkEvent::Disconnected` and `NetworkEvent::Gone` within milliseconds,
-//!   one that nobody can dial within seconds. A connection on which two pings in a row stay
-//!   unanswered is closed. A process that falls silent for less is noticed by the caller's deadlines only;
-//!   between frames silence is allowed here.
+//! - A killed peer is `NetworkEvent::Disconnected` and `NetworkEvent::Gone` within milliseconds;
+//!   one that nobody can dial is within seconds. A connection on which two pings in a row stay
+//!   unanswered is closed. A process that is silent for less is noticed by the caller's deadlines
+//!   only; between frames silence is allowed here.
 //! - Who knows only a peer's public key can connect on the public graph in its name, and gets no
 //!   further: such connections get challenges and pings only, are few, go after a hello's deadline
 //!   or when newer ones come, and keep nobody out.

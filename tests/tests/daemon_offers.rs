@@ -1,6 +1,8 @@
 //! A plan travels instead of being copied about: proposed with `submit --propose`, accepted by rule
 //! or with `accept`; every object on the way is as the OpenAPI document says.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use undertone_tests::daemon::Daemon;
@@ -145,4 +147,48 @@ fn what_is_refused_leaves_no_offer(parties: &Parties, bob: &Daemon) {
         before + 1,
         "an offer without a vector of one's own waits for one"
     );
+}
+
+/// Nobody waits for a member that has declined: the others begin without it, within `dropouts`; if
+/// too few are left, the run ends at once and says who declined.
+#[test]
+fn a_member_that_declined_is_not_waited_for() {
+    let _alone = alone();
+    let parties = Parties::new(5);
+    let rule = by_rule(&parties);
+    parties.write_inputs(&[8]);
+    let start = |party: usize| {
+        let name = &parties.names()[party];
+        Daemon::configure(&parties, party, "");
+        std::fs::copy(
+            parties.path(&format!("{name}.npy")),
+            parties.path(&format!("{name}.data/ward.npy")),
+        )
+        .expect("writable");
+        Daemon::start(&parties, party, if name == "bob" { "" } else { &rule })
+    };
+    let daemons: Vec<Daemon> = (0..5).map(start).collect();
+    let [alice, bob, ..] = &daemons[..] else {
+        unreachable!("five were started")
+    };
+    for (dropouts, code) in [(1, 5), (0, 4)] {
+        let run = RUN.replace("delta = 1e-6", &format!("delta = 1e-6\ndropouts = {dropouts}"));
+        parties.write("run.toml", &run.replace("join_ms = 60000", "join_ms = 600000"));
+        let proposed = alice
+            .client(["submit", "--propose", "run.toml", "--data-set", "ward"])
+            .json_of(0);
+        let digest = proposed["digest"].as_str().expect("a digest");
+        bob.client(["decline", digest]).json_of(0);
+        let begun = Instant::now();
+        for daemon in daemons.iter().filter(|daemon| daemon.name != "bob") {
+            let run = daemon.client(["watch", digest]).json_of(code);
+            let said = run["reason"].as_str().unwrap_or_default();
+            assert!(said.contains("bob"), "{run}");
+            let are_few = said.contains("declined: 4 of 5 parties are left");
+            assert_eq!(are_few, dropouts == 0, "{run}");
+        }
+        // join_ms is ten minutes.
+        println!("dropouts = {dropouts}: over after {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
 }

@@ -104,6 +104,11 @@ impl Service {
         let hub = hub
             .await
             .map_err(|e| Failure::usage(e.to_string()).field("listen"))?;
+        for offer in offers.all() {
+            if offer.state == OfferState::Declined {
+                decline(&hub, &offer.digest);
+            }
+        }
         let shared = Shared {
             places: Arc::new(Semaphore::new(config.max_runs)),
             peers: Peers::of(&config),
@@ -255,6 +260,7 @@ impl Service {
             OfferState::Expired => self.offer(digest),
             OfferState::Open | OfferState::Declined => {
                 self.shared.offers.settle(digest, OfferState::Declined, None);
+                decline(self.hub(), digest);
                 self.offer(digest)
             }
         }
@@ -274,6 +280,7 @@ impl Service {
         // Its end comes as its last event.
         let mut events = run.events.follow(u64::MAX);
         while events.next().await.is_some() {}
+        decline(self.hub(), &run.status().digest);
         Ok(run.status())
     }
 
@@ -454,7 +461,8 @@ impl Service {
         self.not_stopping()?;
         let proposer = self.proposer(from)?;
         self.shared.counters.offered();
-        if let Some(offer) = self.shared.offers.get(&checksum(&plan)) {
+        let offered = checksum(&plan);
+        if let Some(offer) = self.shared.offers.get(&offered) {
             return Ok(offer.state);
         }
         self.shared.offers.has_room_for(&proposer)?;
@@ -466,7 +474,8 @@ impl Service {
             policy::check(&shared.config(), &plan, me)?;
             Ok(plan)
         });
-        let plan = plan.await?;
+        // What is refused here stays refused: those who accept need not wait for this node.
+        let plan = plan.await.inspect_err(|_| decline(self.hub(), &offered))?;
         self.shared
             .offers
             .insert(offer_status(&plan, &proposer), plan.to_json())?;
@@ -510,6 +519,15 @@ impl Service {
         }
         self.shared.offers.settle(digest, OfferState::Open, Some(reason));
         None
+    }
+}
+
+/// Tells those who wait for this node in the run of this plan that it takes no part.
+fn decline(hub: &Hub, digest: &str) {
+    let byte = |at: usize| u8::from_str_radix(digest.get(2 * at..2 * at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();
+    if let Some(digest) = bytes.and_then(|bytes| bytes.try_into().ok()) {
+        hub.decline(digest);
     }
 }
 

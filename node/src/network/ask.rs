@@ -164,7 +164,7 @@ impl From<HelloError> for AskFault {
         match error {
             HelloError::Offence(offence) => AskFault::Offence(offence),
             HelloError::Io(error) => error.into(),
-            HelloError::Absent => Closed::Rejected.into(),
+            HelloError::Absent | HelloError::Declined => Closed::Rejected.into(),
         }
     }
 }

@@ -44,6 +44,12 @@ pub enum NetworkEvent {
         /// The peer that it is about.
         peer: PeerId,
     },
+    /// A peer that was never connected says that it takes no part in the run. Once until it is
+    /// connected.
+    Declined {
+        /// The peer that it is about.
+        peer: PeerId,
+    },
     /// A whole frame came in.
     Frame {
         /// The graph that it happened on.

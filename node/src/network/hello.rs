@@ -35,6 +35,7 @@ const HELLO: usize = 1 + 1 + 4 + 32 + 32 + 64;
 const ANSWER: usize = 1 + 1 + 4 + 32 + 64;
 const WELCOME: u8 = 0;
 const REJECTED: u8 = 1;
+const DECLINED: u8 = 2;
 
 /// Stands for the graph in what is signed.
 pub(super) fn code(graph: Network) -> u8 {
@@ -75,6 +76,9 @@ pub(super) enum HelloError {
     /// One side has no such run (yet, or any more); it may have others.
     #[error("no such run")]
     Absent,
+    /// The one side was asked to take part in the run, and does not.
+    #[error("it takes no part in the run")]
+    Declined,
 }
 
 impl Credentials {
@@ -89,7 +93,7 @@ impl HelloError {
     pub(super) fn proves(&self) -> bool {
         match self {
             HelloError::Io(_) | HelloError::Offence(Offence::NoHello { .. }) => false,
-            HelloError::Offence(_) | HelloError::Absent => true,
+            HelloError::Offence(_) | HelloError::Absent | HelloError::Declined => true,
         }
     }
 }
@@ -102,6 +106,8 @@ pub(super) enum Verdict<R> {
     Other([u8; 32]),
     /// It is none of ours.
     Absent,
+    /// We take no part in it.
+    Declined,
 }
 
 impl<R> Verdict<R> {
@@ -110,6 +116,7 @@ impl<R> Verdict<R> {
             Verdict::Welcome(run) => Verdict::Welcome(into(run)),
             Verdict::Other(digest) => Verdict::Other(digest),
             Verdict::Absent => Verdict::Absent,
+            Verdict::Declined => Verdict::Declined,
         }
     }
 }
@@ -228,6 +235,7 @@ where
     match word.verdict {
         WELCOME if word.digest == digest => Ok(()),
         REJECTED if word.digest == NO_RUN => Err(HelloError::Absent),
+        DECLINED if word.digest == NO_RUN => Err(HelloError::Declined),
         _ if word.digest != digest => Err(Offence::OtherDigest {
             theirs: word.digest,
             ours: digest,
@@ -307,12 +315,17 @@ where
         Ok(Verdict::Welcome(run)) => (theirs, Ok(run)),
         Ok(Verdict::Other(ours)) => (ours, Err(Offence::OtherDigest { theirs, ours }.into())),
         Ok(Verdict::Absent) => (NO_RUN, Err(HelloError::Absent)),
+        Ok(Verdict::Declined) => (NO_RUN, Err(HelloError::Declined)),
         Err(error) => (NO_RUN, Err(error)),
     };
 
     // Our word, also to somebody who is rejected.
     word.domain = ANSWER_DOMAIN;
-    word.verdict = if fits.is_ok() { WELCOME } else { REJECTED };
+    word.verdict = match &fits {
+        Ok(_) => WELCOME,
+        Err(HelloError::Declined) => DECLINED,
+        Err(_) => REJECTED,
+    };
     word.version = ours.version.to_be_bytes();
     word.digest = named;
     let mut answer = Vec::with_capacity(ANSWER);

@@ -243,6 +243,13 @@ impl Hub {
         ))
     }
 
+    /// Tells peers that wait for this run that this node takes no part in it; while the run is
+    /// attached nobody is told.
+    pub fn decline(&self, digest: [u8; 32]) {
+        self.state.private.roster.decline(digest);
+        self.state.public.roster.decline(digest);
+    }
+
     /// Plans that others ask for or offer come here from now on; before, the hub knows those that
     /// are attached and takes no offer. What finds the channel full is refused.
     pub fn answer_with(&self, asked: mpsc::Sender<Asked>) {

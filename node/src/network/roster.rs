@@ -1,7 +1,7 @@
 //! Who is listed on one graph, and which run a listed peer's streams belong to. Shared by the
 //! swarm's task, the hub and all that is attached to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,10 @@ use crate::network::vestibule::Vestibule;
 /// A peer stays listed for this long after the last run with it: neighbours that still ask are told
 /// that the run is over, not turned away as strangers.
 const RETAINED: Duration = Duration::from_secs(30);
+
+/// Declined runs that are remembered; peers who wait for an earlier one are told that it is absent.
+/// Our choice: more than an operator is offered in the time that any of them waits.
+const DECLINED: usize = 256;
 
 /// What the swarm's task knows of a peer's usable connections.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +66,8 @@ struct Listed {
 struct Lists {
     peers: BTreeMap<PeerId, Listed>,
     runs: BTreeMap<[u8; 32], Reports>,
+    /// Runs in which this node takes no part, the latest at the end.
+    declined: VecDeque<[u8; 32]>,
 }
 
 /// Who is listed on one graph, and which runs are attached.
@@ -217,6 +223,17 @@ impl Roster {
         self.lock().runs.remove(digest);
     }
 
+    /// Whoever asks for this run is told that this node takes no part, unless it is attached.
+    pub(super) fn decline(&self, digest: [u8; 32]) {
+        let declined = &mut self.lock().declined;
+        if !declined.contains(&digest) {
+            if declined.len() >= DECLINED {
+                declined.pop_front();
+            }
+            declined.push_back(digest);
+        }
+    }
+
     /// Streams of a listed peer that name this run go there from now on. Returns what is known of
     /// its connections.
     pub(super) fn enter(
@@ -250,6 +267,7 @@ impl Roster {
         ) {
             (Some(arrivals), _) if going => Verdict::Welcome(arrivals.clone()),
             (_, Some(only)) if only != *digest => Verdict::Other(only),
+            _ if lists.declined.contains(digest) && !lists.runs.contains_key(digest) => Verdict::Declined,
             _ => Verdict::Absent,
         }
     }
@@ -360,6 +378,7 @@ mod tests {
                     "other"
                 }
                 Verdict::Absent => "absent",
+                Verdict::Declined => "declined",
             };
             let elsewhere = if named.is_some() { "other" } else { "absent" };
             assert_eq!(
@@ -385,6 +404,14 @@ mod tests {
             roster.leave(&member.to_peer_id(), &only);
             roster.detach(&only);
             assert!(!roster.has(&only) && verdict(&member, only) == "absent");
+            roster.decline(only);
+            assert_eq!(verdict(&member, only), "declined");
+            for number in 0..DECLINED as u16 {
+                let [high, low] = number.to_be_bytes();
+                roster.decline([[9, high, low, 0]; 8].concat().try_into().unwrap());
+            }
+            assert_eq!(roster.lock().declined.len(), DECLINED);
+            assert_eq!(verdict(&member, only), "absent", "the earliest is forgotten");
         }
     }
 

@@ -512,6 +512,12 @@ impl Driver {
                     self.feed(Input::Refused { peer });
                 }
             }
+            NetworkEvent::Declined { peer } => {
+                if let Some(peer) = self.party(&peer) {
+                    self.peer_event(peer, "takes no part");
+                    self.feed(Input::Declined { peer });
+                }
+            }
             NetworkEvent::Absent { graph, peer } => {
                 if let Some(party) = self.party(&peer) {
                     self.peer_event(party, &format!("{graph} answers, has no such run"));

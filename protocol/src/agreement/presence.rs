@@ -76,6 +76,8 @@ pub struct Presence {
     unconfirmed: BTreeSet<Party>,
     /// Neighbours whose addresses refused connections, and that were not connected since.
     refusing: BTreeSet<Party>,
+    /// Those of them who have said that they take no part.
+    declining: BTreeSet<Party>,
     /// Starts of neighbours that are over.
     over: BTreeMap<Party, Incarnation>,
 }
@@ -89,6 +91,7 @@ impl Presence {
             heard: BTreeMap::new(),
             unconfirmed: BTreeSet::new(),
             refusing: BTreeSet::new(),
+            declining: BTreeSet::new(),
             over: BTreeMap::new(),
         };
         let Electorate {
@@ -111,6 +114,7 @@ impl Presence {
     /// perhaps of a process that is gone, until it says that READY itself.
     pub fn connected(&mut self, network: Network, peer: Party, now: Time) {
         self.refusing.remove(&peer);
+        self.declining.remove(&peer);
         if network == Network::Public {
             self.heard.insert(peer, now);
             self.unconfirmed.insert(peer);
@@ -142,6 +146,13 @@ impl Presence {
         if let Some(incarnation) = lost {
             self.over.insert(peer, incarnation);
         }
+    }
+
+    /// A neighbour says that it takes no part; returns all that have said so and not come since.
+    pub fn declined(&mut self, peer: Party) -> &BTreeSet<Party> {
+        self.refused(peer, None);
+        self.declining.insert(peer);
+        &self.declining
     }
 
     /// How often this node says that it is here.

@@ -40,6 +40,11 @@ pub enum Input {
         /// Who.
         peer: Party,
     },
+    /// A peer that was never connected has said that it takes no part.
+    Declined {
+        /// Who.
+        peer: Party,
+    },
     /// A frame from a public neighbour.
     Public {
         /// Who sent it.

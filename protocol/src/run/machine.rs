@@ -372,6 +372,7 @@ impl Run {
             Input::Connected { network, peer } => self.connected(network, peer),
             Input::Disconnected { network, peer } => self.disconnected(network, peer),
             Input::Refused { peer } => self.notice_presence(|presence, _| presence.refused(peer, None)),
+            Input::Declined { peer } => self.declined(peer),
             Input::Gone { peer } => self.lost(peer),
             Input::Public { from, frame } => {
                 let gathered =
@@ -414,6 +415,7 @@ impl Run {
             | Input::Disconnected { peer, .. }
             | Input::Gone { peer }
             | Input::Refused { peer }
+            | Input::Declined { peer }
             | Input::Public { from: peer, .. }
             | Input::Private { from: peer, .. }
                 if peer >= self.electorate.parties =>

@@ -422,6 +422,7 @@ impl<'a> Simulation<'a> {
             Input::Disconnected { .. } => ("disconnected", &[]),
             Input::Gone { .. } => ("gone", &[]),
             Input::Refused { .. } => ("refused", &[]),
+            Input::Declined { .. } => ("declined", &[]),
             Input::Left { .. } => ("left", &[]),
             Input::Recalled(_) => ("recalled", &[]),
             Input::Leave => ("leave", &[]),

@@ -183,7 +183,8 @@ impl Training {
             Input::Connected { .. }
             | Input::Disconnected { .. }
             | Input::Gone { .. }
-            | Input::Refused { .. } => {
+            | Input::Refused { .. }
+            | Input::Declined { .. } => {
                 self.run.handle(now, input.clone())?;
                 self.feed_before(now, input);
             }

@@ -56,6 +56,7 @@ impl Edge {
         self.line.queue.set_edge_is_up(true);
         self.presence.gone.store(false, Ordering::Relaxed);
         self.presence.refused.store(false, Ordering::Relaxed);
+        self.presence.declined.store(false, Ordering::Relaxed);
         self.presence.up.fetch_add(1, Ordering::Relaxed);
         self.lost = true;
         self.reported = None;

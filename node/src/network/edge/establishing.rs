@@ -327,9 +327,10 @@ impl Edge {
         drop(lane);
         match error {
             // It may be taking its leave on one graph before the other.
-            HelloError::Absent if self.presence.up.load(Ordering::Relaxed) > 0 => {}
-            HelloError::Absent if self.is_missed() => self.mourn().await,
+            HelloError::Absent | HelloError::Declined if self.presence.up.load(Ordering::Relaxed) > 0 => {}
+            HelloError::Absent | HelloError::Declined if self.is_missed() => self.mourn().await,
             HelloError::Absent => self.absent().await,
+            HelloError::Declined => self.declined().await,
             HelloError::Offence(offence) => {
                 self.report(offence).await;
                 if !proved {

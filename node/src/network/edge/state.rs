@@ -23,6 +23,8 @@ pub(in crate::network) struct Presence {
     pub(super) gone: AtomicBool,
     /// It was reported to refuse connections, and has not been connected since.
     pub(super) refused: AtomicBool,
+    /// It was reported to take no part, and has not been connected since.
+    pub(super) declined: AtomicBool,
     /// Edges that are up.
     pub(super) up: AtomicUsize,
     /// It was found out, or is being found out, whether its address leads to it.
@@ -118,6 +120,14 @@ impl Edge {
                     peer: self.line.peer,
                 })
                 .await;
+        }
+    }
+
+    /// The peer takes no part in the run: tells it once.
+    pub(super) async fn declined(&mut self) {
+        if !self.presence.declined.swap(true, Ordering::Relaxed) {
+            let peer = self.line.peer;
+            self.reports.tell(NetworkEvent::Declined { peer }).await;
         }
     }
 

@@ -10,6 +10,34 @@ use crate::run::outcome::{Ending, SealedFinal};
 use crate::topology::party::Party;
 
 impl Run {
+    /// A neighbour takes no part. Nobody waits for more than those who are left: with too few of
+    /// them the run ends at once.
+    pub(super) fn declined(&mut self, peer: Party) {
+        let Machine::Gathering { gathering, .. } = &mut self.machine else {
+            return;
+        };
+        let has_signed = gathering.has_signed();
+        let declined = gathering.presence.declined(peer);
+        let draft = self.plan.draft();
+        let (left, least) = (
+            draft.members.len().saturating_sub(declined.len()),
+            draft.run.min_parties,
+        );
+        if has_signed || left >= least {
+            return;
+        }
+        let names: Vec<&str> = declined
+            .iter()
+            .map(|&party| draft.members[party].name.as_str())
+            .collect();
+        self.leave(format!(
+            "{} declined: {left} of {} parties are left, min_parties is {least}; propose a plan without \
+             them, or ask why",
+            names.join(", "),
+            draft.members.len()
+        ));
+    }
+
     /// Ends the run for this node before its time. No share that is still here leaves any more; if
     /// one has left, the final is withheld. Who has published its final already has that in its
     /// result, with what is here of the others'.
