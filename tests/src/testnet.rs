@@ -212,6 +212,23 @@ impl Testnet {
         self.drop_between(side, &private.each_ref().map(String::as_str));
     }
 
+    /// Lets nothing pass between two hosts, on either graph, until [`Testnet::heal`]; nothing
+    /// closes.
+    pub fn darken(&self, (one, other): (usize, usize)) {
+        for (host, peer) in [(one, other), (other, one)] {
+            let peer = self.address(peer);
+            let rule = format!("add rule inet weather border ip saddr {peer} drop");
+            in_namespace(&self.hosts[host], "nft", [&rule]);
+        }
+    }
+
+    /// So many of a hundred packets more that reach a host are lost, until [`Testnet::heal`].
+    pub fn lose(&self, host: usize, percent: u32) {
+        let loss = format!("numgen random mod 100 < {percent} drop");
+        let rule = format!("add rule inet weather border iifname \"eth0\" {loss}");
+        in_namespace(&self.hosts[host], "nft", [&rule]);
+    }
+
     /// Drops packets of any of these kinds that come from the other side.
     fn drop_between(&self, side: &[usize], kinds: &[&str]) {
         for host in 0..self.hosts.len() {
@@ -228,7 +245,8 @@ impl Testnet {
         }
     }
 
-    /// Ends what [`Testnet::part`] or [`Testnet::part_in_private`] began.
+    /// Ends what [`Testnet::part`], [`Testnet::part_in_private`], [`Testnet::darken`] and
+    /// [`Testnet::lose`] began.
     pub fn heal(&self) {
         for host in &self.hosts {
             in_namespace(host, "nft", ["flush chain inet weather border"]);

@@ -28,7 +28,7 @@ use undertone_protocol::mixing::ticket::Tickets;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::Identity;
-use undertone_protocol::run::outcome::{Ending, GateVerdict, Outcome};
+use undertone_protocol::run::outcome::{GateVerdict, Outcome};
 use undertone_protocol::sealing::run_key::{PairKey, RunKey};
 use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
@@ -183,20 +183,11 @@ async fn drive_with(
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let until = driver.carry_out().await;
-        // The result is there: it is written at once. Others may still need our answers, unless
-        // nothing private has left.
+        // The result is there: it is written at once. Others may still need our answers.
         if let Some(result) = driver.result() {
             concluding = driver.conclude(&result.outcome);
             undelivered = finished(&result).err();
-            let alone = matches!(
-                result.outcome.ending,
-                Ending::Aborted { .. } | Ending::Spent { .. }
-            );
-            linger = Some(if alone {
-                driver.now()
-            } else {
-                driver.others_end(&result.outcome)
-            });
+            linger = Some(driver.task.others_end(&result.outcome, driver.now()));
             finish = Some(result);
         }
         // Nobody needs our answers any more, or we were asked to leave.
@@ -478,21 +469,6 @@ impl Driver {
             private_bytes,
             public_bytes,
         })
-    }
-
-    /// Until when others may still want items of this node, if nobody says earlier that all is
-    /// done: the end of the plan's deadlines, and at least one stage from now.
-    fn others_end(&self, outcome: &Outcome) -> Time {
-        let run = &self.plan.draft().run;
-        let mixing_ms = u64::from(self.plan.mixing_rounds()).saturating_mul(run.round_ms);
-        let once_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
-        let deadlines_ms = once_ms.saturating_mul(self.plan.most_mixings().max(1).into());
-        // Averaging takes more than one where somebody holds it up.
-        let stages = self.task.release().publishing_stages();
-        let stage = self.now().plus_millis(run.settle_ms.saturating_mul(stages));
-        outcome
-            .started_at
-            .map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
     }
 
     fn network_event(&mut self, event: NetworkEvent) {

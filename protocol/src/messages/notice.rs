@@ -258,6 +258,9 @@ pub enum Notice {
         /// START.
         next: Option<Commitment>,
     },
+    /// To one neighbour: the author has ended, and needs nothing more of this run. Who has ended
+    /// itself stays for those that have not said so.
+    Finished,
 }
 
 /// Which form of averaging a message belongs to. Each is begun once, from the same opening.
@@ -316,6 +319,7 @@ impl Notice {
             | Notice::Averaged { .. }
             | Notice::Sums { .. }
             | Notice::Waiting
+            | Notice::Finished
             | Notice::Key { .. }
             | Notice::Share { .. } => Phase::Publishing,
         }
@@ -380,6 +384,7 @@ impl Notice {
                 | Notice::Waiting
                 | Notice::Here
                 | Notice::Told
+                | Notice::Finished
         )
     }
 }

@@ -374,13 +374,6 @@ impl SetOpening {
             .collect()
     }
 
-    /// Other members that have not told their secret themselves, ascending.
-    pub fn untold(&self) -> Vec<Party> {
-        let untold = self.set.iter().filter(|(_, opened)| !opened.by_owner);
-        let others = untold.map(|(party, _)| *party).filter(|party| *party != self.me);
-        others.collect()
-    }
-
     /// Members whose secrets nobody here knows yet, ascending.
     pub fn awaited(&self) -> Vec<Party> {
         self.lacking().map(|lacking| lacking.party).collect()

@@ -51,6 +51,10 @@ pub(super) struct Commons {
     /// The bytes that each neighbour got in answer to summaries.
     answered: BTreeMap<Party, usize>,
     sets_served: BTreeMap<Party, u32>,
+    /// Neighbours that have ended, and need nothing more.
+    finished: BTreeSet<Party>,
+    /// Whether this node has, and tells its neighbours.
+    tells_finished: bool,
     wanted_sets: WantedSets,
     /// When each neighbour last said something of averaging to this node.
     pub(super) heard: BTreeMap<Party, Time>,
@@ -90,6 +94,8 @@ impl Commons {
             direct: BTreeMap::new(),
             answered: BTreeMap::new(),
             sets_served: BTreeMap::new(),
+            finished: BTreeSet::new(),
+            tells_finished: false,
             heard: BTreeMap::new(),
             rounds: Vec::new(),
             start: None,
@@ -288,6 +294,25 @@ impl Commons {
         peers.into_iter().for_each(|peer| self.tell(peer, Notice::Here));
     }
 
+    /// Tells every neighbour that this node needs nothing more of them, also on new connections.
+    pub(super) fn tell_finished(&mut self) {
+        self.tells_finished = true;
+        let peers: Vec<Party> = self.connected.iter().copied().collect();
+        peers
+            .into_iter()
+            .for_each(|peer| self.tell(peer, Notice::Finished));
+    }
+
+    /// A neighbour has said that it has ended, or that it has gone on.
+    pub(super) fn has_finished(&mut self, peer: Party) {
+        self.finished.insert(peer);
+    }
+
+    /// Neighbours that need nothing more of this node.
+    pub(super) fn finished(&self) -> &BTreeSet<Party> {
+        &self.finished
+    }
+
     /// Keeps this node's own log and announces it.
     pub(super) fn give_log(&mut self, log: Log) -> ItemHash {
         let bytes = wire::log_to_bytes(&log, &self.rules.schedule);
@@ -345,6 +370,9 @@ impl Commons {
             }
         }
         frames.into_iter().for_each(|frame| self.send(peer, frame));
+        if self.tells_finished {
+            self.tell(peer, Notice::Finished);
+        }
     }
 
     pub(super) fn disconnected(&mut self, peer: Party) {
@@ -500,6 +528,7 @@ impl Commons {
             }
             Notice::Summary { gathered, holdings } => self.answer(from, gathered, &holdings),
             Notice::Told => self.lookout.answered(now, from),
+            Notice::Finished => self.has_finished(from),
             _ => {}
         }
     }

@@ -274,6 +274,8 @@ pub struct Run {
     seal_seed: Zeroizing<[u8; 32]>,
     /// Why this node leaves, while it waits to know what has left it.
     leaving: Option<String>,
+    /// Until when it waits for its neighbours to end, once it has itself.
+    stays_until: Option<Time>,
     /// It is not its plan's first run: nobody gathers.
     succeeds: bool,
     /// What the outcome will say; its ending is known when it is given out.
@@ -349,6 +351,7 @@ impl Run {
             ahead: None,
             seal_seed: Zeroizing::new(seal_seed),
             leaving: None,
+            stays_until: None,
             succeeds: false,
             record: Record::default(),
         };
@@ -473,6 +476,7 @@ impl Run {
             self.carry_out();
         }
         self.carry_out();
+        self.check_complete();
         self.pull_at = self.commons.pull(self.now);
         if let Some(gathered) = self.waits_in_public() {
             self.pull_at = self.pull_at.min(self.commons.look_out(self.now, gathered));
@@ -515,14 +519,14 @@ impl Run {
                     None => return false,
                 }
             }
-            Machine::Opening { .. } => return self.step_opening() || self.check_opened(),
+            Machine::Opening { .. } => return self.step_opening(),
             Machine::Publishing { agreement, .. } => {
                 match self
                     .commons
                     .step(agreement, Stage::Publishing, self.now, &self.gone)
                 {
                     Some(step) => self.publish(step),
-                    None => return self.step_publication() || self.check_complete(),
+                    None => return self.step_publication(),
                 }
             }
             Machine::Auditing { until, .. } if self.now >= *until => self.unjudged(),
@@ -568,6 +572,9 @@ impl Run {
         };
         self.commons.event(Event::Phase(Phase::Done));
         self.commons.outbox.push_back(Output::Finished(Box::new(outcome)));
+        if !self.may_go_on() {
+            self.tell_finished();
+        }
     }
 
     fn wake(&self) -> Time {
@@ -586,7 +593,7 @@ impl Run {
             Machine::Auditing { until, .. } => *until,
             Machine::Awaiting | Machine::Spending { .. } | Machine::Mixed { .. } | Machine::Over => Time::FAR,
         };
-        phase.min(self.pull_at)
+        phase.min(self.pull_at).min(self.stays_until())
     }
 }
 

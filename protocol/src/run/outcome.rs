@@ -211,8 +211,8 @@ pub enum Event {
         /// What.
         text: String,
     },
-    /// Everybody who publishes and is not gone has signed the second set: nobody needs this node
-    /// any more.
+    /// Each public neighbour has ended as well, or is gone, or was waited for long enough: nobody
+    /// needs this node any more.
     Complete,
 }
 

@@ -64,10 +64,28 @@ struct Node {
     ledger: Ledger,
     tickets: Tickets,
     outcome: Option<(Time, Outcome)>,
+    /// Nobody needs it any more, as far as it knows.
+    complete: bool,
     /// When the latest wanted tick is due.
     tick: Time,
     shares_left: bool,
     bytes: (u64, u64),
+}
+
+impl Node {
+    fn new(task: Task, status: Status, ledger: Ledger) -> Self {
+        Node {
+            task,
+            status,
+            ledger,
+            tickets: Tickets::default(),
+            outcome: None,
+            complete: false,
+            tick: Time::FAR,
+            shares_left: false,
+            bytes: (0, 0),
+        }
+    }
 }
 
 enum Occurrence {
@@ -100,6 +118,8 @@ enum Occurrence {
     },
     Fault(Fault),
     Resume(Party),
+    /// A node that has ended waits no longer for anybody.
+    Depart(Party),
 }
 
 /// A run of all parties.
@@ -200,16 +220,7 @@ impl<'a> Simulation<'a> {
             } else {
                 Status::Up
             };
-            nodes.push(Node {
-                task,
-                status,
-                ledger,
-                tickets: Tickets::default(),
-                outcome: None,
-                tick: Time::FAR,
-                shares_left: false,
-                bytes: (0, 0),
-            });
+            nodes.push(Node::new(task, status, ledger));
             noised.push(value);
         }
         let liar = conditions
@@ -320,6 +331,7 @@ impl<'a> Simulation<'a> {
                 }
             }
             Occurrence::Input { party, .. }
+            | Occurrence::Depart(party)
             | Occurrence::Deliver { to: party, .. }
             | Occurrence::Handover { from: party, .. } => match &mut self.nodes[party].status {
                 Status::Up => self.reach(what),
@@ -337,6 +349,7 @@ impl<'a> Simulation<'a> {
                 input: Input::Tick,
             } if self.now < self.nodes[party].tick => {}
             Occurrence::Input { party, input } => self.feed(party, input),
+            Occurrence::Depart(party) => self.depart(party),
             Occurrence::Deliver {
                 network,
                 from,
@@ -514,7 +527,7 @@ impl<'a> Simulation<'a> {
                 }
                 Output::Contribute { iteration, released } => self.contribute(party, iteration, &released),
                 Output::Event(event) => self.told(party, event),
-                Output::Finished(outcome) => self.nodes[party].outcome = Some((self.now, *outcome)),
+                Output::Finished(outcome) => self.ended(party, *outcome),
                 Output::Wait { until } => {
                     if until < Time::FAR && until != self.nodes[party].tick {
                         self.nodes[party].tick = until;
@@ -526,9 +539,23 @@ impl<'a> Simulation<'a> {
                             },
                         );
                     }
-                    return;
+                    break;
                 }
             }
+        }
+        let node = &mut self.nodes[party];
+        if node.outcome.is_some() && std::mem::take(&mut node.complete) {
+            // What waits in the transport's queue leaves first.
+            let flushed = self.now + self.longest_wait();
+            self.schedule(flushed, Occurrence::Depart(party));
+        }
+    }
+
+    /// The longest that a share waits in the transport's queue, in nanoseconds.
+    fn longest_wait(&self) -> u64 {
+        match self.conditions.instant {
+            true => 0,
+            false => self.conditions.latency_us.1 * 500,
         }
     }
 
@@ -543,11 +570,7 @@ impl<'a> Simulation<'a> {
             Some(share) => {
                 // The transport's own queue: a share leaves a moment after it was given out, or is
                 // recalled before.
-                let longest = if self.conditions.instant {
-                    0
-                } else {
-                    self.conditions.latency_us.1 * 500
-                };
+                let longest = self.longest_wait();
                 let moment = self.rng.random_range(0..=longest);
                 self.schedule(
                     self.now + moment,

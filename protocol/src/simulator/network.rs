@@ -150,6 +150,12 @@ impl Links {
         *arrives
     }
 
+    /// When the latest message of a direction arrives.
+    pub(super) fn last_arrival(&self, network: Network, from: Party, to: Party) -> Time {
+        let link = self.links.get(&(network, from.min(to), from.max(to)));
+        link.map_or(Time::ZERO, |link| link.arrives[direction(from, to)])
+    }
+
     /// What is sent in this direction vanishes until then.
     pub(super) fn darken(&mut self, network: Network, from: Party, to: Party, until: Time) {
         if let Some(link) = self.link(network, from, to) {

@@ -118,7 +118,7 @@ impl GossipTask {
     }
 
     /// Takes what the gathering run wants, and begins once it has START and the plan is spent.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         loop {
             match self.run.poll_output() {
                 Output::Wait { .. } => break,
@@ -126,6 +126,8 @@ impl GossipTask {
                     self.stage = GossipStage::Over;
                     self.outbox.push_back(Output::Finished(outcome));
                 }
+                // It is looked at with what is known of the rounds.
+                Output::Event(Event::Complete) => {}
                 output => self.outbox.push_back(output),
             }
         }

@@ -12,7 +12,7 @@ use crate::run::interface::{Input, InputError, Output};
 #[cfg(test)]
 use crate::run::machine::held::HeldSecrets;
 use crate::run::machine::{Identity, Run};
-use crate::run::outcome::Progress;
+use crate::run::outcome::{Ending, Outcome, Progress};
 use crate::task::gossip::GossipTask;
 use crate::task::mean::Mean;
 use crate::task::outer::Outer;
@@ -158,6 +158,28 @@ impl Task {
             Task::Training(training) => training.held_secrets(held),
             _ => self.release().held_secrets(held),
         }
+    }
+
+    /// Until when others may still want something of this node, which has ended with this outcome
+    /// just now, if nobody says earlier that all is done ([`Event::Complete`]): the end of the
+    /// plan's deadlines, and at least one stage from now. Nobody does where nothing private has
+    /// left it.
+    ///
+    /// [`Event::Complete`]: crate::run::outcome::Event::Complete
+    pub fn others_end(&self, outcome: &Outcome, now: Time) -> Time {
+        if matches!(outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. }) {
+            return now;
+        }
+        let (plan, run) = (self.plan(), &self.plan().draft().run);
+        let mixing_ms = u64::from(plan.mixing_rounds()).saturating_mul(run.round_ms);
+        let once_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
+        let deadlines_ms = once_ms.saturating_mul(plan.most_mixings().max(1).into());
+        // Averaging takes more than one where somebody holds it up.
+        let stages = self.release().publishing_stages();
+        let stage = now.plus_millis(run.settle_ms.saturating_mul(stages));
+        outcome
+            .started_at
+            .map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
     }
 
     /// Where the task is.

@@ -73,8 +73,6 @@ pub struct Training {
     early: BTreeMap<Party, Vec<Bytes>>,
     /// What neighbours have sealed for this node in the next round already.
     early_sealed: BTreeMap<Party, Bytes>,
-    /// The number of the latest run that nobody needs this node for any more.
-    complete: Option<u32>,
     record: TrainingRecord,
     outbox: VecDeque<Output>,
 }
@@ -164,7 +162,6 @@ impl Training {
             paced: None,
             early: BTreeMap::new(),
             early_sealed: BTreeMap::new(),
-            complete: None,
             record: TrainingRecord::default(),
             outbox: VecDeque::new(),
         };
@@ -234,6 +231,7 @@ impl Training {
         if number.checked_add(1) == Some(self.number) {
             self.feed_before(now, Input::Public { from, frame });
         } else if Some(number) == self.number.checked_add(1) {
+            self.run.has_gone_on(from);
             let early = self.early.entry(from).or_default();
             let bytes: usize = early.iter().map(Bytes::len).sum();
             if early.len() < EARLY_FRAMES && bytes + frame.len() <= EARLY_BYTES {
@@ -326,12 +324,6 @@ impl Training {
                 frame: wire::iteration_frame(number, &frame),
             },
             Output::Event(Event::Phase(phase)) if !self.is_told(number, phase) => return,
-            // Nobody needs this run any more; the training may go on.
-            Output::Event(Event::Complete) if !self.record.finished => {
-                self.complete = Some(number);
-                return;
-            }
-            Output::Event(Event::Complete) if number < self.number => return,
             output => output,
         };
         self.outbox.push_back(output);
@@ -554,9 +546,7 @@ impl Training {
         }
         self.outbox.push_back(Output::Event(Event::Phase(Phase::Done)));
         self.outbox.push_back(Output::Finished(Box::new(ended)));
-        if self.complete == Some(self.number) {
-            self.outbox.push_back(Output::Event(Event::Complete));
-        }
+        self.run.tell_finished();
     }
 
     /// The iteration that is under way, or was the last.

@@ -9,6 +9,7 @@ mod averaging;
 mod compose;
 mod daemon_averaging;
 mod daemon_budget;
+mod dark;
 mod doctor_testnet;
 mod dropouts;
 mod kill;

@@ -3,7 +3,7 @@ use rand::rngs::ChaCha12Rng;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::peers::{Peers, simulated_keypair};
 use undertone_protocol::plan::run_file::parsed::RunFile;
-use undertone_protocol::run::outcome::{GossipOutcome, TrainingOutcome};
+use undertone_protocol::run::outcome::{Ending, GossipOutcome, TrainingOutcome};
 
 use super::*;
 use crate::planning::make;

@@ -28,6 +28,11 @@ impl Flood {
         self
     }
 
+    /// Up to so many parties may lie.
+    pub fn colluding(&self) -> usize {
+        self.sets.colluding
+    }
+
     fn set(&self, hash: &SetHash) -> Option<&Set> {
         let pulled = || self.sets.pulled.get(hash).map(|(_, set)| set);
         self.sets.own.get(hash).or_else(pulled)

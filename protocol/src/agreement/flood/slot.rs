@@ -90,6 +90,7 @@ impl Slot {
             | Notice::Told
             | Notice::Summary { .. }
             | Notice::Waiting
+            | Notice::Finished
             | Notice::Here => None,
         }
     }

@@ -142,9 +142,12 @@ impl Averaging {
         }
         self.compare_sums(around);
         self.tell_sums(now, around);
+        // Who has its result leaves, and its sums may still be on their way through others.
+        let is_confirmed = self.is_confirmed();
+        let is_lost = |party: Party| is_confirmed && around.gone.contains_key(&party);
         let answers = |party: Party| match around.flood.averaged(party) {
             Some(false) => true,
-            _ => self.comparing.compared.contains_key(&party) || around.gone.contains_key(&party),
+            _ => self.comparing.compared.contains_key(&party) || is_lost(party),
         };
         if self.others().all(answers) || now >= self.given_out_by() {
             self.give_out();

@@ -1,5 +1,6 @@
 //! What a node asks its neighbours for when it lacks something, and what it gives them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::agreement::agreeing;
@@ -34,7 +35,14 @@ impl Commons {
 
     /// Compares what is held with a neighbour, if it is one's turn; returns when the next one's is.
     pub(in crate::run) fn look_out(&mut self, now: Time, gathered: bool) -> Time {
-        while let Some(peer) = self.lookout.turn(now, &self.connected) {
+        // Who has ended has all that others of its set lack: one of more than may lie does, if they
+        // all say so.
+        let ended: BTreeSet<Party> = self.connected.intersection(&self.finished).copied().collect();
+        let peers = match ended.len() > self.flood.colluding() {
+            true => ended,
+            false => self.connected.clone(),
+        };
+        while let Some(peer) = self.lookout.turn(now, &peers) {
             let has_body = |stage, author| self.has_first(stage, author);
             let holdings = self.flood.summary(gathered, has_body);
             self.tell(peer, Notice::Summary { gathered, holdings });

@@ -1,12 +1,23 @@
-//! A node that is told to leave before the run is over.
+//! A node that is told to leave before the run is over, and one whose run is over.
+//!
+//! Who has its result may be the only one that a neighbour can still get from what it lacks: a
+//! secret, whose owner has told it and left, travelled over an edge on which it vanished. So it
+//! stays until each public neighbour has said that it has ended as well
+//! ([`Notice::Finished`](crate::messages::notice::Notice::Finished)), or is found gone; one
+//! `settle_ms` at most, however many keep silent. Meanwhile it answers their summaries: who lacks
+//! nothing asks for nothing, so that no run without faults pays for what others might lack. Each
+//! has everything from somebody who has it, however far it came: whoever lacks it has a neighbour
+//! that has it and is still there, or one that lacks it, too, and waits for it.
 
 use std::collections::BTreeSet;
 
 use crate::agreement::agreeing::Step;
 use crate::mixing::ticket::Recalled;
 use crate::publishing::interface::Published;
+use crate::publishing::way::Way;
 use crate::run::machine::{Machine, Run};
-use crate::run::outcome::{Ending, SealedFinal};
+use crate::run::outcome::{Ending, Event, SealedFinal};
+use crate::time::Time;
 use crate::topology::party::Party;
 
 impl Run {
@@ -82,6 +93,55 @@ impl Run {
             }
         }
         self.machine = Machine::Over;
+    }
+
+    /// Tells the neighbours that this node needs nothing more of this run, and waits until they say
+    /// so themselves. Only once; not if it has never begun.
+    pub(crate) fn tell_finished(&mut self) {
+        if self.stays_until.is_some() || self.record.started.is_empty() {
+            return;
+        }
+        let stages = match &self.commons.rules.way {
+            Way::Readable(finals) => finals.most_stages(),
+            Way::Sealed(_) | Way::Kept => 1,
+        };
+        self.stays_until = Some(self.now.plus_millis(self.settle_ms.saturating_mul(stages)));
+        self.commons.tell_finished();
+        self.check_complete();
+    }
+
+    /// Tells once that nobody needs this node any more: each of its neighbours has ended or is
+    /// gone, or was waited for long enough.
+    pub(super) fn check_complete(&mut self) {
+        let Some(until) = self.stays_until.filter(|_| !self.record.complete) else {
+            return;
+        };
+        let ended = |party: &Party| {
+            let is_in = self.record.started.contains(party);
+            !is_in || self.commons.finished().contains(party) || self.gone.contains_key(party)
+        };
+        let mut neighbours = self.electorate.public.neighbours(self.course.me).iter();
+        if self.now >= until || (neighbours.all(ended) && self.is_published()) {
+            self.record.complete = true;
+            self.commons.event(Event::Complete);
+        }
+    }
+
+    /// Whether no neighbour needs this node any more, or was waited for long enough.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.record.complete
+    }
+
+    /// A neighbour has gone on to the run after this one.
+    pub(crate) fn has_gone_on(&mut self, peer: Party) {
+        self.commons.has_finished(peer);
+        self.check_complete();
+    }
+
+    /// When it waits no longer for its neighbours.
+    pub(super) fn stays_until(&self) -> Time {
+        let waits = self.stays_until.filter(|_| !self.record.complete);
+        waits.unwrap_or(Time::FAR)
     }
 
     fn reason_to_leave(&self, why: &str) -> String {

@@ -164,26 +164,4 @@ impl Run {
             None => self.finish(Ending::Degraded, published),
         }
     }
-
-    /// Tells once that nobody needs this node any more: all whose word can come have given theirs,
-    /// so that they hold what this node does, and all that this node has to say is on its way to
-    /// each of its neighbours. Always false: nothing follows from it.
-    pub(super) fn check_opened(&mut self) -> bool {
-        let Machine::Opening { opening, .. } = &self.machine else {
-            return false;
-        };
-        if self.record.complete || !self.record.finished {
-            return false;
-        }
-        let gone = |party: &Party| self.gone.contains_key(party);
-        let told = opening.untold().iter().all(gone);
-        let reached = self.commons.reached();
-        let neighbours = self.electorate.public.neighbours(self.course.me).iter();
-        let mut neighbours = neighbours.filter(|party| self.record.started.contains(party));
-        if told && neighbours.all(|party| reached.contains(party) || gone(party)) {
-            self.record.complete = true;
-            self.commons.event(Event::Complete);
-        }
-        false
-    }
 }

@@ -244,32 +244,17 @@ impl Run {
         }
     }
 
-    /// Tells once that nobody needs this node any more.
-    pub(super) fn check_complete(&mut self) -> bool {
+    /// Whether the others' votes are here and nobody's publishing needs this node any more, as far
+    /// as it knows; where nothing is published, always.
+    pub(super) fn is_published(&self) -> bool {
         let Machine::Publishing { agreement, .. } = &self.machine else {
-            return false;
+            return true;
         };
-        if self.record.complete
-            || !self.record.finished
-            || !(agreement.has_voted() || self.record.withheld.is_some())
-        {
-            return false;
-        }
-        let signers: BTreeSet<Party> = self
-            .commons
-            .flood
-            .votes(Stage::Publishing)
-            .map(|vote| vote.signer)
-            .collect();
-        let voted = agreement
-            .expected()
-            .iter()
-            .all(|party| signers.contains(party) || self.gone.contains_key(party));
-        let all = voted && self.is_publication_over();
-        if all {
-            self.record.complete = true;
-            self.commons.event(Event::Complete);
-        }
-        all
+        let votes = self.commons.flood.votes(Stage::Publishing);
+        let signers: BTreeSet<Party> = votes.map(|vote| vote.signer).collect();
+        let mut expected = agreement.expected().iter();
+        let voted = expected.all(|party| signers.contains(party) || self.gone.contains_key(party));
+        let own = agreement.has_voted() || self.record.withheld.is_some();
+        own && voted && self.is_publication_over()
     }
 }

@@ -58,9 +58,13 @@ impl Run {
         match self.machine {
             Machine::Gathering { .. } => Some(false),
             Machine::Awaiting => Some(true),
-            Machine::Settling { .. } | Machine::Correcting { .. } if !self.record.finished => Some(true),
+            Machine::Settling { .. } | Machine::Correcting { .. } | Machine::Opening { .. }
+                if !self.record.finished =>
+            {
+                Some(true)
+            }
             // For a while also for those who wait still, to whom what it has not heard may matter.
-            Machine::Publishing { .. } | Machine::Opening { .. }
+            Machine::Publishing { .. }
                 if !self.record.finished || !(self.record.complete || self.commons.has_asked_around()) =>
             {
                 Some(true)

@@ -124,6 +124,7 @@ impl Run {
             ahead: None,
             seal_seed: Zeroizing::new([0; 32]),
             leaving: None,
+            stays_until: None,
             succeeds: false,
             record,
         }

@@ -139,6 +139,32 @@ impl Simulation<'_> {
         })
     }
 
+    /// A node has its outcome; it stays for the others' sake, as a driver does.
+    pub(super) fn ended(&mut self, party: Party, outcome: Outcome) {
+        let until = self.nodes[party].task.others_end(&outcome, self.now);
+        self.nodes[party].outcome = Some((self.now, outcome));
+        self.schedule(until, Occurrence::Depart(party));
+    }
+
+    /// A node leaves: what it has sent arrives, then its connections close.
+    pub(super) fn depart(&mut self, party: Party) {
+        self.nodes[party].status = Status::Down;
+        for (network, ends) in self.links.edges_of(party) {
+            let peer = if ends.0 == party { ends.1 } else { ends.0 };
+            let sent = self.links.last_arrival(network, party, peer);
+            let at = self.after_latency().max(sent);
+            let at = at.max(self.links.dark_until(network, party, peer));
+            self.schedule(
+                at,
+                Occurrence::Break {
+                    network,
+                    ends,
+                    refuses: Some(party),
+                },
+            );
+        }
+    }
+
     pub(super) fn cut(&mut self, network: Network, ends: (Party, Party), for_ms: u64) {
         self.break_link(network, ends, None);
         self.schedule(

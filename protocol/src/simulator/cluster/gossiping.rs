@@ -64,6 +64,7 @@ impl Simulation<'_> {
         }
         self.violations
             .extend(accused::check(self.liar.or(self.conditions.replays), party, &event).err());
+        self.nodes[party].complete |= event == Event::Complete;
         self.events.push((self.now, party, event));
     }
 

@@ -50,15 +50,18 @@ impl GossipTask {
         };
         self.event(Event::Phase(Phase::Done));
         self.outbox.push_back(Output::Finished(Box::new(outcome)));
+        self.run.tell_finished();
+        self.drain();
         self.check_complete();
     }
 
-    /// Nobody needs this node any more once all its neighbours have sent their last message: they
-    /// have this node's of the round before, and the last is out. Who left early is missed anyway.
+    /// Nobody needs this node any more once all its neighbours have sent their last message, so
+    /// that they have this node's of the round before, and have ended as well: the last one may be
+    /// lost with a connection, and goes out again on the next. Who left early is missed anyway.
     pub(super) fn check_complete(&mut self) {
         let ended = self.stage == GossipStage::Over && self.run.has_handed_over();
         let early = !self.rounds.over();
-        if ended && !self.complete && (early || self.rounds.all_have_ended()) {
+        if ended && !self.complete && (early || (self.rounds.all_have_ended() && self.run.is_complete())) {
             self.complete = true;
             self.event(Event::Complete);
         }

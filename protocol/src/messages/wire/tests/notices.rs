@@ -81,6 +81,7 @@ pub(super) fn notices() -> Vec<Notice> {
             }],
         },
         Notice::Here,
+        Notice::Finished,
         Notice::Key {
             round: 2,
             secret: Disclosed([0xa1; 32]),

@@ -1,7 +1,14 @@
 //! A node that is told to leave, at each stage of each kind of run: what it says of that, and what
 //! it has cost.
 
+use std::cell::Cell;
+
 use super::{Machine, PAIRWISE, READABLE, SEALED, among, circles_plan, stage_of};
+use crate::messages::notice::{Notice, Recipient};
+use crate::messages::signing::Signer;
+use crate::messages::stage::{Phase, Stage};
+use crate::messages::wire::{self, Bytes, PublicFrame};
+use crate::plan::peers::simulated_keypair;
 use crate::run::interface::Input;
 use crate::run::outcome::{Ending, Event, SealedFinal};
 use crate::task::tests::ensemble::{Ensemble, rounds_plan};
@@ -212,9 +219,100 @@ fn who_leaves_waits_for_what_became_of_its_shares() {
                 ended = true;
                 assert!(matches!(outcome.ending, Ending::Withheld { .. }));
             }
+            // Its neighbours are told that it needs nothing more.
+            crate::run::interface::Output::Public { .. } if ended => {}
             crate::run::interface::Output::Event(Event::Phase(_)) => {}
             other => panic!("{other:?}"),
         }
     }
     assert!(ended, "all of its shares were known to have left");
+}
+
+/// Whether a frame says that its author has ended.
+fn says_finished(frame: &Bytes) -> bool {
+    let said = wire::read_public(frame);
+    matches!(said, Ok(PublicFrame::Notice(signed)) if signed.notice == Notice::Finished)
+}
+
+/// Kinds of runs of one result.
+const KINDS: [&str; 3] = [READABLE, SEALED, PAIRWISE];
+
+#[test]
+fn nobody_leaves_before_its_neighbours_have_ended_and_none_waits_longer() {
+    for lines in KINDS {
+        let dark = Cell::new(true);
+        let mut ensemble = Ensemble::new(&among(5, lines));
+        // What opens, and votes for finals, are lost on their way to 1.
+        ensemble.arrives = Box::new(|sent| {
+            let said = wire::read_public(sent.frame);
+            let is_lost = |notice: &Notice| match notice {
+                Notice::Key { .. } => true,
+                Notice::Vote { stage, .. } => *stage == Stage::Publishing,
+                _ => false,
+            };
+            let lost = matches!(&said, Ok(PublicFrame::Notice(signed)) if is_lost(&signed.notice));
+            sent.to != 1 || !dark.get() || !lost
+        });
+        ensemble.until(|ensemble| ensemble.outcomes.contains_key(&0));
+        dark.set(false);
+        ensemble.deliver();
+        let left = |ensemble: &Ensemble<'_>| (0..5).any(|party| ensemble.has_said(party, &Event::Complete));
+        while !ensemble.outcomes.contains_key(&1) {
+            assert!(!left(&ensemble), "{lines}");
+            ensemble.step();
+        }
+        assert_eq!(ensemble.outcome(1).ending, Ending::Done, "{lines}");
+        let now = ensemble.now;
+        ensemble.deliver();
+        assert!(
+            (0..5).all(|party| ensemble.has_said(party, &Event::Complete)),
+            "{lines}"
+        );
+        assert_eq!(ensemble.now, now);
+    }
+}
+
+#[test]
+fn who_never_says_that_it_has_ended_costs_its_neighbours_one_stage() {
+    for lines in KINDS {
+        let plan = among(5, lines);
+        let mut ensemble = Ensemble::new(&plan);
+        ensemble.arrives = Box::new(|sent| sent.from != 1 || !says_finished(sent.frame));
+        ensemble.play();
+        ensemble.deliver();
+        assert!(ensemble.has_said(1, &Event::Complete), "{lines}");
+        ensemble.until(|ensemble| ensemble.has_said(0, &Event::Complete));
+        let ended = ensemble.said_at(0, &Event::Phase(Phase::Done));
+        let waited = ended.plus_millis(plan.draft().run.settle_ms);
+        assert_eq!(ensemble.said_at(0, &Event::Complete), waited, "{lines}");
+    }
+}
+
+/// Who lies that it has ended is not waited for, and harms nobody else; who says so in another's
+/// name is not believed.
+#[test]
+fn who_says_too_early_that_it_has_ended_harms_only_itself() {
+    let plan = among(5, SEALED);
+    let said = |author, key, sequence| {
+        let mut signer = Signer::new(author, *plan.digest(), simulated_keypair(key), sequence);
+        let signed = signer.sign(Recipient::Party(0), Notice::Finished).expect("signs");
+        Bytes::from_owner(wire::notice_frame(&signed))
+    };
+    let mut ensemble = Ensemble::new(&plan);
+    ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "settling");
+    for sequence in 0..100 {
+        let frame = said(1, 1, 1 << 40 | sequence << 8);
+        ensemble.feed(0, Input::Public { from: 1, frame });
+    }
+    assert_eq!(ensemble.complaints(0), [""; 0]);
+    for (author, key) in [(2, 1), (3, 2)] {
+        let frame = said(author, key, 1 << 41);
+        ensemble.feed(0, Input::Public { from: 2, frame });
+    }
+    assert_eq!(ensemble.complaints(0).len(), 2, "{:?}", ensemble.complaints(0));
+    ensemble.arrives = Box::new(|sent| !says_finished(sent.frame));
+    ensemble.play();
+    assert_eq!(ensemble.outcome(0).ending, Ending::Done);
+    ensemble.deliver();
+    assert!(!ensemble.has_said(0, &Event::Complete), "2 has not ended");
 }

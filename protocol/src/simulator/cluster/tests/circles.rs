@@ -16,13 +16,13 @@ const PARTIES: usize = 8;
 const RELEASES: u64 = 6;
 
 /// Graphs whose circles have at least three others.
-const GRAPHS: [&str; 3] = [
+pub(super) const GRAPHS: [&str; 3] = [
     "private = \"complete\"",
     "private = { kind = \"random-regular\", degree = 4 }",
     "private = { kind = \"random-regular\", degree = 5 }",
 ];
 
-fn circles(graph: &str, edges: &str) -> Arc<Plan> {
+pub(super) fn circles(graph: &str, edges: &str) -> Arc<Plan> {
     let lines = format!(
         "releases = {RELEASES}\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n\
          {edges}\n[topology]\n{graph}\n[run]\nsealed = true\nsettle_ms = 2000\n"
@@ -44,7 +44,7 @@ fn simulation(plan: &Arc<Plan>, conditions: Conditions) -> Simulation<'_> {
         .contributing(|party, round, _| release(plan, party, round))
 }
 
-fn run(plan: &Arc<Plan>, conditions: Conditions) -> Report {
+pub(super) fn run(plan: &Arc<Plan>, conditions: Conditions) -> Report {
     simulation(plan, conditions).run()
 }
 

@@ -10,7 +10,7 @@ const ROUNDS: u64 = 5;
 const DIMENSION: usize = 4;
 
 /// Rounds by masks of pairs, and by noise that is mixed ahead.
-fn plans_of(data: &str) -> [Arc<Plan>; 2] {
+pub(super) fn plans_of(data: &str) -> [Arc<Plan>; 2] {
     ["pairwise", "inca"].map(|kind| plan_of(data, kind))
 }
 
@@ -47,6 +47,13 @@ fn run(
     let first = (0..PARTIES).map(|party| contribution(party, 1, &[])).collect();
     let simulation = Simulation::new(plan.clone(), first, &gate, conditions);
     simulation.contributing(contribution).run()
+}
+
+/// Rounds to which all contribute what they should.
+pub(super) fn honest(plan: &Arc<Plan>, conditions: Conditions) -> Report {
+    run(plan, conditions, |party, _, latest| {
+        contribution(plan, party, latest)
+    })
 }
 
 fn ended(report: &Report) -> Vec<(Party, &TrainingOutcome)> {

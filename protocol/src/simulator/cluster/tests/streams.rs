@@ -7,7 +7,7 @@ use crate::run::outcome::TrainingOutcome;
 const PARTIES: usize = 8;
 const RELEASES: u64 = 6;
 
-fn summed(run: &str) -> Arc<Plan> {
+pub(super) fn summed(run: &str) -> Arc<Plan> {
     let lines = format!(
         "releases = {RELEASES}\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"everybody\"\n\
          [topology]\nprivate = \"ring\"\n[run]\nsealed = true\nsettle_ms = 2000\n{run}"
@@ -29,7 +29,7 @@ fn gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
     }
 }
 
-fn run(plan: &Arc<Plan>, conditions: Conditions) -> Report {
+pub(super) fn run(plan: &Arc<Plan>, conditions: Conditions) -> Report {
     let first = (0..PARTIES).map(|party| release(plan, party, 1)).collect();
     Simulation::new(plan.clone(), first, &gate, conditions)
         .contributing(|party, round, _| release(plan, party, round))

@@ -10,7 +10,7 @@ const FEATURES: usize = 3;
 pub(super) const ITERATIONS: u64 = 6;
 
 /// A training by masks of pairs, and one by noise that is mixed ahead.
-fn training_plans() -> [Arc<Plan>; 2] {
+pub(super) fn training_plans() -> [Arc<Plan>; 2] {
     ["pairwise", "inca"].map(training_plan)
 }
 
@@ -50,7 +50,7 @@ fn gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
     }
 }
 
-fn train(plan: &Arc<Plan>, conditions: Conditions) -> Report {
+pub(super) fn train(plan: &Arc<Plan>, conditions: Conditions) -> Report {
     train_by(plan, &gate, conditions)
 }
 
