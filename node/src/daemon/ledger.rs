@@ -25,6 +25,7 @@
 //! and a ledger that is below a mark is refused: [`Ledger::adopt`] charges what it lacks.
 
 pub mod account;
+mod books;
 mod entry;
 pub mod opening;
 
@@ -34,6 +35,7 @@ use undertone_accountant::losses::charge::Charge;
 
 use crate::daemon::config::DataSet;
 use crate::daemon::ledger::account::{AccountName, Protected, Total};
+use crate::daemon::ledger::books::{Books, draw_of};
 use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::BudgetStatus;
@@ -56,48 +58,13 @@ const MOST_LEFT: usize = 1000;
 pub struct Ledger {
     journal: Journal,
     marks: Marks,
-    charges: BTreeMap<String, Booked>,
-    /// Runs whose number for a draw was revealed, and that were not charged since.
-    drawn: BTreeMap<String, Booked>,
-    /// How many numbers each plan's draw was shown: the marks may have been restored.
-    reveals: BTreeMap<String, u64>,
-    /// The run of each account that was charged last.
-    latest: BTreeMap<AccountName, String>,
+    books: Books,
     reserved: BTreeMap<String, Reservation>,
     /// Charged runs whose marks could not be written yet.
     unmarked: BTreeSet<String>,
 }
 
 impl Ledger {
-    fn count(&mut self, entry: Entry) {
-        match entry {
-            Entry::Drawn {
-                digest, of, charge, ..
-            } => {
-                *self.reveals.entry(digest.clone()).or_default() += 1;
-                self.drawn.insert(digest, Booked { of, charge });
-            }
-            Entry::Charged {
-                digest, of, charge, ..
-            } => {
-                self.drawn.remove(&digest);
-                for account in of.accounts() {
-                    self.latest.insert(account, digest.clone());
-                }
-                self.charges.insert(digest, Booked { of, charge });
-            }
-            Entry::Raised { digest, charge, .. } => self.change(&digest, |was| was.at_least(charge)),
-            Entry::Closed { digest, .. } => self.change(&digest, draw_of),
-            Entry::Settled { digest, charge, .. } => self.change(&digest, |was| was.at_most(charge)),
-        }
-    }
-
-    fn change(&mut self, digest: &str, to: impl Fn(Charge) -> Charge) {
-        if let Some(booked) = self.charges.get_mut(digest) {
-            booked.charge = to(booked.charge);
-        }
-    }
-
     fn unwritten(&self, what: &str) -> Refusal {
         let ledger = self.journal.path().display();
         Refusal::new(
@@ -110,10 +77,10 @@ impl Ledger {
 
     /// Writes the charge into the run's mark, as it is now.
     fn keep(&mut self, digest: &str) -> Result<(), Refusal> {
-        let Some(booked) = self.charges.get(digest) else {
+        let Some(booked) = self.books.charged(digest) else {
             return Ok(());
         };
-        let noted = serde_json::to_value(booked).map_err(|e| self.unwritten(&e.to_string()))?;
+        let noted = booked.noted().map_err(|e| self.unwritten(&e.to_string()))?;
         let kept = self.marks.keep(digest, noted);
         kept.map_err(|failure| self.unwritten(&failure.message))
     }
@@ -129,7 +96,7 @@ impl Ledger {
 
     /// Refuses a plan that is spent. Looked for before anything is sent.
     pub fn check(&mut self, digest: &str) -> Result<(), Refusal> {
-        let draws = self.reveals(digest);
+        let draws = self.books.reveals(digest);
         let checked = self
             .marks
             .refuse_draws(draws)
@@ -138,10 +105,6 @@ impl Ledger {
             Exit::PrivacyRefused => Refusal::from(failure.field("digest")),
             _ => self.unwritten(&failure.message),
         })
-    }
-
-    fn reveals(&self, digest: &str) -> u64 {
-        self.reveals.get(digest).copied().unwrap_or_default()
     }
 
     /// Sets a charge aside for a run, if the totals of its accounts allow it together with all that
@@ -153,7 +116,7 @@ impl Ledger {
         charge: Charge,
         totals: Vec<(AccountName, Total)>,
     ) -> Result<(), Refusal> {
-        if self.charges.contains_key(digest) || self.reserved.contains_key(digest) {
+        if self.books.charged(digest).is_some() || self.reserved.contains_key(digest) {
             return Err(
                 Refusal::new(Kind::Spent, "this node has already taken part in this plan")
                     .field("digest")
@@ -162,7 +125,7 @@ impl Ledger {
         }
         let booked = Booked { of, charge };
         for (account, total) in &totals {
-            let taken = self.spent_besides(account, digest) + self.reserved(account);
+            let taken = self.books.spent_besides(account, digest) + self.reserved(account);
             within((account, *total), taken, &booked)?;
         }
         let reservation = Reservation { booked, totals };
@@ -187,9 +150,11 @@ impl Ledger {
             of: booked.of,
             charge: draw_of(booked.charge),
         };
-        let noted = serde_json::to_value(&drawn).map_err(|e| refused(self.unwritten(&e.to_string())))?;
-        self.marks.refuse_draws(self.reveals(digest))?;
-        if !self.charges.contains_key(digest) {
+        let noted = drawn
+            .noted()
+            .map_err(|e| refused(self.unwritten(&e.to_string())))?;
+        self.marks.refuse_draws(self.books.reveals(digest))?;
+        if self.books.charged(digest).is_none() {
             let entry = Entry::Drawn {
                 digest: digest.to_owned(),
                 of: drawn.of,
@@ -197,17 +162,17 @@ impl Ledger {
                 at_ms: now_ms(),
             };
             self.append(&entry).map_err(refused)?;
-            self.count(entry);
+            self.books.count(entry);
         }
         let marked = self.marks.reveal(digest, Some(noted))?;
-        Ok(marked.max(self.reveals(digest)))
+        Ok(marked.max(self.books.reveals(digest)))
     }
 
     /// Charges a reserved run with a part of what is reserved, all of it at most, or raises its
     /// charge to that part; on disk when this returns. Call it before anything leaves that costs as
     /// much. The rest stays reserved until it is released.
     pub fn charge_part(&mut self, digest: &str, part: Charge) -> Result<(), Refusal> {
-        if self.charges.contains_key(digest) {
+        if self.books.charged(digest).is_some() {
             return self.raise(digest, part);
         }
         let Some(Reservation { booked, totals }) = self.reserved.get(digest).cloned() else {
@@ -215,7 +180,11 @@ impl Ledger {
         };
         // Another run may have been raised since.
         for (account, total) in &totals {
-            within((account, *total), self.spent_besides(account, digest), &booked)?;
+            within(
+                (account, *total),
+                self.books.spent_besides(account, digest),
+                &booked,
+            )?;
         }
         let entry = Entry::Charged {
             digest: digest.to_owned(),
@@ -250,7 +219,7 @@ impl Ledger {
 
     /// Raises the charge of a run whose loss turned out larger, if it was charged at all.
     pub fn raise_charged(&mut self, digest: &str, charge: Charge) -> Result<(), Refusal> {
-        if self.charges.contains_key(digest) {
+        if self.books.charged(digest).is_some() {
             self.raise(digest, charge)
         } else {
             Ok(())
@@ -291,27 +260,26 @@ impl Ledger {
     /// Writes down what changes a run's charge, in ledger and mark, and tells of it. A charge that
     /// is lowered is written in this order: mark, ledger; any other the other way round.
     fn book(&mut self, digest: &str, entry: Entry) -> Result<(), Refusal> {
-        let before = self.charges.get(digest).cloned();
+        let before = self.charged(digest);
         let lowers = matches!(entry, Entry::Closed { .. } | Entry::Settled { .. });
         self.unmarked.insert(digest.to_owned());
         if lowers {
-            self.count(entry.clone());
+            self.books.count(entry.clone());
             let written = self.keep(digest);
             let written = written.and_then(|()| self.append(&entry));
-            if written.is_err() {
+            if let (Err(_), Some(was)) = (&written, before) {
                 // It stays as it was; so will the mark, once it can be written.
-                self.charges
-                    .extend(before.clone().map(|booked| (digest.to_owned(), booked)));
+                self.books.restore(digest, was);
             }
             written?;
         } else {
             self.append(&entry)?;
-            self.count(entry);
+            self.books.count(entry);
         }
-        if let Some(Booked { of, charge }) = self.charges.get(digest) {
+        if let Some(Booked { of, charge }) = self.books.charged(digest) {
             let (account, mu) = (of.accounts()[0].to_string(), charge.mu());
             let (draw, distance) = (charge.draw, charge.distance);
-            let before = before.map_or(0.0, |booked| booked.charge.mu());
+            let before = before.map_or(0.0, Charge::mu);
             tracing::info!(digest, account, mu, before, draw, distance, "the run's charge");
         }
         self.mark()
@@ -329,25 +297,18 @@ impl Ledger {
 
     /// What a run is charged with, once its plan is spent.
     pub fn charged(&self, digest: &str) -> Option<Charge> {
-        self.charges.get(digest).map(|booked| booked.charge)
+        self.books.charged(digest).map(|booked| booked.charge)
     }
 
     /// What an account's runs have spent together, never below it.
     pub fn spent(&self, account: &AccountName) -> Charge {
-        self.spent_besides(account, "")
-    }
-
-    /// The charges of an account's runs together, but for this run.
-    fn spent_besides(&self, account: &AccountName, digest: &str) -> Charge {
-        let booked = self.charges.iter().chain(&self.drawn);
-        let others = booked.filter(|(other, _)| *other != digest);
-        others.map(|(_, booked)| booked.in_account(account)).sum()
+        self.books.spent_besides(account, "")
     }
 
     fn reserved(&self, account: &AccountName) -> Charge {
         // Of what is charged in part the rest.
         let rest = |(digest, reservation): (&String, &Reservation)| {
-            let booked = self.charges.get(digest).or(self.drawn.get(digest));
+            let booked = self.books.charged_or_drawn(digest);
             let taken = booked.map_or(Charge::NOTHING, |booked| booked.in_account(account));
             reservation.booked.in_account(account).beyond(taken)
         };
@@ -358,12 +319,11 @@ impl Ledger {
     /// [`MOST_LEFT`] at most; never more than would be taken. None where none has cost anything.
     /// A training that goes on counts with all that is set aside for it, as another one would.
     fn runs_left(&self, account: &AccountName, total: Total) -> Option<u64> {
-        let latest = self.latest.get(account)?;
+        let (latest, charged) = self.books.latest(account)?;
         let aside = self
             .reserved
-            .get(latest)
+            .get(&latest.to_string())
             .map(|aside| aside.booked.in_account(account));
-        let charged = self.charges.get(latest)?.in_account(account);
         let each = charged.at_least(aside.unwrap_or(Charge::NOTHING));
         if each.mu_squared == 0.0 {
             return None;
@@ -395,22 +355,10 @@ impl Ledger {
             distance: spent.distance,
             reserved_mu_squared: self.reserved(&account).mu_squared,
             runs_left: self.runs_left(&account, total),
-            runs: self
-                .charges
-                .values()
-                .filter(|booked| booked.of.accounts().contains(&account))
-                .count(),
+            runs: self.books.runs(&account),
             data_set: account.data_set,
             unit: account.unit,
         }
-    }
-}
-
-/// The part of a charge that stays, whatever becomes of its run.
-fn draw_of(charge: Charge) -> Charge {
-    Charge {
-        draw: charge.draw,
-        ..Charge::NOTHING
     }
 }
 

@@ -28,6 +28,9 @@ pub enum Step<'a> {
     Cut(&'a File, u64),
 }
 
+/// Bytes that are read at a time: a file of a year does not stand in memory. Our choice.
+const PIECE: u64 = 1 << 20;
+
 /// Who does the steps.
 pub type Disk = Box<dyn FnMut(Step<'_>) -> io::Result<()> + Send>;
 
@@ -41,11 +44,12 @@ pub fn disk() -> Disk {
     })
 }
 
-/// The first line.
-#[derive(Deserialize, Serialize)]
+/// The first line of a file that only grows.
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct FirstLine {
-    version: u32,
+pub struct FirstLine {
+    /// The version of the file's format, from 1.
+    pub version: u32,
 }
 
 /// Why a journal cannot be read.
@@ -144,29 +148,43 @@ impl Journal {
     /// [`Journal::cut`] takes them away.
     pub fn read(&mut self, take: &mut dyn FnMut(&str) -> bool) -> Result<Vec<u8>, Fault> {
         let end = self.file.metadata()?.len();
-        let mut bytes = vec![0; usize::try_from(end.saturating_sub(self.length)).unwrap_or(usize::MAX)];
-        self.file.read_exact_at(&mut bytes, self.length)?;
         if end < self.length {
             return Err(Fault::Corrupt(self.lines));
         }
-        let mut rest = &bytes[..];
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            let line = std::str::from_utf8(&rest[..end]).ok();
-            let fits = line
-                .and_then(|line| line.rsplit_once(' '))
-                .filter(|(json, sum)| self.checksum_of(json) == *sum);
-            let (json, sum) = fits.ok_or(Fault::Corrupt(self.lines + 1))?;
-            match self.lines {
-                0 => self.check_format(json)?,
-                line if take(json) => debug_assert!(line > 0),
-                line => return Err(Fault::Corrupt(line + 1)),
+        let (mut at, mut rest) = (self.length, vec![]);
+        while at < end {
+            let (kept, piece) = (rest.len(), PIECE.min(end - at));
+            rest.resize(kept + piece as usize, 0);
+            self.file.read_exact_at(&mut rest[kept..], at)?;
+            at += piece;
+            let whole = rest
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |last| last + 1);
+            for line in rest[..whole].split_inclusive(|&byte| byte == b'\n') {
+                self.take_line(&line[..line.len() - 1], take)?;
             }
-            self.last = sum.to_owned();
-            self.lines += 1;
-            self.length += end as u64 + 1;
-            rest = &rest[end + 1..];
+            rest.drain(..whole);
         }
-        Ok(rest.to_vec())
+        Ok(rest)
+    }
+
+    /// Checks a whole line, without its line feed, and hands over its JSON.
+    fn take_line(&mut self, line: &[u8], take: &mut dyn FnMut(&str) -> bool) -> Result<(), Fault> {
+        let text = std::str::from_utf8(line).ok();
+        let fits = text
+            .and_then(|text| text.rsplit_once(' '))
+            .filter(|(json, sum)| self.checksum_of(json) == *sum);
+        let (json, sum) = fits.ok_or(Fault::Corrupt(self.lines + 1))?;
+        match self.lines {
+            0 => self.check_format(json)?,
+            line if take(json) => debug_assert!(line > 0),
+            line => return Err(Fault::Corrupt(line + 1)),
+        }
+        self.last = sum.to_owned();
+        self.lines += 1;
+        self.length += line.len() as u64 + 1;
+        Ok(())
     }
 
     fn check_format(&self, json: &str) -> Result<(), Fault> {
@@ -232,8 +250,14 @@ impl Journal {
     }
 
     fn checksum_of(&self, json: &str) -> String {
-        let sum = Sha256::digest(format!("{}\n{json}", self.last).as_bytes());
-        sum.iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut hasher = Sha256::new();
+        [self.last.as_bytes(), b"\n", json.as_bytes()]
+            .into_iter()
+            .for_each(|part| hasher.update(part));
+        let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+        let sum = hasher.finalize();
+        let digits = sum.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+        digits.collect()
     }
 }
 

@@ -215,6 +215,9 @@ mod tests {
     use crate::party::journal::tests::Followed;
     use crate::telling::failure::Exit;
 
+    const D1: &str = "d100000000000000000000000000000000000000000000000000000000000000";
+    const D2: &str = "d200000000000000000000000000000000000000000000000000000000000000";
+
     fn open(folder: &Path, state: &str, digest: &str, peer: &str) -> Spent {
         Spent::open(&folder.join("a.key"), &folder.join(state), digest, peer).unwrap()
     }
@@ -222,7 +225,7 @@ mod tests {
     #[test]
     fn a_plan_is_spent_once_by_each_identity() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |peer| open(folder.path(), "state", "d1", peer);
+        let open = |peer| open(folder.path(), "state", D1, peer);
         open("alice").check().unwrap();
         open("alice").spend().unwrap();
         assert_eq!(open("alice").check().unwrap_err().exit, Exit::PrivacyRefused);
@@ -234,15 +237,11 @@ mod tests {
     fn draws_are_counted_for_each_plan_and_identity() {
         let folder = tempfile::tempdir().unwrap();
         let reveal = |digest, peer| open(folder.path(), "state", digest, peer).reveal().unwrap();
-        let counts = [
-            reveal("d1", "alice"),
-            reveal("d1", "alice"),
-            reveal("d1", "alice"),
-        ];
+        let counts = [reveal(D1, "alice"), reveal(D1, "alice"), reveal(D1, "alice")];
         assert_eq!(counts, [1, 2, 3]);
-        assert_eq!((reveal("d2", "alice"), reveal("d1", "bob")), (1, 1));
+        assert_eq!((reveal(D2, "alice"), reveal(D1, "bob")), (1, 1));
         // The third may begin the run, and another run with the same plan is refused.
-        let mut spent = open(folder.path(), "state", "d1", "alice");
+        let mut spent = open(folder.path(), "state", D1, "alice");
         assert_eq!(spent.check().unwrap_err().exit, Exit::PrivacyRefused);
         assert_eq!(spent.reveal().unwrap_err().exit, Exit::PrivacyRefused);
         spent.spend().unwrap();
@@ -251,7 +250,7 @@ mod tests {
     #[test]
     fn restored_marks_allow_no_more_draws() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || open(folder.path(), "state", "d1", "alice");
+        let open = || open(folder.path(), "state", D1, "alice");
         assert_eq!(open().reveal().unwrap(), 1);
         let marks = folder.path().join("a.key.spent/marks");
         let old = std::fs::read(&marks).unwrap();
@@ -264,22 +263,19 @@ mod tests {
     #[test]
     fn another_state_folder_does_not_spend_a_plan_again() {
         let folder = tempfile::tempdir().unwrap();
-        open(folder.path(), "one", "d1", "alice").spend().unwrap();
-        let mut other = open(folder.path(), "two", "d1", "alice");
+        open(folder.path(), "one", D1, "alice").spend().unwrap();
+        let mut other = open(folder.path(), "two", D1, "alice");
         assert_eq!(other.check().unwrap_err().exit, Exit::PrivacyRefused);
         assert_eq!(other.spend().unwrap_err().exit, Exit::PrivacyRefused);
         let kept = std::fs::read_to_string(folder.path().join("a.key.spent/marks")).unwrap();
-        assert!(
-            kept.contains(r#""digest":"d1","peer":"alice","mark":"spent""#),
-            "{kept}"
-        );
+        assert!(kept.contains(r#""peer":"alice","mark":"spent""#), "{kept}");
         // By another name of the same key neither.
         std::fs::write(folder.path().join("a.key"), "").unwrap();
         std::os::unix::fs::symlink("a.key", folder.path().join("link")).unwrap();
         let linked = Spent::open(
             &folder.path().join("link"),
             &folder.path().join("three"),
-            "d1",
+            D1,
             "alice",
         );
         assert_eq!(linked.unwrap().check().unwrap_err().exit, Exit::PrivacyRefused);
@@ -289,9 +285,9 @@ mod tests {
     fn either_copy_of_the_marks_alone_keeps_a_plan_spent() {
         for lost in ["a.key.spent", "state"] {
             let folder = tempfile::tempdir().unwrap();
-            open(folder.path(), "state", "d1", "alice").spend().unwrap();
+            open(folder.path(), "state", D1, "alice").spend().unwrap();
             std::fs::remove_dir_all(folder.path().join(lost)).unwrap();
-            let mut spent = open(folder.path(), "state", "d1", "alice");
+            let mut spent = open(folder.path(), "state", D1, "alice");
             assert_eq!(spent.check().unwrap_err().exit, Exit::PrivacyRefused, "{lost}");
             assert_eq!(spent.spend().unwrap_err().exit, Exit::PrivacyRefused, "{lost}");
         }
@@ -302,7 +298,7 @@ mod tests {
         let followed = Followed::default();
         let [marks, copy] = ["key", "copy"]
             .map(|file| Marks::open(&folder.join(file), "alice", followed.disk(file)).unwrap());
-        let digest = "d1".to_owned();
+        let digest = D1.to_owned();
         (Spent { marks, copy, digest }, followed)
     }
 
@@ -379,7 +375,7 @@ mod tests {
             (Exit::Usage, Some("--identity"))
         );
         let folder = tempfile::tempdir().unwrap();
-        let refused = Spent::open(Path::new("/proc/a.key"), folder.path(), "d1", "alice").unwrap_err();
+        let refused = Spent::open(Path::new("/proc/a.key"), folder.path(), D1, "alice").unwrap_err();
         assert_eq!(refused.exit, Exit::Usage);
     }
 }

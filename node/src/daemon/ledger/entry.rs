@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use undertone_accountant::losses::charge::Charge;
 
 use crate::daemon::ledger::account::{AccountName, Protected};
+use crate::party::marks::Noted;
 
 /// A line of the file.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -41,15 +42,34 @@ pub(super) enum Entry {
     },
 }
 
+impl Entry {
+    /// The plan's digest.
+    pub(super) fn digest(&self) -> &str {
+        match self {
+            Entry::Drawn { digest, .. }
+            | Entry::Charged { digest, .. }
+            | Entry::Raised { digest, .. }
+            | Entry::Closed { digest, .. }
+            | Entry::Settled { digest, .. } => digest,
+        }
+    }
+}
+
 /// A charge, and what it is about. So the mark beside the key says it, too.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Booked {
     pub(super) of: Protected,
     pub(super) charge: Charge,
 }
 
 impl Booked {
+    /// As the mark says it.
+    pub(super) fn noted(&self) -> serde_json::Result<Noted> {
+        let of = serde_json::to_value(&self.of)?;
+        let charge = self.charge;
+        Ok(Noted { of, charge })
+    }
+
     pub(super) fn in_account(&self, account: &AccountName) -> Charge {
         self.of.in_account(account, self.charge)
     }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use undertone_accountant::losses::charge::Charge;
-use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::daemon::ledger::account::Protected;
+use crate::daemon::ledger::books::Books;
 use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::daemon::ledger::{Ledger, now_ms};
 use crate::party::journal::{Disk, Fault, Journal, disk};
-use crate::party::marks::Marks;
-use crate::telling::failure::Failure;
+use crate::party::marks::{Marks, Noted};
+use crate::telling::failure::{Exit, Failure};
 
 /// The format of the file.
 const VERSION: u32 = 2;
@@ -40,7 +40,7 @@ impl Ledger {
         if let Some(first) = lacking.first() {
             return Err(ledger.older(first, lacking.len()));
         }
-        ledger.unmarked = ledger.charges.keys().cloned().collect();
+        ledger.unmarked = ledger.unmarked()?;
         let kept = ledger.mark();
         kept.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message).field("state"))?;
         Ok(ledger)
@@ -59,7 +59,7 @@ impl Ledger {
         } in lacking.clone()
         {
             let (at_ms, key) = (now_ms(), digest.clone());
-            let entry = match (spent, ledger.charges.contains_key(&digest)) {
+            let entry = match (spent, ledger.charged(&digest).is_some()) {
                 (false, _) => Entry::Drawn {
                     digest,
                     of,
@@ -94,10 +94,7 @@ impl Ledger {
         let mut ledger = Ledger {
             journal: Journal::open(&path, VERSION, disk).map_err(|e| refused(e.into()))?,
             marks,
-            charges: BTreeMap::new(),
-            drawn: BTreeMap::new(),
-            reveals: BTreeMap::new(),
-            latest: BTreeMap::new(),
+            books: Books::default(),
             reserved: BTreeMap::new(),
             unmarked: BTreeSet::new(),
         };
@@ -107,18 +104,12 @@ impl Ledger {
 
     /// Counts all lines; of a torn last one the entry, if it can be read.
     fn take_in(&mut self) -> Result<(), Fault> {
-        let mut entries = vec![];
-        let torn = self.journal.read(&mut |json| {
-            let entry = serde_json::from_str::<Entry>(json);
-            entry.map(|entry| entries.push(entry)).is_ok()
+        let Ledger { journal, books, .. } = self;
+        let torn = journal.read(&mut |json| {
+            let entry = serde_json::from_str::<Entry>(json).ok();
+            let fitting = entry.filter(|entry| books.fits(entry));
+            fitting.map(|entry| books.count(entry)).is_some()
         })?;
-        // After the line that says the version.
-        for (line, entry) in (2..).zip(entries) {
-            if !self.fits(&entry) {
-                return Err(Fault::Corrupt(line));
-            }
-            self.count(entry);
-        }
         if torn.is_empty() {
             return Ok(());
         }
@@ -129,54 +120,64 @@ impl Ledger {
             .and_then(|end| serde_json::from_slice::<Entry>(&torn[..=end]).ok());
         // One that would lower a charge was not synced: the charge stays.
         let raises = |entry: &Entry| !matches!(entry, Entry::Closed { .. } | Entry::Settled { .. });
-        let counted = whole.filter(|entry| raises(entry) && self.fits(entry));
+        let counted = whole.filter(|entry| raises(entry) && self.books.fits(entry));
         tracing::warn!(
             counted = counted.is_some(),
             "the ledger's last line was torn: the daemon was killed while it wrote it"
         );
         if let Some(entry) = counted {
             self.journal.append(&entry)?;
-            self.count(entry);
+            self.books.count(entry);
         }
         Ok(())
     }
 
-    /// A plan is charged once, after its draw, and changed after that.
-    fn fits(&self, entry: &Entry) -> bool {
-        match entry {
-            Entry::Drawn { digest, .. } => {
-                !self.charges.contains_key(digest) && self.reveals(digest) < MOST_REVEALS
-            }
-            Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
-            Entry::Raised { digest, .. } | Entry::Closed { digest, .. } | Entry::Settled { digest, .. } => {
-                self.charges.contains_key(digest)
-            }
-        }
-    }
-
     /// What the marks know of and the ledger lacks, or has lower.
     fn lacking(&self) -> Result<Vec<Adopted>, Failure> {
-        let mut lacking = vec![];
-        for (digest, spent, noted) in self.marks.charges() {
-            let noted: Booked = serde_json::from_value(noted.clone()).map_err(|e| {
-                let path = self.marks.path().display();
-                Failure::usage(format!("{path}: the mark of plan {digest} cannot be read: {e}"))
-                    .field("identity")
-                    .hint("start the version of undertone that wrote it, or a later one")
-            })?;
-            let drawn = self.drawn.get(digest).filter(|_| !spent);
-            let known = self.charges.get(digest).or(drawn);
-            let Booked { of, charge } = noted;
-            if known.is_none_or(|known| known.charge.at_least(charge) != known.charge) {
-                lacking.push(Adopted {
-                    digest: digest.to_owned(),
+        let charges = self.marks.charges();
+        let lacking =
+            charges.filter(|(digest, spent, _, charge)| !self.books.covers(digest, *spent, *charge));
+        lacking
+            .map(|(digest, spent, of, charge)| {
+                let of: Protected = serde_json::from_value(of.clone()).map_err(|e| {
+                    let path = self.marks.path().display();
+                    Failure::usage(format!("{path}: the mark of plan {digest} cannot be read: {e}"))
+                        .field("identity")
+                        .hint("start the version of undertone that wrote it, or a later one")
+                })?;
+                Ok(Adopted {
+                    digest: digest.to_string(),
                     of,
                     charge,
                     spent,
-                });
+                })
+            })
+            .collect()
+    }
+
+    /// The charged runs of which the marks do not say the same.
+    fn unmarked(&self) -> Result<BTreeSet<String>, Failure> {
+        let mut unmarked = BTreeSet::new();
+        let mut noted: Option<(&Protected, Noted)> = None;
+        for (digest, of, charge) in self.books.all_charged() {
+            let digest = digest.to_string();
+            // Most are about the same.
+            let mut said = match noted.take_if(|(before, _)| *before == of) {
+                Some((_, said)) => said,
+                None => Booked {
+                    of: of.clone(),
+                    charge,
+                }
+                .noted()
+                .map_err(|e| Failure::new(Exit::Internal, e.to_string()))?,
+            };
+            said.charge = charge;
+            if !self.marks.keeps(&digest, &said) {
+                unmarked.insert(digest);
             }
+            noted = Some((of, said));
         }
-        Ok(lacking)
+        Ok(unmarked)
     }
 
     fn older(&self, first: &Adopted, count: usize) -> Failure {
