@@ -6,7 +6,7 @@
 //!   costs is.
 //! - A run that fails ends that run; the daemon goes on.
 //! - One daemon at a time has a state directory ([`state`]). A corrupt ledger is refused, never
-//!   guessed; a damaged record is skipped, named, and never served.
+//!   guessed; a damaged record or receipt is skipped, named, and never served.
 //! - What was checked is what is joined: a plan is kept and hashed byte for byte.
 
 mod admission;
@@ -24,6 +24,7 @@ mod mean_file;
 mod offers;
 mod peers;
 pub mod policy;
+pub mod receipts;
 pub mod refusal;
 mod reload;
 mod retention;

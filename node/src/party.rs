@@ -15,6 +15,7 @@ pub mod model_file;
 #[cfg(test)]
 mod noise_tests;
 pub mod part;
+pub mod plan_digest;
 pub mod program;
 pub mod randomness;
 pub mod reaching;

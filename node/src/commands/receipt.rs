@@ -11,8 +11,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::commands::receipt::stated::Stated;
+use crate::party::receipt::write_signed;
 use crate::planning::files;
 use crate::telling::failure::Failure;
+use crate::telling::output_file;
 use crate::telling::report::Report;
 
 /// Flags of `receipt`.
@@ -21,6 +23,13 @@ pub struct ReceiptArgs {
     /// The receipt; its signature is beside it, in FILE.sig
     #[arg(value_name = "FILE")]
     receipt: PathBuf,
+    /// FILE is the file `receipts` in a daemon's state folder: the receipt of this run in it (the
+    /// plan's digest, 64 digits)
+    #[arg(long, value_name = "DIGEST")]
+    of: Option<String>,
+    /// Write that receipt to a file of its own, byte for byte, and its signature to FILE.sig
+    #[arg(long, value_name = "FILE", requires = "of")]
+    export: Option<PathBuf>,
     /// The plan of its run: the receipt must be of this very file, and signed by one of its members
     #[arg(long, value_name = "PLAN.json")]
     plan: Option<PathBuf>,
@@ -32,13 +41,30 @@ pub struct ReceiptArgs {
     mean: Option<PathBuf>,
 }
 
+/// The receipt in a file of its own, or in a daemon's file of receipts.
+fn read(arguments: &ReceiptArgs) -> Result<Stated, Failure> {
+    match &arguments.of {
+        Some(digest) => Stated::read_of(&arguments.receipt, digest),
+        None => Stated::read(&arguments.receipt),
+    }
+}
+
+/// Writes it to a file of its own, if that is asked for.
+fn export(arguments: &ReceiptArgs, stated: &Stated) -> Result<(), Failure> {
+    if let (Some(path), Ok(signature)) = (&arguments.export, &stated.signature) {
+        output_file::check_named(path, "--export", ("the receipt", "json"))?;
+        write_signed(path, "--export", [&stated.text, signature])?;
+    }
+    Ok(())
+}
+
 /// Checks a receipt, and says what it says.
 pub fn run(arguments: &ReceiptArgs) -> Result<Report, Failure> {
-    let stated = Stated::read(&arguments.receipt)?;
+    let stated = read(arguments)?;
     let plan = arguments.plan.as_deref().map(files::load).transpose()?;
     let keys = stated.keys(plan.as_ref(), arguments.peers.as_deref())?;
     for key in &keys {
-        stated.check_signature(&arguments.receipt, key)?;
+        stated.check_signature(key)?;
     }
     if let Some(plan) = &plan {
         stated.check_plan(plan)?;
@@ -48,6 +74,7 @@ pub fn run(arguments: &ReceiptArgs) -> Result<Report, Failure> {
     if let Some(mean) = &arguments.mean {
         stated.check_mean(mean)?;
     }
+    export(arguments, &stated)?;
     let sentences = stated.sentences(plan.as_ref(), !keys.is_empty(), error_computed);
     let (signature, of_plan, of_mean) = (!keys.is_empty(), plan.is_some(), arguments.mean.is_some());
     let mut text = String::new();

@@ -140,7 +140,7 @@ pub struct Config {
     pub data: PathBuf,
     /// Where means and receipts are also written.
     pub output: Option<PathBuf>,
-    /// For how many days after a run its mean is kept; None: for ever.
+    /// For how many days after a run its folder is kept, with its mean; None: for ever.
     pub keep_days: Option<u32>,
     /// Who may take part, from the peer list.
     pub peers: Peers,

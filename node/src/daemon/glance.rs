@@ -41,6 +41,7 @@ impl Service {
             damaged: [&self.shared.runs.damaged, &self.shared.offers.damaged]
                 .into_iter()
                 .flat_map(Damaged::named)
+                .chain(self.shared.receipts.damaged())
                 .collect(),
         }
     }

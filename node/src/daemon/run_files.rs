@@ -63,13 +63,25 @@ impl Service {
             })
     }
 
-    /// The signed receipt that a run left.
+    /// The signed receipt that a run left, also where its folder was deleted since.
     pub async fn receipt(&self, digest: &str) -> Result<Receipt, Refusal> {
-        let run = self.known(digest)?;
+        let run = match self.known(digest) {
+            Ok(run) => run,
+            // What is damaged has no older receipt in its place.
+            Err(refusal) if self.shared.runs.damaged.refusal(digest).is_some() => return Err(refusal),
+            Err(refusal) => return self.kept_receipt(digest).await?.ok_or(refusal),
+        };
         run.over()?;
         let (path, damaged) = (run.folder().join("receipt.json"), &self.shared.runs.damaged);
-        let read = run
-            .receipt()
+        let read = match run.receipt() {
+            // Its folder may have been deleted just now.
+            Err(failure) => match self.kept_receipt(digest).await? {
+                Some(receipt) if !run.folder().exists() => return Ok(receipt),
+                _ => Err(failure),
+            },
+            read => read,
+        };
+        let read = read
             .inspect(|_| damaged.forget(&path))
             .inspect_err(|failure| damaged.note(&path, failure))?;
         let Some(both) = read else {
@@ -81,6 +93,18 @@ impl Service {
         };
         let [json, signature] = both.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(Receipt { json, signature })
+    }
+
+    /// The receipt of a run whose folder was deleted.
+    async fn kept_receipt(&self, digest: &str) -> Result<Option<Receipt>, Refusal> {
+        let (shared, digest) = (self.shared.clone(), digest.to_owned());
+        // The first to ask may wait until a long file is read.
+        let read = tokio::task::spawn_blocking(move || shared.receipts.read(&digest)).await;
+        let kept = read.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))??;
+        Ok(kept.map(|kept| Receipt {
+            json: kept.receipt,
+            signature: kept.signature,
+        }))
     }
 }
 

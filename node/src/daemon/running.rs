@@ -50,7 +50,7 @@ async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
     let mut hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
     let service = Service::start(config).await?;
     travel::answer(&service);
-    service.keep_means();
+    service.keep_runs();
     let server = match Server::bind(&service.config().api, service.clone()).await {
         Ok(server) => server,
         Err(failure) => {
@@ -96,7 +96,7 @@ async fn reload(service: &Service, arguments: &NodeArgs) {
     match fresh {
         Ok(()) => {
             tracing::info!("the configuration was read again and is in force");
-            service.delete_old_means().await;
+            service.delete_old_runs().await;
         }
         Err(failure) => tracing::error!("the configuration stays as it was: {failure}"),
     }

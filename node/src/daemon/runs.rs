@@ -1,7 +1,8 @@
 //! The runs that the daemon knows: what is said of each, on disk and in memory, and who may still
 //! take one back.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,6 +16,7 @@ use crate::daemon::damaged::Damaged;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::ledger::{Ledger, now_ms};
 use crate::daemon::mean_file::MeanFile;
+use crate::daemon::receipts::Receipts;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::rounds_desk::RoundsDesk;
 use crate::daemon::state::{checksum, write_record, write_whole};
@@ -29,8 +31,15 @@ const MOST_FOLLOWED: usize = 8;
 /// Runs that are kept in memory; older ones are read from disk when somebody asks.
 const MOST_KNOWN: usize = 128;
 
-/// Why a run that had a mean has none.
-const DELETED: &str = "its mean was deleted, as keep_days has it";
+/// The record of a run that goes on. A start of the daemon, however many runs have ended, reads
+/// these and the newest others.
+const BEGUN: &str = "begun.json";
+
+/// The record of a run that has ended.
+const ENDED: &str = "run.json";
+
+/// Ends the name of a run's folder that is being deleted.
+const DELETED: &str = ".deleted";
 
 /// What is on disk of a run, beside its plan and its results.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -236,8 +245,12 @@ impl Run {
             record.clone()
         };
         *self.stage() = Stage::Spent;
-        if let Err(error) = write_record(&self.folder.join("run.json"), &record) {
-            tracing::error!(%error, digest = record.status.digest, "the end of a run cannot be written");
+        match write_record(&self.folder.join(ENDED), &record) {
+            // Where it stays the next start removes it.
+            Ok(()) => drop(std::fs::remove_file(self.folder.join(BEGUN))),
+            Err(error) => {
+                tracing::error!(%error, digest = record.status.digest, "the end of a run cannot be written");
+            }
         }
         let RunStatus {
             state,
@@ -254,27 +267,10 @@ impl Run {
         self.events.close();
     }
 
-    /// Deletes its mean if it ended before this time (milliseconds since 1970); whether it did.
-    fn delete_mean(&self, before_ms: u64) -> io::Result<bool> {
-        let mut record = locked(&self.record);
-        let status = &record.status;
-        let old = status.state.is_over() && status.ended_ms.is_some_and(|ended| ended < before_ms);
-        let Some(mean) = record.mean.clone().filter(|_| old) else {
-            return Ok(false);
-        };
-        // The file first: whoever is killed in between leaves a record whose file is gone, which
-        // the next look finds.
-        match std::fs::remove_file(self.folder.join(mean.name)) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            Ok(()) | Err(_) => {}
-        }
-        record.mean = None;
-        record.status.reason = Some(match record.status.reason.take() {
-            None => DELETED.to_owned(),
-            Some(reason) => format!("{reason}; {DELETED}"),
-        });
-        write_record(&self.folder.join("run.json"), &*record)?;
-        Ok(true)
+    /// Whether it ended before this time (milliseconds since 1970).
+    fn ended_before(&self, ms: u64) -> bool {
+        let status = &locked(&self.record).status;
+        status.state.is_over() && status.ended_ms.is_some_and(|ended| ended < ms)
     }
 
     /// The file of its mean, if it has one.
@@ -340,18 +336,12 @@ impl Runs {
         let refused = |e: io::Error| {
             Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state")
         };
-        let (mut found, damaged) = (vec![], Damaged::default());
-        for entry in std::fs::read_dir(&folder).map_err(refused)? {
-            let place = entry.map_err(refused)?.path();
-            // A folder without a record is one that the daemon was killed over before it had taken
-            // the run.
-            let path = place.join("run.json");
-            if path.exists()
-                && let Some(record) = damaged.record(&path, Record::digest)
-            {
-                found.push(Run::new(party, place, record));
-            }
-        }
+        let damaged = Damaged::default();
+        let found = on_disk(&folder, &damaged).map_err(refused)?;
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|(place, record)| Run::new(party, place, record))
+            .collect();
         for run in &found {
             let charged = ledger.charged(&run.status().digest);
             run.end(None, |status| {
@@ -402,9 +392,13 @@ impl Runs {
         };
         let written = make_folders(&folder)
             .and_then(|()| write_whole(&folder.join("plan.json"), plan.as_bytes()))
-            .and_then(|()| write_record(&folder.join("run.json"), &record));
+            .and_then(|()| write_record(&folder.join(BEGUN), &record));
         written.map_err(|e| unwritten(&folder, &e))?;
-        self.damaged.forget(&folder.join("run.json"));
+        // Of an earlier try of this plan, which cost nothing.
+        let _ = std::fs::remove_file(folder.join(ENDED));
+        for name in [BEGUN, ENDED] {
+            self.damaged.forget(&folder.join(name));
+        }
         let digest = record.status.digest.clone();
         let run = Arc::new(Run::new(&self.party, folder, record));
         known.insert(digest, run.clone());
@@ -420,7 +414,7 @@ impl Runs {
         }
         let plain = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         let folder = self.folder.join(digest);
-        let path = folder.join("run.json");
+        let path = folder.join(ENDED);
         if !plain || !path.exists() {
             return None;
         }
@@ -445,18 +439,62 @@ impl Runs {
             .count()
     }
 
-    /// Deletes the means of runs that ended before this time (milliseconds since 1970), also of
-    /// those that are on disk alone; how many. Records and receipts stay.
-    pub(super) fn delete_means(&self, before_ms: u64) -> io::Result<usize> {
-        let mut deleted = 0;
+    /// Reads the records of all runs on disk, to find those that are damaged.
+    pub(super) fn look_through(&self) -> io::Result<()> {
         for entry in std::fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
-            let run = name.to_str().and_then(|digest| self.get(digest));
-            if let Some(run) = run {
-                deleted += usize::from(run.delete_mean(before_ms)?);
+            name.to_str().and_then(|digest| self.get(digest));
+        }
+        Ok(())
+    }
+
+    /// Deletes the folders of runs that ended before this time (milliseconds since 1970), also of
+    /// those that are on disk alone, once their receipts are kept elsewhere; how many. One whose
+    /// record or receipt is damaged stays.
+    pub(super) fn delete(&self, before_ms: u64, receipts: &Receipts) -> Result<usize, Failure> {
+        let unreadable = |e: io::Error| Failure::storage(&e, format!("{}: {e}", self.folder.display()));
+        let mut deleted = 0;
+        for entry in std::fs::read_dir(&self.folder).map_err(unreadable)? {
+            let name = entry.map_err(unreadable)?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if name.ends_with(DELETED) {
+                // The daemon was killed in the middle of it.
+                std::fs::remove_dir_all(self.folder.join(name)).map_err(unreadable)?;
+                continue;
             }
+            let Some(run) = self.get(name).filter(|run| run.ended_before(before_ms)) else {
+                continue;
+            };
+            match run.receipt() {
+                Ok(None) => {}
+                Ok(Some(both)) => {
+                    let text = both.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                    receipts.keep(name, text)?;
+                }
+                Err(failure) => {
+                    self.damaged.note(&run.folder.join("receipt.json"), &failure);
+                    continue;
+                }
+            }
+            deleted += usize::from(self.remove(name, before_ms).map_err(unreadable)?);
         }
         Ok(deleted)
+    }
+
+    /// Deletes a run's folder; whether it did. Not if the plan was submitted again meanwhile.
+    fn remove(&self, digest: &str, before_ms: u64) -> io::Result<bool> {
+        let gone = self.folder.join(format!("{digest}{DELETED}"));
+        {
+            let mut known = locked(&self.known);
+            if known.get(digest).is_some_and(|run| !run.ended_before(before_ms)) {
+                return Ok(false);
+            }
+            // In one step: whoever is killed in the middle leaves no folder with half its files.
+            std::fs::rename(self.folder.join(digest), &gone)?;
+            known.remove(digest);
+        }
+        std::fs::remove_dir_all(gone)?;
+        Ok(true)
     }
 
     fn forget_old(&self) {
@@ -474,6 +512,46 @@ impl Runs {
             known.remove(&run.status().digest);
         }
     }
+}
+
+/// The records of the runs in a folder that had not ended when an earlier daemon did, and of the
+/// newest [`MOST_KNOWN`] others; damaged ones are noted. Of all others no more is looked at than
+/// when they ended.
+fn on_disk(folder: &Path, damaged: &Damaged) -> io::Result<Vec<(PathBuf, Record)>> {
+    let (mut found, mut newest) = (vec![], BinaryHeap::new());
+    for entry in std::fs::read_dir(folder)? {
+        let place = entry?.path();
+        let (begun, ended) = (place.join(BEGUN), place.join(ENDED));
+        if begun.exists() {
+            let ends = ended
+                .exists()
+                .then(|| damaged.record(&ended, Record::digest))
+                .flatten();
+            let begins = damaged.record(&begun, Record::digest);
+            let ends = ends.filter(|ends: &Record| {
+                let same = |begins: &Record| begins.status.submitted_ms == ends.status.submitted_ms;
+                ends.status.state.is_over() && begins.as_ref().is_none_or(same)
+            });
+            if ends.is_some() {
+                // Killed after its end was written.
+                std::fs::remove_file(&begun)?;
+                damaged.forget(&begun);
+            }
+            found.extend(ends.or(begins).map(|record| (place, record)));
+        } else if let Ok(ended) = ended.metadata() {
+            // A folder without a record is one that the daemon was killed over before it had taken
+            // the run.
+            newest.push(Reverse((ended.modified()?, place)));
+            if newest.len() > MOST_KNOWN {
+                newest.pop();
+            }
+        }
+    }
+    for Reverse((_, place)) in newest {
+        let record = damaged.record(&place.join(ENDED), Record::digest);
+        found.extend(record.map(|record| (place, record)));
+    }
+    Ok(found)
 }
 
 /// The second submission of a plan whose run goes on.

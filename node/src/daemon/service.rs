@@ -22,6 +22,7 @@ use crate::daemon::listening::listening;
 use crate::daemon::offers::Offers;
 use crate::daemon::peers::Peers;
 use crate::daemon::policy;
+use crate::daemon::receipts::Receipts;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::rounds_desk::RoundsDesk;
 use crate::daemon::runs::{Run, Runs, Stop, twice};
@@ -31,6 +32,7 @@ use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus, Status
 use crate::daemon::taking_part::carry;
 use crate::network::config::{HubConfig, Patience};
 use crate::network::hub::Hub;
+use crate::party::journal::disk;
 use crate::party::spent::{KeyLock, User, marks_of};
 use crate::party::{part, reaching};
 use crate::planning::{files, instead, make, quote};
@@ -93,6 +95,7 @@ impl Service {
         let marks = marks_of(&config.identity_file, &peer_id).map_err(|failure| failure.field("identity"))?;
         let ledger = Ledger::open(state.folder(), marks)?;
         let runs = Runs::open(&config.identity.name, state.runs(), &ledger)?;
+        let receipts = Receipts::open(state.folder(), disk())?;
         let offers = Offers::open(state.offers())?;
         let hub = Hub::start(HubConfig {
             key: config.identity.keypair.clone(),
@@ -123,6 +126,7 @@ impl Service {
             _key: key,
             hub,
             runs,
+            receipts,
             offers,
         };
         Ok(Service {
@@ -300,7 +304,10 @@ impl Service {
         found.ok_or_else(|| {
             runs.damaged
                 .refusal(digest)
-                .unwrap_or_else(|| unknown("run", digest))
+                .unwrap_or_else(|| match self.shared.receipts.has(digest) {
+                    true => deleted(),
+                    false => unknown("run", digest),
+                })
         })
     }
 
@@ -536,6 +543,12 @@ fn unknown(what: &str, digest: &str) -> Refusal {
     Refusal::new(Kind::Unknown, format!("there is no {what} {digest:?}"))
         .field("digest")
         .hint("`undertone status` lists the runs and offers of this daemon")
+}
+
+fn deleted() -> Refusal {
+    Refusal::new(Kind::Unknown, "the run's folder was deleted, as keep_days has it")
+        .field("digest")
+        .hint("its receipt stays: `undertone result DIGEST --receipt FILE`, GET /v1/runs/DIGEST/receipt")
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::daemon::counters::Counters;
 use crate::daemon::ledger::Ledger;
 use crate::daemon::offers::Offers;
 use crate::daemon::peers::Peers;
+use crate::daemon::receipts::Receipts;
 use crate::daemon::runs::Runs;
 use crate::daemon::state::State;
 use crate::network::hub::Hub;
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) ledger: Mutex<Ledger>,
     pub(super) runs: Runs,
+    pub(super) receipts: Receipts,
     pub(super) offers: Offers,
     pub(super) peers: Peers,
     /// Plans are calibrated and verified one at a time: it takes all cores for a while.

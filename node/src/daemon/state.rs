@@ -3,7 +3,9 @@
 //! ```text
 //! lock                      the process id of the daemon that runs, which holds the folder itself
 //! ledger                    what data sets have spent (module `ledger`)
-//! runs/DIGEST/              plan.json, run.json (a record), mean.EXT, receipt.json, its .sig
+//! runs/DIGEST/              plan.json, run.json (a record; begun.json until the run has ended),
+//!                           mean.EXT, receipt.json, its .sig
+//! receipts                  of runs whose folders `keep_days` had deleted (module `receipts`)
 //! offers/DIGEST/            plan.json, offer.json (a record)
 //! incoming/                 uploads that no run has read yet; emptied at the start
 //! api.token, api.sock       of the API, unless the configuration says otherwise

@@ -497,12 +497,7 @@ impl Account {
     pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
         let text = format!("{:#}\n", self.receipt);
         let signed = signature(&text, key)? + "\n";
-        let beside = signature_of(path);
-        let begin =
-            |path: &Path, text: &str| output_file::written(path, |out| out.write_all(text.as_bytes()));
-        begin(path, &text)
-            .and_then(|receipt| output_file::finish_all([begin(&beside, &signed)?, receipt]))
-            .map_err(|e| output_file::unwritten(path, "--receipt", &e))
+        write_signed(path, "--receipt", [&text, &signed])
     }
 }
 
@@ -520,6 +515,18 @@ fn finite(number: f64) -> Value {
     } else {
         Value::Null
     }
+}
+
+/// Writes a receipt's text and, beside it, its signature. Both appear whole, or neither does.
+///
+/// # Errors
+/// Those of [`output_file::unwritten`].
+pub fn write_signed(path: &Path, flag: &str, [text, signed]: [&str; 2]) -> Result<(), Failure> {
+    let beside = signature_of(path);
+    let begin = |path: &Path, text: &str| output_file::written(path, |out| out.write_all(text.as_bytes()));
+    begin(path, text)
+        .and_then(|receipt| output_file::finish_all([begin(&beside, signed)?, receipt]))
+        .map_err(|e| output_file::unwritten(path, flag, &e))
 }
 
 /// Where the signature of a receipt in this file goes.

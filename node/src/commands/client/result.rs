@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use hyper::Method;
 use hyper::header::{self, HeaderValue};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::client::connection::{Answer, Sent};
 use crate::commands::client::daemon::{ApiArgs, run};
@@ -42,8 +42,8 @@ pub fn result(arguments: ResultArgs) -> Result<Report, Failure> {
     run(async {
         let digest = daemon.digest(&arguments.digest, "runs").await?;
         let at = |what: &str| format!("/v1/runs/{digest}{what}");
-        let run: RunStatus = daemon.get(&at("")).await?;
-        // The receipt first: there is one even where there is no mean.
+        // The receipt first: there is one even where there is no mean, or no folder of the run any
+        // more.
         if let Some(path) = &arguments.receipt {
             write(path, "--receipt", daemon.ask(Method::GET, &at("/receipt")).await?).await?;
             let signature = daemon.ask(Method::GET, &at("/receipt.sig")).await?;
@@ -56,19 +56,26 @@ pub fn result(arguments: ResultArgs) -> Result<Report, Failure> {
                 .await?;
             write(path, "--output", mean).await?;
         }
-        Ok(report(&arguments, &run))
+        let run: Option<RunStatus> = match &arguments.output {
+            Some(_) => Some(daemon.get(&at("")).await?),
+            None => daemon.get(&at("")).await.ok(),
+        };
+        Ok(report(&arguments, run.as_ref()))
     })
 }
 
-fn report(arguments: &ResultArgs, run: &RunStatus) -> Report {
+fn report(arguments: &ResultArgs, run: Option<&RunStatus>) -> Report {
     let mut text = String::new();
-    let mut object = show::object(run);
+    let mut object = run.map_or_else(
+        || json!({ "digest": arguments.digest, "exit_code": 0 }),
+        show::object,
+    );
     for (name, path) in [("output", &arguments.output), ("receipt", &arguments.receipt)] {
         object[name] = path
             .as_ref()
             .map_or(Value::Null, |path| path.display().to_string().into());
     }
-    if let Some(path) = &arguments.output {
+    if let (Some(path), Some(run)) = (&arguments.output, run) {
         text += &format!(
             "The mean of {} of {} parties is in {}.\n",
             run.included.len(),
@@ -83,7 +90,10 @@ fn report(arguments: &ResultArgs, run: &RunStatus) -> Report {
             path.display()
         );
     }
-    Report::done(object, text + "\n" + &show::run(run))
+    if let Some(run) = run {
+        text += &format!("\n{}", show::run(run));
+    }
+    Report::done(object, text)
 }
 
 fn media_type(path: &Path) -> Result<&'static str, Failure> {

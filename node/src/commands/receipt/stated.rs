@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,6 +12,8 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::{self, Peers};
 use undertone_protocol::topology::party::Party;
 
+use crate::daemon::receipts;
+use crate::party::receipt::signature_of;
 use crate::party::receipt::signing::signed_bytes;
 use crate::planning::{files, make, mechanism};
 use crate::telling::failure::{Exit, Failure};
@@ -24,7 +26,9 @@ const LONGEST_SIGNATURE: u64 = 1 << 10;
 /// A receipt as it lies there.
 pub(super) struct Stated {
     place: String,
-    text: String,
+    pub(super) text: String,
+    /// The line of its signature, or why it cannot be read.
+    pub(super) signature: Result<String, String>,
     pub(super) object: Value,
 }
 
@@ -43,12 +47,48 @@ pub(super) enum StatedEnd {
 const SAMPLING_ROUNDING: f64 = 1e-6;
 
 impl Stated {
+    /// Reads the receipt in a file of its own, with its signature beside it.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let (place, text) = (path.display().to_string(), files::read_text(path, "FILE")?);
+        let beside = signature_of(path);
+        let signature = input_file::read(&beside, LONGEST_SIGNATURE)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        let signature =
+            signature.map_err(|e| format!("its signature {} cannot be read: {e}", beside.display()));
+        Stated::of(place, text, signature)
+    }
+
+    /// Reads the receipt of one run out of a daemon's file of receipts.
+    pub(super) fn read_of(path: &Path, digest: &str) -> Result<Self, Failure> {
+        let place = path.display();
+        let found = receipts::find(path, digest);
+        let found = found
+            .map_err(|e| Failure::usage(format!("{place}: cannot be read: {e}")).field("FILE"))?
+            .ok_or_else(|| {
+                Failure::usage(format!("{place}: it has no sound receipt of run {digest}"))
+                    .field("--of")
+                    .hint(
+                        "give the file `receipts` of the daemon's state folder and all 64 digits of the plan's digest; \
+                         a run that keep_days has not deleted yet has its receipt in runs/DIGEST/receipt.json",
+                    )
+            })?;
+        Stated::of(
+            format!("{place}, run {digest}"),
+            found.receipt,
+            Ok(found.signature),
+        )
+    }
+
+    fn of(place: String, text: String, signature: Result<String, String>) -> Result<Self, Failure> {
         let object = serde_json::from_str(&text).map_err(|e| {
             refused(&place, format!("no receipt: {e}")).hint("give the receipt.json of a run")
         })?;
-        let stated = Stated { place, text, object };
+        let stated = Stated {
+            place,
+            text,
+            signature,
+            object,
+        };
         let object = &stated.object;
         let is_one = object["version"] == 1
             && ["digest", "party", "outcome"]
@@ -140,13 +180,8 @@ impl Stated {
         Ok(keys)
     }
 
-    pub(super) fn check_signature(&self, path: &Path, key: &PublicKey) -> Result<(), Failure> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".sig");
-        let beside = PathBuf::from(beside);
-        let written = input_file::read(&beside, LONGEST_SIGNATURE)
-            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
-            .map_err(|e| self.refused(format!("its signature {} cannot be read: {e}", beside.display())))?;
+    pub(super) fn check_signature(&self, key: &PublicKey) -> Result<(), Failure> {
+        let written = self.signature.as_ref().map_err(|why| self.refused(why))?;
         let party = self.word("party");
         let good = STANDARD
             .decode(written.trim_end_matches('\n'))

@@ -37,7 +37,7 @@ pub const KEYS: &[Setting] = &[
     key("", "data", Some(r#""data""#), "folder", "vectors that `submit` may name"),
     key("", "peers", Some(r#""peers.toml""#), "file", "the peer list; this party's own entry gives both listeners"),
     key("", "output", None, "folder", "means and receipts are written there, too: DIGEST/mean.EXT, receipt.json, receipt.json.sig"),
-    key("", "keep_days", None, "days", "means of runs that ended longer ago are deleted; receipts and what was spent stay; default: never"),
+    key("", "keep_days", None, "days", "runs that ended longer ago are deleted with their means; receipts and what was spent stay; default: never"),
     key("listen", "private", None, "/ip4/ADDR/tcp/PORT", "where to listen for private neighbours, if not as the peer list says"),
     key("listen", "public", None, "/ip4/ADDR/tcp/PORT", "where to listen for everybody, if not as the peer list says"),
     key("api", "listen", None, r#""127.0.0.1:7300", "unix:FILE""#, "where the API listens; default: unix:api.sock in the state folder"),

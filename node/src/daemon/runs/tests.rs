@@ -3,7 +3,8 @@ use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
 
 use super::*;
 use crate::daemon::ledger::account::Protected;
-use crate::party::journal::disk;
+use crate::party::journal::tests::Followed;
+use crate::party::journal::{Disk, disk};
 use crate::party::marks::Marks;
 
 fn mean_file() -> MeanFile {
@@ -51,44 +52,191 @@ fn a_record_that_does_not_say_whose_the_result_is_keeps_it_on_this_machine() {
     assert!(status("a").owners_alone);
 }
 
+fn receipts(folder: &tempfile::TempDir, disk: Disk) -> Receipts {
+    Receipts::open(folder.path(), disk).expect("a file of receipts")
+}
+
+fn with_receipt(runs: &Runs, digest: &str) -> Arc<Run> {
+    let run = runs.insert(status(digest), "plan").expect("taken");
+    for (file, text) in [
+        ("mean.npy", "mean"),
+        ("receipt.json", digest),
+        ("receipt.json.sig", "c2ln"),
+    ] {
+        std::fs::write(run.folder().join(file), text).expect("writable");
+    }
+    run
+}
+
 #[test]
-fn means_that_are_too_old_are_deleted_and_nothing_else() {
+fn runs_that_are_too_old_are_deleted_and_their_receipts_stay() {
     let folder = tempfile::tempdir().expect("a folder");
     let (ledger, place) = state(&folder);
     let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
-    let [old, going] = ["a", "b"].map(|digit| digit.repeat(64));
-    let begin = |digest: &str| {
-        let run = runs.insert(status(digest), "plan").expect("taken");
-        for file in ["mean.npy", "receipt.json"] {
-            std::fs::write(run.folder().join(file), file).expect("writable");
-        }
-        run
-    };
-    begin(&old).end(Some(mean_file()), |status| {
-        (status.state, status.outcome) = (RunState::Ended, Some("degraded".into()));
-        status.reason = Some("bob is missing".into());
-    });
-    begin(&going);
-    let ended = runs
-        .get(&old)
-        .and_then(|run| run.status().ended_ms)
-        .expect("it ended");
-    assert_eq!(runs.delete_means(ended).expect("readable"), 0, "not before then");
-    assert_eq!(runs.delete_means(ended + 1).expect("readable"), 1);
-    assert_eq!(runs.delete_means(u64::MAX).expect("readable"), 0, "once");
-    let left = |digest: &str, file: &str| place.join(digest).join(file).exists();
-    assert!(!left(&old, "mean.npy") && left(&old, "receipt.json") && left(&old, "plan.json"));
-    assert!(left(&going, "mean.npy"), "what goes on keeps its files");
-    // A daemon that starts anew knows it, too.
+    let kept = receipts(&folder, disk());
+    let [old, going, bare] = digests();
+    with_receipt(&runs, &old).end(Some(mean_file()), |status| status.state = RunState::Ended);
+    with_receipt(&runs, &going);
+    done(&runs.insert(status(&bare), "plan").expect("taken"));
+    let ended = runs.get(&old).and_then(|run| run.status().ended_ms);
+    let ended = ended.expect("it ended");
+    assert_eq!(runs.delete(ended, &kept).expect("readable"), 0, "not before then");
+    assert!(!kept.has(&old));
+    assert_eq!(runs.delete(u64::MAX, &kept).expect("readable"), 2);
+    assert_eq!(runs.delete(u64::MAX, &kept).expect("readable"), 0, "once");
+    let names: Vec<_> = std::fs::read_dir(&place)
+        .expect("readable")
+        .map(|entry| entry.expect("readable").file_name())
+        .collect();
+    assert_eq!(names, [going.as_str()], "what goes on stays");
+    assert!(runs.get(&old).is_none() && runs.get(&going).is_some());
+    // A daemon that starts anew has it, too.
+    for kept in [&kept, &receipts(&folder, disk())] {
+        let receipt = kept.read(&old).expect("sound").expect("it has one");
+        assert_eq!((&receipt.receipt, receipt.signature.as_str()), (&old, "c2ln"));
+        assert_eq!(kept.read(&bare).expect("sound"), None);
+    }
     drop(runs);
     let runs = Runs::open("alice", place, &ledger).expect("sound records");
-    let run = runs.get(&old).expect("it is remembered");
-    assert_eq!(run.mean(), None);
-    let reason = run.status().reason.expect("why");
+    assert_eq!(runs.all().len(), 1);
+}
+
+#[test]
+fn a_receipt_is_synced_before_its_folder_goes_and_keeps_it_where_it_cannot_be() {
+    for step in ["write r", "sync r", "sync folder of r"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (ledger, place) = state(&folder);
+        let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+        let followed = Followed::default();
+        let kept = receipts(&folder, followed.disk("r"));
+        let [old] = digests();
+        done(&with_receipt(&runs, &old));
+        followed.fail(&[step]);
+        let failure = runs.delete(u64::MAX, &kept).expect_err(step);
+        assert_eq!(failure.exit, Exit::TryAgain, "{failure}");
+        assert!(place.join(&old).join("receipt.json").exists(), "{step}");
+        followed.fail(&[]);
+        drop(kept);
+        let kept = receipts(&folder, disk());
+        assert_eq!(runs.delete(u64::MAX, &kept).expect("room"), 1, "{step}");
+        assert_eq!(kept.read(&old).expect("sound").expect("kept").receipt, old);
+        assert!(kept.damaged().is_empty(), "{step}");
+    }
+}
+
+#[test]
+fn a_run_whose_receipt_or_record_is_damaged_is_not_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+    let (kept, [receipt, record]) = (receipts(&folder, disk()), digests());
+    for digest in [&receipt, &record] {
+        done(&with_receipt(&runs, digest));
+    }
+    drop(runs);
+    std::fs::write(place.join(&receipt).join("receipt.json"), "changed").expect("writable");
+    std::fs::write(place.join(&record).join("run.json"), "changed").expect("writable");
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("skipped");
+    assert_eq!(runs.delete(u64::MAX, &kept).expect("readable"), 0);
+    let named = runs.damaged.named();
     assert!(
-        reason.starts_with("bob is missing; ") && reason.contains("keep_days"),
-        "{reason}"
+        named.len() == 2 && named[0].contains("receipt.json") && named[1].contains("run.json"),
+        "{named:?}"
     );
+    assert!(!kept.has(&receipt) && place.join(&receipt).join("mean.npy").exists());
+}
+
+/// Killed after the receipt was kept, or while the folder was being deleted.
+#[test]
+fn what_an_earlier_daemon_did_not_finish_deleting_is_deleted_and_its_receipt_kept_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+    let (kept, [kept_only, renamed]) = (receipts(&folder, disk()), digests());
+    for digest in [&kept_only, &renamed] {
+        done(&with_receipt(&runs, digest));
+        let text = [digest.clone(), "c2ln".to_owned()];
+        kept.keep(digest, text).expect("room");
+    }
+    let half = place.join(format!("{renamed}{DELETED}"));
+    std::fs::rename(place.join(&renamed), &half).expect("it is there");
+    std::fs::remove_file(half.join("run.json")).expect("it is there");
+    drop(runs);
+    let before = std::fs::read(folder.path().join("receipts")).expect("readable");
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("sound");
+    assert_eq!((runs.all().len(), runs.damaged.named().len()), (1, 0));
+    assert_eq!(runs.delete(u64::MAX, &kept).expect("readable"), 1);
+    assert_eq!(std::fs::read_dir(&place).expect("readable").count(), 0);
+    let after = std::fs::read(folder.path().join("receipts")).expect("readable");
+    assert!(after == before, "nothing is written twice");
+}
+
+/// A start reads what goes on and the newest others, however many there are.
+#[test]
+fn a_start_reads_the_records_of_the_newest_runs_and_of_those_that_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+    let digest = |run: usize| format!("{run:064x}");
+    let going = digest(0);
+    runs.insert(status(&going), "plan").expect("taken");
+    for run in 1..=MOST_KNOWN + 5 {
+        done(&runs.insert(status(&digest(run)), "plan").expect("taken"));
+        // Older than those after it, on any file system.
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(run as u64);
+        let record = std::fs::File::open(place.join(digest(run)).join(ENDED));
+        record.and_then(|record| record.set_modified(at)).expect("ours");
+    }
+    drop(runs);
+    std::fs::write(place.join(digest(3)).join(ENDED), "damaged").expect("writable");
+    let record = std::fs::File::open(place.join(digest(3)).join(ENDED));
+    record
+        .and_then(|record| record.set_modified(std::time::UNIX_EPOCH))
+        .expect("ours");
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("sound");
+    assert_eq!(
+        runs.all().len(),
+        MOST_KNOWN,
+        "the one that went on is one of them"
+    );
+    assert_eq!(
+        runs.get(&going).expect("known").status().state,
+        RunState::Withdrawn
+    );
+    assert!(!place.join(&going).join(BEGUN).exists() && place.join(&going).join(ENDED).exists());
+    assert!(runs.damaged.named().is_empty(), "it was not read");
+    assert_eq!(
+        runs.get(&digest(1)).expect("from disk").status().state,
+        RunState::Ended
+    );
+    runs.look_through().expect("readable");
+    assert!(runs.damaged.named()[0].contains(&digest(3)), "later it is");
+}
+
+/// Killed between the record of an end and the removal of that of its begin.
+#[test]
+fn the_end_of_a_run_counts_once_it_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ledger, place) = state(&folder);
+    let runs = Runs::open("alice", place.clone(), &ledger).expect("none yet");
+    let [digest] = digests();
+    let run = runs.insert(status(&digest), "plan").expect("taken");
+    let begun = std::fs::read(run.folder().join(BEGUN)).expect("it is begun");
+    run.end(Some(mean_file()), |status| status.state = RunState::Ended);
+    std::fs::write(run.folder().join(BEGUN), &begun).expect("writable");
+    let state = |runs: &Runs| runs.get(&digest).expect("known").status().state;
+    let again = Runs::open("alice", place.clone(), &ledger).expect("sound");
+    assert_eq!(state(&again), RunState::Ended);
+    assert!(!run.folder().join(BEGUN).exists());
+    // The end of an earlier try is not that of this one.
+    let mut later = status(&digest);
+    later.submitted_ms += 1;
+    let earlier = std::fs::read(run.folder().join(ENDED)).expect("it ended");
+    again.insert(later, "plan").expect("taken anew");
+    assert!(!run.folder().join(ENDED).exists());
+    std::fs::write(run.folder().join(ENDED), earlier).expect("writable");
+    let again = Runs::open("alice", place, &ledger).expect("sound");
+    assert_eq!(state(&again), RunState::Withdrawn);
 }
 
 fn digests<const N: usize>() -> [String; N] {
@@ -128,11 +276,6 @@ fn a_flipped_byte_in_one_run_keeps_no_other_from_being_served() {
     assert!(
         named.len() == 1 && named[0].contains(&format!("{old}/run.json")),
         "{named:?}"
-    );
-    assert_eq!(
-        runs.delete_means(u64::MAX).expect("readable"),
-        0,
-        "nor is it touched"
     );
 }
 

@@ -287,21 +287,42 @@ async fn a_daemon_that_ends_takes_nothing_more() {
 }
 
 #[tokio::test]
-async fn means_are_kept_for_as_many_days_as_the_configuration_has_and_a_while_longer_never() {
+async fn runs_are_kept_for_as_many_days_as_the_configuration_has_and_their_receipts_for_ever() {
     let daemon = Daemon::start("").await;
+    let service = &daemon.service;
     let (now, day) = (crate::daemon::ledger::now_ms(), 24 * 3600 * 1000);
     let minute = 60_000;
-    let kept = daemon.over(&"a".repeat(64), now - 2 * day + minute);
-    let old = daemon.over(&"b".repeat(64), now - 2 * day - minute);
-    daemon.service.delete_old_means().await;
-    assert_eq!((kept.exists(), old.exists()), (true, false));
-    assert!(old.with_file_name("receipt.json").exists());
-    let mut forever = daemon.service.config().as_ref().clone();
+    let [new, old, oldest] = ["a", "b", "c"].map(|digit| digit.repeat(64));
+    let kept = daemon.over(&new, now - 2 * day + minute);
+    let gone = daemon.over(&old, now - 2 * day - minute);
+    service.delete_old_runs().await;
+    assert_eq!((kept.exists(), gone.parent().unwrap().exists()), (true, false));
+    let receipt = service.receipt(&old).await.unwrap();
+    assert_eq!(
+        (receipt.json.as_str(), receipt.signature.as_str()),
+        ("{}", "c2ln")
+    );
+    for refusal in [
+        service.run(&old).unwrap_err(),
+        service.result(&old).await.unwrap_err(),
+        service.plan(&old).await.unwrap_err(),
+    ] {
+        assert_eq!(refusal.kind, Kind::Unknown);
+        assert!(refusal.message.contains("keep_days"), "{refusal}");
+    }
+    let never = service.receipt(&"9".repeat(64)).await.unwrap_err();
+    assert!(never.message.contains("there is no run"), "{never}");
+    let mut forever = service.config().as_ref().clone();
     forever.keep_days = None;
-    *daemon.service.shared.rules.write().unwrap() = Arc::new(forever);
-    let ancient = daemon.over(&"c".repeat(64), 1);
-    daemon.service.delete_old_means().await;
+    *service.shared.rules.write().unwrap() = Arc::new(forever);
+    let ancient = daemon.over(&oldest, 1);
+    service.delete_old_runs().await;
     assert!(ancient.exists() && kept.exists());
+    // A receipt that was damaged since is named, and not served.
+    let path = daemon.service.shared.state.folder().join("receipts");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("c2ln", "c2lo")).unwrap();
+    assert_eq!(kind(service.receipt(&old).await), Some(Kind::Internal));
 }
 
 #[tokio::test]
