@@ -22,6 +22,7 @@ pub mod simulated;
 pub mod survivors;
 pub mod table;
 pub mod testnet;
+pub mod year;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,10 +39,14 @@ pub use process::{
 /// it is absent.
 pub fn undertone() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
-    let folder = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("a test lies in target/PROFILE/deps");
+    // A program lies beside it, a test in a folder there.
+    let beside = test.parent().expect("a file lies in a folder");
+    let folder = if beside.ends_with("deps") {
+        beside.parent()
+    } else {
+        Some(beside)
+    };
+    let folder = folder.expect("a test lies in target/PROFILE/deps");
     let binary = folder.join(format!("undertone{}", std::env::consts::EXE_SUFFIX));
     assert!(
         binary.is_file(),
