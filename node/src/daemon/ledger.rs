@@ -172,10 +172,18 @@ impl Ledger {
     /// charge to that part; on disk when this returns. Call it before anything leaves that costs as
     /// much. The rest stays reserved until it is released.
     pub fn charge_part(&mut self, digest: &str, part: Charge) -> Result<(), Refusal> {
-        if self.books.charged(digest).is_some() {
+        let reservation = self.reserved.get(digest).cloned();
+        if let Some(booked) = self.books.charged(digest) {
+            // A loss that turned out larger, of this run or another, may have left it no room.
+            let charge = booked.charge.at_least(part);
+            for (account, total) in reservation.iter().flat_map(|known| &known.totals) {
+                let of = booked.of.clone();
+                let taken = self.books.spent_besides(account, digest);
+                within((account, *total), taken, &Booked { of, charge })?;
+            }
             return self.raise(digest, part);
         }
-        let Some(Reservation { booked, totals }) = self.reserved.get(digest).cloned() else {
+        let Some(Reservation { booked, totals }) = reservation else {
             return Err(not_reserved());
         };
         // Another run may have been raised since.
@@ -196,7 +204,8 @@ impl Ledger {
     }
 
     /// Raises a run's charge to `charge`, part by part; on disk when this returns. Call it before
-    /// anything leaves that costs as much.
+    /// anything leaves that costs as much. It is not held against a budget: by then the loss is
+    /// there, and has to be counted. Where it is above the budget, the account takes nothing more.
     pub fn raise(&mut self, digest: &str, charge: Charge) -> Result<(), Refusal> {
         let Some(was) = self.charged(digest) else {
             return Err(Refusal::new(
@@ -214,7 +223,27 @@ impl Ledger {
             charge,
             at_ms: now_ms(),
         };
-        self.book(digest, entry)
+        let booked = self.book(digest, entry);
+        self.warn_if_exceeded(digest);
+        booked
+    }
+
+    /// Says that a run's charge is above a budget that it had to keep to.
+    fn warn_if_exceeded(&self, digest: &str) {
+        let totals = self.reserved.get(digest).map(|known| &known.totals);
+        for (account, total) in totals.into_iter().flatten() {
+            let spent = self.spent(account);
+            if !total.allows(spent) {
+                tracing::error!(
+                    digest,
+                    account = account.to_string(),
+                    epsilon = total.epsilon,
+                    spent = spent.epsilon(total.delta),
+                    "the run cost more than its plan claims, and with it the data set more than its budget: \
+                     it takes no more runs"
+                );
+            }
+        }
     }
 
     /// Raises the charge of a run whose loss turned out larger, if it was charged at all.

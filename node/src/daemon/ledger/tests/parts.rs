@@ -213,3 +213,39 @@ fn what_was_drawn_stays_charged_though_the_run_never_begins() {
     assert_eq!(ledger.charged(&digest(3)), Some(draw));
     ledger.reveal(&digest(9)).expect_err("it was not reserved");
 }
+
+/// The loss of a run turned out larger than its data set may spend: it is counted all the same, and
+/// nothing more is taken, neither another run nor the rest of one that goes on.
+#[test]
+fn a_raise_above_the_budget_is_counted_and_ends_all_spending() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let all = gaussian::mu(1.0, 1e-6).unwrap().powi(2);
+    for run in [1, 2] {
+        ledger
+            .reserve_loss(&digest(run), account(), all * 0.3, TOTAL)
+            .unwrap();
+        ledger.charge_part(&digest(run), loss(all * 0.1)).unwrap();
+    }
+    ledger.raise(&digest(1), loss(all * 1.5)).unwrap();
+    assert_eq!(ledger.charged_loss(&digest(1)), Some(all * 1.5));
+    let set = DataSet {
+        name: "ward-7".into(),
+        unit: Unit::Party,
+        file: None,
+        epsilon: 1.0,
+        delta: 1e-6,
+    };
+    let budget = ledger.budget(&set);
+    assert!(budget.epsilon_spent > Some(1.0) && budget.runs_left == Some(0));
+    for run in [1, 2] {
+        let refused = ledger.charge_part(&digest(run), loss(all * 2.0)).unwrap_err();
+        assert_eq!(refused.kind, Kind::Budget, "run {run}: {refused}");
+    }
+    assert_eq!(ledger.charged_loss(&digest(2)), Some(all * 0.1), "as before");
+    let refused = ledger.reserve_loss(&digest(3), account(), 1e-9, TOTAL);
+    assert_eq!(refused.unwrap_err().kind, Kind::Budget);
+    drop(ledger);
+    let spent = open(&folder).spent_loss(&account());
+    assert!(spent >= all * 1.6, "{spent}");
+}
