@@ -14,6 +14,8 @@ use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::OFlag;
+use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use crate::telling::failure::Failure;
@@ -191,14 +193,51 @@ pub fn finish_all<const N: usize>(mut files: [Unfinished; N]) -> io::Result<()> 
             continue;
         };
         begun.remove(file.path());
-        put(file, &unfinished.at.place, |file, place| {
-            file.persist(place).map(drop).map_err(|e| (e.error, e.file))
-        })?;
+        put(file, &unfinished.at.place, take_place)?;
     }
     drop(begun);
     files
         .iter()
         .try_for_each(|file| File::open(file.at.folder())?.sync_all())
+}
+
+/// Has a file take its place under the name of nothing or of a plain file. The system decides that
+/// and renames in one step: a link or pipe that was made since the place was looked at stays.
+fn take_place(file: NamedTempFile, place: &Path) -> Result<(), (io::Error, NamedTempFile)> {
+    let rename = |flags| rustix::fs::renameat_with(CWD, file.path(), CWD, place, flags);
+    let renamed = match rename(RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => rename(RenameFlags::EXCHANGE).map(|()| true),
+        renamed => renamed.map(|()| false),
+    };
+    match renamed {
+        Ok(exchanged) => {
+            // What was there has the temporary name now, and goes with it.
+            let found = exchanged.then(|| fs::symlink_metadata(file.path()));
+            let checked = found.map_or(Ok(()), |found| found.and_then(|it| file_only(it.file_type())));
+            match checked {
+                Ok(()) => {
+                    drop(file);
+                    Ok(())
+                }
+                Err(error) => match rename(RenameFlags::EXCHANGE) {
+                    Ok(()) => Err((error, file)),
+                    Err(also) => Err((also.into(), file)),
+                },
+            }
+        }
+        // Some file systems have no such step.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            let checked = match fs::symlink_metadata(place) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+                found => found.and_then(|it| file_only(it.file_type())),
+            };
+            match checked {
+                Ok(()) => file.persist(place).map(drop).map_err(|e| (e.error, e.file)),
+                Err(error) => Err((error, file)),
+            }
+        }
+        Err(errno) => Err((errno.into(), file)),
+    }
 }
 
 /// Has a file take its place by `renamed`, or, where that is a mount of its own (a single file that
@@ -353,168 +392,4 @@ fn same(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-    use std::os::unix::net::UnixListener;
-
-    use nix::sys::stat::Mode;
-
-    use super::*;
-
-    fn folder() -> tempfile::TempDir {
-        tempfile::tempdir().unwrap()
-    }
-
-    fn wrote(path: &Path, text: &str) -> io::Result<()> {
-        write_whole(path, |out| out.write_all(text.as_bytes()))
-    }
-
-    /// Names of what is in a folder, in order.
-    fn entries(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn nothing_but_a_file_is_replaced_and_nothing_is_left_beside_it() {
-        let folder = folder();
-        let at = |name: &str| folder.path().join(name);
-        nix::unistd::mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
-        let _socket = UnixListener::bind(at("socket")).unwrap();
-        fs::create_dir(at("folder")).unwrap();
-        for name in ["pipe", "socket", "folder"] {
-            symlink(name, at(&format!("to-{name}"))).unwrap();
-        }
-        symlink("nowhere", at("dangling")).unwrap();
-        symlink("circle", at("circle")).unwrap();
-        let before = entries(folder.path());
-        let kinds = || {
-            before
-                .iter()
-                .map(|name| fs::symlink_metadata(at(name)).unwrap().file_type())
-                .collect::<Vec<_>>()
-        };
-        let found = kinds();
-        for name in &before {
-            let refused = wrote(&at(name), "mean").expect_err(name).to_string();
-            let word = name.trim_start_matches("to-");
-            assert!(
-                refused.contains(word) || refused.contains("leads nowhere"),
-                "{name}: {refused}"
-            );
-            let failure = OutputFile::of_flag(&at(name), "--output").unwrap_err();
-            assert_eq!(
-                (failure.exit.code(), failure.field.as_deref()),
-                (2, Some("--output"))
-            );
-        }
-        assert_eq!((entries(folder.path()), kinds()), (before.clone(), found));
-        wrote(&at("no/folder"), "mean").unwrap_err();
-        OutputFile::at(Path::new("..")).unwrap_err();
-    }
-
-    #[test]
-    fn a_link_stays_and_what_it_leads_to_is_replaced_whole() {
-        let folder = folder();
-        let at = |name: &str| folder.path().join(name);
-        fs::create_dir(at("mounted")).unwrap();
-        fs::write(at("mounted/mean.json"), "earlier").unwrap();
-        symlink("mounted/mean.json", at("link.json")).unwrap();
-        symlink("link.json", at("second.json")).unwrap();
-        wrote(&at("second.json"), "later").unwrap();
-        for name in ["link.json", "second.json"] {
-            assert!(fs::symlink_metadata(at(name)).unwrap().is_symlink(), "{name}");
-        }
-        assert_eq!(fs::read_to_string(at("mounted/mean.json")).unwrap(), "later");
-        assert_eq!(
-            OutputFile::at(&at("link.json")).unwrap().folder(),
-            fs::canonicalize(at("mounted")).unwrap()
-        );
-        assert_eq!(entries(&at("mounted")), ["mean.json"]);
-    }
-
-    #[test]
-    fn a_file_keeps_its_mode_and_one_that_fails_stays() {
-        let folder = folder();
-        let path = folder.path().join("mean.json");
-        for mode in [0o600, 0o640, 0o666, 0o755] {
-            fs::write(&path, "earlier").unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            wrote(&path, "later").unwrap();
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
-            assert_eq!(fs::read_to_string(&path).unwrap(), "later");
-        }
-        write_whole(&path, |out| {
-            out.write_all(b"half")?;
-            Err(io::Error::other("broke off"))
-        })
-        .unwrap_err();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "later");
-        assert_eq!(entries(folder.path()), ["mean.json"]);
-        // A new one is as any program's file: the umask counts.
-        let new = folder.path().join("new");
-        wrote(&new, "").unwrap();
-        let like = folder.path().join("like");
-        fs::write(&like, "").unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&new), mode(&like) & NEW);
-    }
-
-    #[test]
-    fn a_file_that_is_a_mount_of_its_own_is_written_in_place() {
-        let folder = folder();
-        let place = folder.path().join("mounted");
-        fs::write(&place, "a longer text").unwrap();
-        let busy = |kind: io::ErrorKind| {
-            let mut file = NamedTempFile::new_in(folder.path()).unwrap();
-            file.write_all(b"mean").unwrap();
-            put(file, &place, |file, _| Err((kind.into(), file)))
-        };
-        busy(io::ErrorKind::PermissionDenied).unwrap_err();
-        assert_eq!(fs::read_to_string(&place).unwrap(), "a longer text");
-        busy(io::ErrorKind::ResourceBusy).unwrap();
-        assert_eq!(fs::read_to_string(&place).unwrap(), "mean");
-        assert_eq!(entries(folder.path()), ["mounted"]);
-    }
-
-    #[test]
-    fn a_name_of_another_format_is_refused() {
-        let named = |name: &str| check_named(Path::new(name), "--receipt", ("the receipt", "json"));
-        for name in ["r.json", "r.JSON", "receipt", "alice.receipt", "r.json.old"] {
-            named(name).unwrap();
-        }
-        for name in ["r.npy", "r.CSV", "r.toml"] {
-            let failure = named(name).unwrap_err();
-            assert_eq!(failure.exit.code(), 2);
-            assert!(failure.hint.unwrap().contains("--receipt r.json"), "{name}");
-        }
-    }
-
-    #[test]
-    fn one_file_for_two_is_refused_whatever_leads_to_it() {
-        let folder = folder();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("x.json"), "").unwrap();
-        symlink("x.json", at("y.json")).unwrap();
-        let (input, output) = (at("x.json"), at("z.json"));
-        let check = |output: &Path, receipt: &Path| {
-            apart(
-                [(&*input, "--input")],
-                [(output, "--output"), (receipt, "--receipt")],
-            )
-        };
-        check(&output, &at("r.json")).unwrap();
-        for (output, receipt, flag) in [
-            (at("y.json"), at("r.json"), "--output"),
-            (at("x.json"), at("r.json"), "--output"),
-            (at("z.json"), folder.path().join("./z.json"), "--receipt"),
-        ] {
-            let failure = check(&output, &receipt).unwrap_err();
-            assert_eq!((failure.exit.code(), failure.field.as_deref()), (2, Some(flag)));
-        }
-    }
-}
+mod tests;
