@@ -76,8 +76,8 @@ pub(super) struct Signed {
     /// Members that were not yet seen to have signed it: once one has, that stays
     /// ([`flood`](crate::agreement::flood)).
     pending: BTreeMap<Party, Incarnation>,
-    /// How many STARTs and give-ups of members are here, and when the last one came.
-    words: usize,
+    /// How many STARTs of members are here, and when the last one came.
+    starts: usize,
     news: Time,
     /// The plan's digest, where START draws the schedule.
     draws: Option<Digest>,
@@ -101,7 +101,7 @@ impl Signed {
             at: now,
             given_up: None,
             recalled: false,
-            words: 0,
+            starts: 0,
             news: now,
             draws,
         }
@@ -160,20 +160,22 @@ impl Signed {
             .is_some_and(|&incarnation| !self.has_signed(flood, Seat { party, incarnation }))
     }
 
-    /// When a START or give-up of a member last came that was not here before.
+    /// When a START of a member last came that was not here before. A give-up is no such news: who
+    /// waited longer for it would still begin with a member that wakes meanwhile, and without the
+    /// one that has given up.
     pub(super) fn last_news(&mut self, flood: &Flood, now: Time) -> Time {
-        let said = |seat: &Seat| {
-            let start = flood.start(self.number, seat.party).map(|(_, by)| by);
-            usize::from(start == Some(seat.incarnation)) + usize::from(self.has_given_up(flood, seat))
+        let has_started = |seat: &&Seat| {
+            let start = flood.start(self.number, seat.party);
+            start.is_some_and(|(_, by)| by == seat.incarnation)
         };
-        let words = self.seats.iter().map(said).sum();
-        if words > self.words {
-            (self.words, self.news) = (words, now);
+        let starts = self.seats.iter().filter(has_started).count();
+        if starts > self.starts {
+            (self.starts, self.news) = (starts, now);
         }
         self.news
     }
 
-    /// When a START or give-up of a member last came, as far as it was looked at.
+    /// When a START of a member last came, as far as it was looked at.
     pub(super) fn known_news(&self) -> Time {
         self.news
     }

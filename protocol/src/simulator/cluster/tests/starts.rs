@@ -44,6 +44,23 @@ fn party_that_hangs_at_any_moment_around_start_ends_no_run() {
     assert!(left_out > 30, "the moments were around START: {left_out} of 60");
 }
 
+/// Who wakes once the first one has given its START up is left out by all, or by nobody.
+#[test]
+fn party_that_wakes_when_others_give_up_costs_nobody_else_the_result() {
+    for (lines, at_us) in [(SEALED_LINES, 1200), (STATIC, 1200), (SEALED_LINES, 900)] {
+        let plan = plan(PARTIES, lines, 3);
+        for step in 0..16 {
+            let stop = Fault::Suspend {
+                party: step % PARTIES,
+                at: Time::from_nanos(1000 * at_us),
+                for_ms: 7100 + 400 * step as u64,
+            };
+            let conditions = Conditions::new(step as u64).with_faults(vec![stop]);
+            all_others_end(&plan, step % PARTIES, conditions);
+        }
+    }
+}
+
 const SEALED_LINES: &str = "[run]\nsealed = true";
 
 #[test]
