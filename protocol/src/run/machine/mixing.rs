@@ -59,8 +59,10 @@ impl Run {
     }
 
     pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
-        // It has begun with a START that the others gave up: its share has no counterpart here.
-        if !self.record.started.is_empty() && !self.record.started.contains(&from) {
+        // It has begun with a START that the others gave up, or this node has: its share has no
+        // counterpart here.
+        let begun_apart = !self.record.started.is_empty() && !self.record.started.contains(&from);
+        if begun_apart || !self.commons.has_begun_with(from) {
             return;
         }
         match &mut self.machine {
