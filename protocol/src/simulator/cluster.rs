@@ -32,7 +32,7 @@ use crate::simulator::invariants::begun::Begun;
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::invariants::{agreed, mass, weight};
-use crate::simulator::ledger::{Balance, Draws, Ledger, Recording};
+use crate::simulator::ledger::{Balance, Draws, Ledger, Recording, mixed_of, mixings_of};
 use crate::simulator::network::{Links, Queued};
 use crate::simulator::scenario::{Conditions, Fault, PrivatePhase, Purpose, Report};
 use crate::simulator::stream::stream;
@@ -68,6 +68,8 @@ struct Node {
     complete: bool,
     /// When the latest wanted tick is due.
     tick: Time,
+    /// By how many nanoseconds its clock is ahead.
+    ahead: u64,
     shares_left: bool,
     bytes: (u64, u64),
 }
@@ -82,6 +84,7 @@ impl Node {
             outcome: None,
             complete: false,
             tick: Time::FAR,
+            ahead: 0,
             shares_left: false,
             bytes: (0, 0),
         }
@@ -165,15 +168,6 @@ fn noise_of(plan: &Plan, seed: u64, party: Party, value: &mut LatticeVector) -> 
     noise
 }
 
-/// What a party mixes: its value, or nothing where noise is mixed ahead.
-fn mixed_of(plan: &Plan, value: &LatticeVector) -> LatticeVector {
-    if plan.mixes_ahead() {
-        plan.lattice().zeros(plan.mixed_coordinates())
-    } else {
-        value.clone()
-    }
-}
-
 fn identity_of(seed: u64, party: Party) -> Identity {
     Identity {
         party,
@@ -204,7 +198,7 @@ impl<'a> Simulation<'a> {
         for (party, mut value) in inputs.into_iter().enumerate() {
             let noise = noise_of(&plan, conditions.seed, party, &mut value);
             let draws = Draws::default();
-            let recording = Recording::new(noise, draws.clone(), plan.most_mixings().max(1));
+            let recording = Recording::new(noise, draws.clone(), mixings_of(&plan));
             let identity = identity_of(conditions.seed, party);
             let task = Task::new(
                 plan.clone(),
@@ -347,7 +341,7 @@ impl<'a> Simulation<'a> {
             Occurrence::Input {
                 party,
                 input: Input::Tick,
-            } if self.now < self.nodes[party].tick => {}
+            } if self.clock(party) < self.nodes[party].tick => {}
             Occurrence::Input { party, input } => self.feed(party, input),
             Occurrence::Depart(party) => self.depart(party),
             Occurrence::Deliver {
@@ -459,9 +453,10 @@ impl<'a> Simulation<'a> {
     fn hand_in(&mut self, party: Party, input: Input) {
         #[cfg(test)]
         if let Some(journal) = self.journals.get_mut(party) {
-            journal.handled(self.now, &input);
+            journal.handled(self.now + self.nodes[party].ahead, &input);
         }
-        if let Err(error) = self.nodes[party].task.handle(self.now, input) {
+        let now = self.clock(party);
+        if let Err(error) = self.nodes[party].task.handle(now, input) {
             self.violations.push(Violation::new("driver", error.to_string()));
         }
     }
@@ -485,11 +480,14 @@ impl<'a> Simulation<'a> {
                     let (iteration, inner) =
                         wire::of_iteration(&Bytes::from_owner(frame.clone())).expect("our own frame");
                     let (purpose, violations) = self.checks_of(iteration).public(&inner);
-                    self.violations.extend(violations);
+                    self.broken_in_public(violations);
                     self.replay(Network::Public, (party, to), &frame);
                     let Some(frame) = self.really_sent(party, to, frame) else {
                         continue;
                     };
+                    if self.told_late(party, to, &frame) {
+                        continue;
+                    }
                     let travels = self.transmit(Network::Public, party, to, frame);
                     if let Some(purpose) = purpose {
                         *self.purposes.entry(purpose).or_insert(0) += travels;
@@ -529,16 +527,7 @@ impl<'a> Simulation<'a> {
                 Output::Event(event) => self.told(party, event),
                 Output::Finished(outcome) => self.ended(party, *outcome),
                 Output::Wait { until } => {
-                    if until < Time::FAR && until != self.nodes[party].tick {
-                        self.nodes[party].tick = until;
-                        self.schedule(
-                            until.max(self.now),
-                            Occurrence::Input {
-                                party,
-                                input: Input::Tick,
-                            },
-                        );
-                    }
+                    self.wake(party, until);
                     break;
                 }
             }
@@ -588,6 +577,7 @@ impl<'a> Simulation<'a> {
 }
 
 mod checking;
+mod clocks;
 mod faults;
 mod gossiping;
 mod lying;

@@ -9,10 +9,13 @@ use crate::messages::notice::{Disclosed, Notice, Recipient, SignedNotice, item_h
 use crate::messages::signature::Digest;
 use crate::messages::signing::Signer;
 use crate::messages::stage::Stage;
-use crate::messages::wire::{self, PrivateFrame, PublicFrame};
+use crate::messages::wire::{self, Bytes, PrivateFrame, PublicFrame};
 use crate::plan::peers::simulated_keypair;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
+
+/// Every byte of [`OtherVersion::Garbage`].
+const ONES: u8 = 0xff;
 
 /// Who shows whom another version, of which stage's item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,9 @@ pub enum OtherVersion {
     Letters,
     /// A sealed final or a correction has something else added, as even as a share is.
     Shifted,
+    /// What is sealed is a body of ones, and the log signs that: in a ring of one less than a power
+    /// of two no body at all.
+    Garbage,
 }
 
 /// What a party does with what opens sealed finals, instead of telling it.
@@ -49,6 +55,8 @@ pub enum Telling {
     WrongShares,
     /// It tells a wrong secret instead of voting on the logs, when nothing may be opened yet.
     TooEarly,
+    /// It tells its own secret so many milliseconds late.
+    Late(u64),
 }
 
 /// What a party signs beside what its machine does.
@@ -217,46 +225,64 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
 }
 
 impl Equivocation {
-    /// What really goes to `to` when the party's machine, whose item is `item`, wants this frame
-    /// sent.
+    /// What really goes to `to` when the party's machine, whose item of a stage is `item_of` it,
+    /// wants this frame sent.
     pub(super) fn frame(
         &self,
         (digest, schedule): (&Digest, &Schedule),
-        item: &[u8],
+        item_of: impl Fn(Stage) -> Option<Bytes>,
         to: Party,
         frame: Arc<[u8]>,
     ) -> Arc<[u8]> {
         if !self.fooled.contains(&to) {
             return frame;
         }
-        match wire::read_public(&frame) {
-            Ok(PublicFrame::Body { stage, author, .. }) if (stage, author) == (self.stage, self.party) => {
-                wire::body_frame(stage, author, &self.other(item, schedule))
-            }
-            Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. })
-                if signed.author == self.party && signed.notice.is_item_of(self.stage) =>
-            {
-                let other = self.other(item, schedule);
+        let read = wire::read_public(&frame);
+        let (stage, announcement) = match &read {
+            Ok(PublicFrame::Body { stage, author, .. }) if *author == self.party => (*stage, None),
+            Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. }) => match signed.notice {
+                Notice::Item { stage, .. } if signed.author == self.party => (stage, Some(signed)),
+                _ => return frame,
+            },
+            _ => return frame,
+        };
+        let Some(item) = item_of(stage).filter(|_| self.is_about(stage)) else {
+            return frame;
+        };
+        let other = self.other(stage, &item, schedule);
+        match announcement {
+            None => wire::body_frame(stage, self.party, &other),
+            Some(signed) => {
                 let notice = Notice::Item {
-                    stage: self.stage,
+                    stage,
                     hash: item_hash(&other),
                     bytes: other.len() as u64,
                 };
                 let signed = signed_by(self.party, digest, signed.sequence, notice);
                 wire::announcement_frame(&signed, &other)
             }
-            _ => frame,
+        }
+    }
+
+    /// Whether there are two versions of its item of this stage.
+    fn is_about(&self, stage: Stage) -> bool {
+        match self.version {
+            OtherVersion::Garbage => matches!(stage, Stage::Settling | Stage::Sealed),
+            _ => stage == self.stage,
         }
     }
 
     /// Another item that is one.
-    fn other(&self, item: &[u8], schedule: &Schedule) -> Vec<u8> {
-        match self.stage {
+    fn other(&self, stage: Stage, item: &[u8], schedule: &Schedule) -> Vec<u8> {
+        match stage {
             Stage::Settling => {
                 let mut log = wire::log_from_bytes(item, self.party, schedule).expect("its own log");
                 match (self.version, &mut log.sealed) {
                     (OtherVersion::Letters, Some(sealed)) => {
                         sealed.deal.letters.iter_mut().for_each(|letter| letter[40] ^= 1);
+                    }
+                    (OtherVersion::Garbage, Some(sealed)) => {
+                        sealed.hash = item_hash(&vec![ONES; sealed.bytes as usize]);
                     }
                     (_, sealed) => match (log.received.first_mut(), sealed) {
                         (Some(first), _) => first.applied += 1,
@@ -266,6 +292,7 @@ impl Equivocation {
                 }
                 wire::log_to_bytes(&log, schedule)
             }
+            Stage::Sealed if self.version == OtherVersion::Garbage => vec![ONES; item.len()],
             Stage::Sealed | Stage::Correction(_) => {
                 let mut other = item.to_vec();
                 if self.version == OtherVersion::Shifted {

@@ -10,6 +10,7 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
 use crate::mixing::exchange::Exchange;
 use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::plan::checked::Plan;
 use crate::plan::mechanism::ways_in::Mechanism;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::invariants::{mass, weight};
@@ -56,6 +57,21 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
         );
         drawn
     }
+}
+
+/// What a party mixes: its value, or nothing where noise is mixed ahead.
+pub(crate) fn mixed_of(plan: &Plan, value: &LatticeVector) -> LatticeVector {
+    if plan.mixes_ahead() {
+        plan.lattice().zeros(plan.mixed_coordinates())
+    } else {
+        value.clone()
+    }
+}
+
+/// How many mixings may begin.
+pub(crate) fn mixings_of(plan: &Plan) -> u32 {
+    let outer = plan.draft().outer.as_ref();
+    outer.map_or(plan.most_mixings().max(1), |outer| outer.iterations as u32)
 }
 
 pub(crate) struct Ledger {

@@ -94,6 +94,16 @@ pub enum Fault {
         /// For how long; `u64::MAX`: for ever.
         for_ms: u64,
     },
+    /// A node's own clock goes on from later, all at once: it has not run meanwhile, and nothing
+    /// has waited for it.
+    ClockJump {
+        /// Whose.
+        party: Party,
+        /// When.
+        at: Time,
+        /// By how much.
+        by_ms: u64,
+    },
 }
 
 impl Fault {
@@ -106,7 +116,8 @@ impl Fault {
             | Fault::Cut { at, .. }
             | Fault::Partition { at, .. }
             | Fault::BlackHole { at, .. }
-            | Fault::Loss { at, .. } => at,
+            | Fault::Loss { at, .. }
+            | Fault::ClockJump { at, .. } => at,
         }
     }
 
@@ -118,7 +129,8 @@ impl Fault {
         | Fault::Cut { at, .. }
         | Fault::Partition { at, .. }
         | Fault::BlackHole { at, .. }
-        | Fault::Loss { at, .. }) = &mut self;
+        | Fault::Loss { at, .. }
+        | Fault::ClockJump { at, .. }) = &mut self;
         *at = moment;
         self
     }

@@ -7,6 +7,7 @@ use crate::mixing::exchange::Exchange;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::Progress;
 use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 impl Run {
     /// The mixing state, for checks of conservation.
@@ -22,6 +23,11 @@ impl Run {
     /// The bytes of a party's item, for a simulated party that shows others another one.
     pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<Bytes> {
         self.commons.items(stage).get(author)?.bytes()
+    }
+
+    /// What its logs name shares by.
+    pub(crate) fn log_schedule(&self) -> &Schedule {
+        &self.commons.rules.schedule
     }
 
     /// Where the run is.

@@ -34,6 +34,13 @@ impl Simulation<'_> {
         self.schedule(at, Occurrence::Input { party, input });
     }
 
+    /// These did not hold of a public frame. Computations as printed say their states to everybody.
+    pub(super) fn broken_in_public(&mut self, violations: Vec<Violation>) {
+        if self.plan.draft().outer.is_none() {
+            self.violations.extend(violations);
+        }
+    }
+
     /// Whether nobody publishes: each node has estimates of its own.
     pub(super) fn gossips(&self) -> bool {
         self.plan.draft().mechanism.averages()

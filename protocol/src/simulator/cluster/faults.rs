@@ -101,6 +101,7 @@ impl Simulation<'_> {
                     .filter(|it| network.is_none_or(|only| only == *it));
                 dark.for_each(|network| self.links.darken(network, from, to, until));
             }
+            Fault::ClockJump { party, by_ms, .. } => self.jump(party, by_ms),
             Fault::Loss {
                 from,
                 to,
@@ -118,7 +119,7 @@ impl Simulation<'_> {
     }
 
     /// Until when something is lost in one of an edge's directions at least.
-    fn dark_until(&self, network: Network, (a, b): (Party, Party)) -> Time {
+    pub(super) fn dark_until(&self, network: Network, (a, b): (Party, Party)) -> Time {
         let there = self.links.dark_until(network, a, b);
         there.max(self.links.dark_until(network, b, a))
     }
@@ -141,8 +142,9 @@ impl Simulation<'_> {
 
     /// A node has its outcome; it stays for the others' sake, as a driver does.
     pub(super) fn ended(&mut self, party: Party, outcome: Outcome) {
-        let until = self.nodes[party].task.others_end(&outcome, self.now);
+        let until = self.nodes[party].task.others_end(&outcome, self.clock(party));
         self.nodes[party].outcome = Some((self.now, outcome));
+        let until = self.when(party, until);
         self.schedule(until, Occurrence::Depart(party));
     }
 

@@ -1,7 +1,9 @@
 //! What really leaves a node, where that is not what its machine wants to send.
 
 use super::*;
-use crate::simulator::equivocator;
+use crate::messages::notice::Notice;
+use crate::messages::wire::PublicFrame;
+use crate::simulator::equivocator::{self, Telling};
 
 /// A frame that is to travel.
 #[cfg(test)]
@@ -29,36 +31,81 @@ pub(super) enum Sent {
 pub(super) type Wire<'a> = Box<dyn FnMut(&Sending<'_>) -> Sent + 'a>;
 
 impl Simulation<'_> {
-    /// What a party sends when its machine wants this sent: the same, unless it lies.
+    /// What a party sends when its machine wants this sent: the same, unless it lies. In the later
+    /// runs of a training or stream it lies as in the first.
     pub(super) fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
+        if self.liar != Some(party) {
+            return Some(frame);
+        }
+        let outer = Bytes::from_owner(frame.clone());
+        match wire::of_iteration(&outer).expect("our own frame") {
+            (1, _) => self.really_said(party, to, frame),
+            (number, _) if number != self.nodes[party].task.run_number() => Some(frame),
+            (number, inner) => {
+                let said = self.really_said(party, to, Arc::from(&inner[..]))?;
+                Some(wire::iteration_frame(number, &said))
+            }
+        }
+    }
+
+    fn really_said(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
+        let release = self.nodes[party].task.release();
+        let digest = release.digest();
         if self.conditions.false_reveal == Some(party) {
-            return Some(equivocator::with_false_reveal(party, self.plan.digest(), frame));
+            return Some(equivocator::with_false_reveal(party, digest, frame));
         }
         let frame = match self.conditions.telling {
-            Some((liar, telling)) if liar == party => telling.frame(party, self.plan.digest(), frame)?,
+            Some((liar, telling)) if liar == party => telling.frame(party, digest, frame)?,
             _ => frame,
         };
         let frame = self.other_word(party, to, frame)?;
-        let equivocation = self
-            .conditions
-            .equivocation
-            .as_ref()
-            .filter(|equivocation| equivocation.party == party);
-        match equivocation.and_then(|it| Some((it, self.nodes[party].task.release().item(it.stage, party)?)))
-        {
-            Some((equivocation, item)) => {
-                let schedule = self.nodes[party].task.plan().exchanges();
-                Some(equivocation.frame((self.plan.digest(), schedule), &item, to, frame))
-            }
-            None => Some(frame),
-        }
+        let equivocation = self.conditions.equivocation.as_ref();
+        Some(
+            match equivocation.filter(|equivocation| equivocation.party == party) {
+                Some(equivocation) => {
+                    let schedule = release.log_schedule();
+                    equivocation.frame((digest, schedule), |stage| release.item(stage, party), to, frame)
+                }
+                None => frame,
+            },
+        )
     }
 
     pub(super) fn other_word(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
         match &self.conditions.other_word {
-            Some((liar, word)) if *liar == party => word.frame(party, self.plan.digest(), to, frame),
+            Some((liar, word)) if *liar == party => {
+                word.frame(party, self.nodes[party].task.release().digest(), to, frame)
+            }
             _ => Some(frame),
         }
+    }
+
+    /// Holds back a frame with a secret of whoever tells it late. True: it is on its way.
+    pub(super) fn told_late(&mut self, party: Party, to: Party, frame: &Arc<[u8]>) -> bool {
+        let Some((liar, Telling::Late(ms))) = self.conditions.telling else {
+            return false;
+        };
+        let inner = wire::of_iteration(&Bytes::from_owner(frame.clone()));
+        let is_key = inner.is_ok_and(|(_, inner)| match wire::read_public(&inner) {
+            Ok(PublicFrame::Notice(signed)) => {
+                signed.author == party && matches!(signed.notice, Notice::Key { .. })
+            }
+            _ => false,
+        });
+        let epoch = self.links.epoch(Network::Public, party, to);
+        let (true, Some(epoch)) = (liar == party && is_key, epoch) else {
+            return false;
+        };
+        let at = self.after_latency().plus_millis(ms);
+        let late = Occurrence::Deliver {
+            network: Network::Public,
+            from: party,
+            to,
+            epoch,
+            frame: frame.clone(),
+        };
+        self.schedule(at, late);
+        true
     }
 
     /// What travels now of a frame, by the word of a test.

@@ -557,6 +557,7 @@ fn without_the_talk_around_them_the_machines_come_to_the_same() {
 }
 
 mod circles;
+mod clocks;
 mod dark;
 mod gated;
 mod gossip;
