@@ -19,6 +19,7 @@ pub mod python;
 pub mod receipt;
 pub mod recorded;
 pub mod simulated;
+pub mod soak;
 pub mod survivors;
 pub mod table;
 pub mod testnet;
