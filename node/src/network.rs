@@ -35,6 +35,7 @@ mod address;
 pub(crate) mod ask;
 mod command;
 pub(crate) mod config;
+pub mod dial_fault;
 mod door;
 mod edge;
 pub(crate) mod event;

@@ -79,7 +79,8 @@ fn static_coalitions() -> Arc<Plan> {
 fn records_in_a_box() -> Arc<Plan> {
     let text = "[data]\nshape = [3]\nunit = \"record\"\n\
                 clip = { kind = \"box\", low = [-1, 0, 40], high = [1, 1, 500] }\n\
-                [privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 4\n";
+                [privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 4\n\
+                [run]\ngrace_ms = 2000\n";
     plan(4, text, Some(300))
 }
 

@@ -210,7 +210,7 @@ fn resolve(mut raw: RawRunFile, parties: usize, place: &Path) -> Result<RunFile,
         stretched(&mut stages);
         let iteration_ms = stages.settle_ms.map(|settle_ms| settle_ms.saturating_mul(2));
         raw.run.iteration_ms = raw.run.iteration_ms.or(iteration_ms);
-        (raw.run.join_ms, raw.run.grace_ms) = (stages.join_ms, stages.grace_ms);
+        raw.run.join_ms = stages.join_ms;
     } else {
         stretched(&mut raw.run);
     }

@@ -12,7 +12,7 @@ use undertone_protocol::messages::question::Question;
 
 use crate::daemon::config::Config;
 use crate::daemon::status::{PeerStatus, Reachability};
-use crate::network::ask::DialFault;
+use crate::network::dial_fault::DialFault;
 use crate::network::hub::Hub;
 
 /// How long a peer may take to answer. Our guess: a handshake and a question are some round trips

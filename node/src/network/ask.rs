@@ -24,6 +24,7 @@ use undertone_protocol::messages::ask::{
 };
 use undertone_protocol::messages::question::{Question, Reply};
 
+use crate::network::dial_fault::DialFault;
 use crate::network::hello::{self, Credentials, HelloError};
 use crate::network::lane::{Lane, NotOpened};
 use crate::network::offence::Offence;
@@ -85,29 +86,6 @@ pub enum NotTaken {
     /// Nobody here looks at offers, or nobody made up their mind in time.
     #[error("this node takes no offers now")]
     Closed,
-}
-
-/// Why nobody answered at an address.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DialFault {
-    /// Nobody listens at the address.
-    #[error("it refuses connections")]
-    Refused,
-    /// It took the connection and closed it before a word was said.
-    #[error("it closed the connection")]
-    Closed,
-    /// Nothing came back in time.
-    #[error("it does not answer")]
-    Silent,
-    /// The name stands for no address.
-    #[error("its name is not known")]
-    Unknown,
-    /// Another identity is there.
-    #[error("{0} answers there")]
-    OtherPeer(PeerId),
-    /// Something else listens there, or we for another graph.
-    #[error("what answers there does not speak our protocol ({0})")]
-    NotOurs(String),
 }
 
 /// Why a peer that is there took no question.

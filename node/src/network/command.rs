@@ -4,7 +4,7 @@ use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId, StreamProtocol};
 use tokio::sync::oneshot;
 
-use crate::network::ask::DialFault;
+use crate::network::dial_fault::DialFault;
 use crate::network::lane::{Lane, NotOpened};
 
 /// What edges ask of the swarm.

@@ -3,6 +3,7 @@
 use libp2p::{Multiaddr, PeerId};
 use undertone_protocol::messages::notice::Network;
 
+use crate::network::dial_fault::DialFault;
 use crate::network::offence::Offence;
 use crate::network::received::Received;
 
@@ -35,6 +36,18 @@ pub enum NetworkEvent {
     Refused {
         /// The peer that it is about.
         peer: PeerId,
+        /// Where it should listen, as `host:port`.
+        place: String,
+    },
+    /// A peer that is not connected was dialled twice in a row, and nothing answered for it. Once
+    /// until it is connected.
+    Unanswered {
+        /// The peer that it is about.
+        peer: PeerId,
+        /// Where it should listen, as `host:port`.
+        place: String,
+        /// What was found there instead.
+        fault: DialFault,
     },
     /// A peer that was never connected answers, and says that it has no such run. It is asked
     /// again. Once for each graph.

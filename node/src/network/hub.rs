@@ -15,9 +15,10 @@ use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
 
 use crate::network::address::{self, Place};
-use crate::network::ask::{ASK, AskFault, Asked, Closed, Desk, DialFault, Inquiry};
+use crate::network::ask::{ASK, AskFault, Asked, Closed, Desk, Inquiry};
 use crate::network::command::SwarmCommand;
 use crate::network::config::{HubConfig, NetworkError, Patience, PeerAddress, RUNS, RunConfig, RunGraph};
+use crate::network::dial_fault::DialFault;
 use crate::network::edge::state::{Edge, Presence};
 use crate::network::event::NetworkEvent;
 use crate::network::handle::Handle;

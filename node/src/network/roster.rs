@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::network::address::Place;
+use crate::network::dial_fault::DialFault;
 use crate::network::event::NetworkEvent;
 use crate::network::hello::Verdict;
 use crate::network::lane::Lane;
@@ -39,6 +40,9 @@ pub(super) struct Link {
     pub(super) reached: bool,
     /// How often `live` changed or a dial came to nothing.
     pub(super) changes: u64,
+    /// How many dials have come to nothing since the last connection, and why the last one did.
+    pub(super) in_vain: u32,
+    pub(super) fault: Option<DialFault>,
 }
 
 /// What comes in for one edge.

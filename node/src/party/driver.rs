@@ -86,6 +86,8 @@ pub struct Finish {
     /// How often this node has revealed its number for the draw of the plan's schedule; 0 where
     /// nothing is drawn at START.
     pub draws: u64,
+    /// Whether the others begin without this node.
+    pub left_out: bool,
     /// Seconds from START to the result.
     pub wall_s: f64,
     /// Milliseconds from one iteration of a training to the next, as `{median, worst}`; else null.
@@ -121,6 +123,8 @@ struct Driver {
     finish: Option<(Outcome, Time)>,
     /// How often this node has revealed its number for the plan's draw, this start included.
     draws: u64,
+    /// The others begin without it.
+    left_out: bool,
     complete: bool,
     /// Whom the present stage waits for, as it was told last.
     awaited: Vec<Party>,
@@ -295,6 +299,7 @@ impl Driver {
             gate: None,
             finish: None,
             draws: 0,
+            left_out: false,
             iteration_times: IterationTimes::default(),
             complete: false,
             awaited: vec![],
@@ -463,6 +468,7 @@ impl Driver {
             outcome,
             gate: self.gate.take(),
             draws: self.draws,
+            left_out: self.left_out,
             wall_s,
             iteration_ms: self.iteration_times.json(),
             silence: self.silence.so_far(),
@@ -482,9 +488,9 @@ impl Driver {
                     self.feed(Input::Gone { peer: party });
                 }
             }
-            NetworkEvent::Refused { peer } => {
+            NetworkEvent::Refused { peer, place } => {
                 if let Some(peer) = self.party(&peer) {
-                    self.peer_event(peer, "refuses connections");
+                    self.tell_refused(peer, &place);
                     self.feed(Input::Refused { peer });
                 }
             }
@@ -492,6 +498,12 @@ impl Driver {
                 if let Some(peer) = self.party(&peer) {
                     self.peer_event(peer, "takes no part");
                     self.feed(Input::Declined { peer });
+                }
+            }
+            NetworkEvent::Unanswered { peer, place, fault } => {
+                if let Some(peer) = self.party(&peer) {
+                    self.tell_unanswered(peer, &place, &fault);
+                    self.feed(Input::Unanswered { peer });
                 }
             }
             NetworkEvent::Absent { graph, peer } => {

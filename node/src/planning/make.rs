@@ -7,10 +7,11 @@ use undertone_accountant::calibration::error::CalibrateError;
 use undertone_protocol::lattice::grid::LatticeError;
 use undertone_protocol::plan::calibration::Calibration;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::defaults::Defaults;
+use undertone_protocol::plan::defaults::{Defaults, GRACE_MS};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::error::PlanError;
 use undertone_protocol::plan::peers::{Peers, PeersError};
+use undertone_protocol::plan::run_file::accept_by::AcceptBy;
 use undertone_protocol::plan::run_file::error::RunFileError;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
@@ -19,9 +20,12 @@ use crate::planning::{quote, template};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 
-/// Reads a run file for these peers; `path` is what messages call it. It names no file.
+/// Reads a run file that a daemon proposes to these peers, whose daemons run already; `path` is
+/// what messages call it. It names no file.
 pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
-    let raw = RawRunFile::parse(text).map_err(|e| run_failure(path, &e))?;
+    let mut raw = RawRunFile::parse(text).map_err(|e| run_failure(path, &e))?;
+    raw.run.grace_ms.get_or_insert(GRACE_MS);
+    raw.run.accept_by.get_or_insert(AcceptBy::DEFAULT);
     resolved(raw, peers, path)
 }
 
@@ -157,4 +161,31 @@ pub fn peers_failure(path: &Path, error: &PeersError) -> Failure {
     let mut failure = Failure::usage(format!("{}: {error}", path.display()));
     failure.field = error.field().map(String::from);
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = "name = \"waits\"\n[data]\nshape = [2]\n";
+
+    #[test]
+    fn daemons_wait_for_who_is_gone_a_moment_and_for_answers_days_and_people_for_each_other() {
+        let peers = Peers::simulated(4, None).expect("peers");
+        let times = |run: RunFile| {
+            let accept_by = run.run.accept_by.map(|time| time.to_string());
+            (run.run.grace_ms, run.run.join_ms, accept_by)
+        };
+        let of = |text: &str| {
+            let path = "RUN.toml".as_ref();
+            let proposed = run_file(text, &peers, path).expect("a run file");
+            let planned = run_file_beside(text, &peers, path).expect("a run file");
+            (times(proposed), times(planned))
+        };
+        let days = Some("3d".to_owned());
+        assert_eq!(of(RUN), ((2000, 120_000, days), (120_000, 120_000, None)));
+        let said = format!("{RUN}[run]\ngrace_ms = 5\njoin_ms = 7000\naccept_by = \"60 min\"\n");
+        let hour = || Some("1h".to_owned());
+        assert_eq!(of(&said), ((5, 7000, hour()), (5, 7000, hour())));
+    }
 }

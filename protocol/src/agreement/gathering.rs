@@ -21,6 +21,7 @@
 //! do without it. Why no node begins twice is proved in [`signed`]. The last number is never given
 //! up: the run ends `join_ms` after it was signed. Nothing private has left by then.
 
+mod grace;
 mod proposals;
 mod revealing;
 mod signed;
@@ -194,6 +195,8 @@ pub struct Gathering {
     told: Time,
     /// Since when all who can be reached are ready, and who these are.
     complete: Option<(Time, Vec<Seat>)>,
+    /// Who was not ready and there when START was signed first, ascending, and where each stood.
+    without: Vec<(Party, Standing)>,
 }
 
 impl Gathering {
@@ -232,6 +235,7 @@ impl Gathering {
             awaited: None,
             told: Time::ZERO,
             complete: None,
+            without: Vec::new(),
         }
     }
 
@@ -399,6 +403,9 @@ impl Gathering {
     fn begin(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
         let signed = self.signed.as_mut()?;
         signed.last_news(flood, now);
+        if let Some(by) = self.excluded(flood) {
+            return Some(GatheringStep::Abort(Unstarted::LeftOut { by }));
+        }
         let signed = self.signed.as_ref()?;
         let (is_over, is_last) = (now >= self.signed_deadline(signed), self.is_last(signed));
         // An honest one among them never begins with this set: this node is of use in the next.
@@ -462,7 +469,7 @@ impl Gathering {
         if let Some(seats) = self.joined(flood, next) {
             return Some(self.signed(now, flood, next, seats));
         }
-        if let Some(by) = self.left_out(flood, next) {
+        if let Some(by) = self.left_out(flood, next).or_else(|| self.excluded(flood)) {
             return Some(GatheringStep::Abort(Unstarted::LeftOut { by }));
         }
         let is_over = now >= self.signed_deadline(signed);
@@ -500,6 +507,10 @@ impl Gathering {
     }
 
     fn sign(&mut self, now: Time, flood: &Flood, standings: Option<&[Standing]>) -> Option<GatheringStep> {
+        if let Some(standings) = standings {
+            let missing = |(_, standing): &(Party, Standing)| *standing != Standing::Ready;
+            self.without = standings.iter().copied().enumerate().filter(missing).collect();
+        }
         if let Some(seats) = self.joined(flood, 0) {
             return Some(self.signed(now, flood, 0, seats));
         }
@@ -517,7 +528,7 @@ impl Gathering {
             return Some(self.signed(now, flood, 0, ready));
         }
         if late {
-            let missing = standings.iter().copied().enumerate();
+            let missing = self.without.iter().copied();
             let missing = missing.filter(|(_, standing)| !counts(*standing));
             return Some(if enough {
                 self.signed(now, flood, 0, ready)
@@ -533,22 +544,6 @@ impl Gathering {
             .find(|party| self.proposal(flood, 0, *party).is_some() && !self.called.contains(party))?;
         self.called.insert(uncalled);
         Some(GatheringStep::Call)
-    }
-
-    /// Whether these have been all who can be reached for long enough.
-    fn is_grace_over(&mut self, now: Time, ready: &[Seat], standings: &[Standing]) -> bool {
-        let waits = |standing: &Standing| !matches!(standing, Standing::Ready | Standing::Away);
-        if standings.iter().any(waits) {
-            self.complete = None;
-            return false;
-        }
-        match &self.complete {
-            Some((since, these)) if these == ready => now >= since.plus_millis(self.attendance.grace_ms),
-            _ => {
-                self.complete = Some((now, ready.to_vec()));
-                self.attendance.grace_ms == 0
-            }
-        }
     }
 
     fn signed(&mut self, now: Time, flood: &Flood, number: u8, seats: Vec<Seat>) -> GatheringStep {

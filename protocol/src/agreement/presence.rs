@@ -4,12 +4,13 @@
 //! - A READY is void once its author withdraws it, or once a neighbour's connection is lost and its
 //!   address refuses a new one. It takes a newer READY, or the author's own repetition of this one
 //!   (it was the network that failed), to be counted again.
-//! - A party that has said no READY and whose address refuses connections is away as well. Silence
-//!   never says that: a silent party is not started with, and waited for.
+//! - A party that has said no READY and whose address refuses connections is away as well, and so
+//!   is one for which nothing answers: power off, a firewall, an address that is no more.
 //! - Each node says every [`PULSE_MS`] to its public neighbours that it is here, less often where
 //!   these are many ([`pulse_ms`]). Of whom it hears nothing for three and a half times as long
 //!   over a connection that stands, it may be stopped: its READY does not count until it speaks
-//!   again.
+//!   again, and it is waited for. After twice that time nothing answers for it: START gives up who
+//!   is silent for as long, too.
 //! - A public neighbour that is not connected may be stopped or about to refuse, and one that has
 //!   just connected may have started anew: its READY, which others have passed on, counts only once
 //!   it says the same itself over the connection that stands, or once `join_ms` is over. Somebody
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agreement::agreeing::Electorate;
 use crate::agreement::flood::Flood;
-use crate::messages::notice::{Incarnation, Network, Unreached};
+use crate::messages::notice::{Found, Incarnation, Network, Unreached};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -61,8 +62,32 @@ pub enum Standing {
     Apart,
     /// It was ready and says nothing any more.
     Silent,
-    /// It has withdrawn, or cannot be reached: its address refuses connections.
-    Away,
+    /// It has never been there: its address refuses connections.
+    Absent,
+    /// It was there, and has withdrawn or is lost: its address refuses connections.
+    Gone,
+    /// Nothing answers for it: neither that it is there nor that it is not.
+    Unanswered,
+}
+
+impl Standing {
+    /// Whether such a party cannot be reached: it is waited for until the grace is over.
+    pub fn is_away(self) -> bool {
+        matches!(self, Standing::Absent | Standing::Gone | Standing::Unanswered)
+    }
+
+    /// What such a party is, as messages say it of one or of several.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Standing::Ready => "ready",
+            Standing::Awaited => "not ready yet",
+            Standing::Apart => "ready, but not connected with this node",
+            Standing::Silent => "ready, then silent",
+            Standing::Absent => "never connected, its address refuses connections",
+            Standing::Gone => "was connected, then left or was lost",
+            Standing::Unanswered => "nothing answers at its address",
+        }
+    }
 }
 
 /// What this node finds itself.
@@ -74,9 +99,11 @@ pub struct Presence {
     heard: BTreeMap<Party, Time>,
     /// Public neighbours that are connected and have not said their READY since.
     unconfirmed: BTreeSet<Party>,
-    /// Neighbours whose addresses refused connections, and that were not connected since.
-    refusing: BTreeSet<Party>,
-    /// Those of them who have said that they take no part.
+    /// Neighbours that were not reached when that was tried last, and were not connected since.
+    unreached: BTreeMap<Party, Found>,
+    /// Neighbours that were connected at some time.
+    came: BTreeSet<Party>,
+    /// Those that have said that they take no part.
     declining: BTreeSet<Party>,
     /// Starts of neighbours that are over.
     over: BTreeMap<Party, Incarnation>,
@@ -90,7 +117,8 @@ impl Presence {
             vouched: Vec::new(),
             heard: BTreeMap::new(),
             unconfirmed: BTreeSet::new(),
-            refusing: BTreeSet::new(),
+            unreached: BTreeMap::new(),
+            came: BTreeSet::new(),
             declining: BTreeSet::new(),
             over: BTreeMap::new(),
         };
@@ -113,7 +141,8 @@ impl Presence {
     /// A neighbour is connected (again). It may have started anew: a READY of it that is held is
     /// perhaps of a process that is gone, until it says that READY itself.
     pub fn connected(&mut self, network: Network, peer: Party, now: Time) {
-        self.refusing.remove(&peer);
+        self.unreached.remove(&peer);
+        self.came.insert(peer);
         self.declining.remove(&peer);
         if network == Network::Public {
             self.heard.insert(peer, now);
@@ -142,7 +171,7 @@ impl Presence {
     /// A neighbour's address refuses connections. `lost`: the READY that is held of one that was
     /// connected before.
     pub fn refused(&mut self, peer: Party, lost: Option<Incarnation>) {
-        self.refusing.insert(peer);
+        self.unreached.insert(peer, Found::Refuses);
         if let Some(incarnation) = lost {
             self.over.insert(peer, incarnation);
         }
@@ -153,6 +182,11 @@ impl Presence {
         self.refused(peer, None);
         self.declining.insert(peer);
         &self.declining
+    }
+
+    /// Nothing answers at a neighbour's address, nor over a connection.
+    pub fn unanswered(&mut self, peer: Party) {
+        self.unreached.insert(peer, Found::Nothing);
     }
 
     /// How often this node says that it is here.
@@ -168,6 +202,11 @@ impl Presence {
     /// When a neighbour that was heard then is silent, if it says nothing since.
     fn falls_silent(&self, peer: Party, heard: Time) -> Time {
         heard.plus_millis(self.silent_ms(peer))
+    }
+
+    /// When nothing answers any more for a neighbour that was heard then.
+    fn is_given_up(&self, peer: Party, heard: Time) -> Time {
+        heard.plus_millis(self.silent_ms(peer).saturating_mul(2))
     }
 
     fn is_apart(&self, party: Party) -> bool {
@@ -189,16 +228,31 @@ impl Presence {
 
     /// Where a party stands by what this node finds itself.
     fn found(&self, flood: &Flood, party: Party, now: Time) -> Standing {
-        let silent = |at: &Time| now >= self.falls_silent(party, *at);
-        match flood.ready(party) {
-            Some(_) if party == self.electorate.me => Standing::Ready,
-            Some(ready) if self.over.get(&party) == Some(&ready) => Standing::Away,
-            Some(_) if self.refusing.contains(&party) => Standing::Away,
-            Some(_) if self.heard.get(&party).is_some_and(silent) => Standing::Silent,
+        let ready = flood.ready(party);
+        if ready.is_some() && party == self.electorate.me {
+            return Standing::Ready;
+        }
+        let is_over = ready.is_some() && self.over.get(&party) == ready.as_ref();
+        if is_over || (ready.is_none() && flood.has_withdrawn(party)) {
+            return Standing::Gone;
+        }
+        match self.unreached.get(&party) {
+            Some(Found::Refuses) if ready.is_none() && !self.came.contains(&party) => {
+                return Standing::Absent;
+            }
+            Some(Found::Refuses) => return Standing::Gone,
+            Some(Found::Nothing) => return Standing::Unanswered,
+            Some(Found::Silent) | None => {}
+        }
+        let heard = self.heard.get(&party);
+        if heard.is_some_and(|&at| now >= self.is_given_up(party, at)) {
+            return Standing::Unanswered;
+        }
+        match ready {
+            None => Standing::Awaited,
+            Some(_) if heard.is_some_and(|&at| now >= self.falls_silent(party, at)) => Standing::Silent,
             Some(_) if self.is_apart(party) => Standing::Apart,
             Some(_) => Standing::Ready,
-            None if flood.has_withdrawn(party) || self.refusing.contains(&party) => Standing::Away,
-            None => Standing::Awaited,
         }
     }
 
@@ -207,16 +261,22 @@ impl Presence {
         let parties = 0..self.electorate.parties;
         let mut all: Vec<Standing> = parties.map(|party| self.found(flood, party, now)).collect();
         let called = self.called(flood, &all);
-        for (party, silent) in called {
-            all[party] = if silent { Standing::Silent } else { Standing::Away };
+        for (party, found) in called {
+            all[party] = match found {
+                Found::Silent => Standing::Silent,
+                Found::Nothing => Standing::Unanswered,
+                Found::Refuses if flood.ready(party).is_some() => Standing::Gone,
+                Found::Refuses => Standing::Absent,
+            };
         }
         all
     }
 
     /// Parties whose neighbours say alike that they do not reach them: the greatest set of which
-    /// each one is called by all of its ready neighbours outside of the set. True: silent.
-    fn called(&self, flood: &Flood, found: &[Standing]) -> BTreeMap<Party, bool> {
-        let mut calls: BTreeMap<Party, BTreeMap<Party, bool>> = BTreeMap::new();
+    /// each one is called by all of its ready neighbours outside of the set; with what they find.
+    /// If they differ, whom one of them may still hear is silent, and who refuses one is not there.
+    fn called(&self, flood: &Flood, found: &[Standing]) -> BTreeMap<Party, Found> {
+        let mut calls: BTreeMap<Party, BTreeMap<Party, Found>> = BTreeMap::new();
         for (caller, unreached) in flood.unreached() {
             let about = |entry: &&Unreached| {
                 entry.party != self.electorate.me
@@ -224,7 +284,7 @@ impl Presence {
                     && entry.ready == flood.ready(entry.party)
             };
             for entry in unreached.iter().filter(about) {
-                calls.entry(entry.party).or_default().insert(caller, entry.silent);
+                calls.entry(entry.party).or_default().insert(caller, entry.found);
             }
         }
         let mut called: BTreeSet<Party> = calls.keys().copied().collect();
@@ -241,38 +301,40 @@ impl Presence {
                 None => break,
             };
         }
-        let silent = |party: Party| (party, calls[&party].values().any(|silent| *silent));
-        called.into_iter().map(silent).collect()
+        let found = |party: Party| {
+            let says = |found: Found| calls[&party].values().any(|said| *said == found);
+            let first = [Found::Silent, Found::Refuses]
+                .into_iter()
+                .find(|found| says(*found));
+            (party, first.unwrap_or(Found::Nothing))
+        };
+        called.into_iter().map(found).collect()
     }
 
     /// What this node has to say of its neighbours to those who cannot see for themselves. `early`:
     /// of those who never came it says nothing yet.
     pub fn unreached(&self, flood: &Flood, now: Time, early: bool) -> Vec<Unreached> {
         let entry = |party: Party| {
-            let standing = self.found(flood, party, now);
             let ready = flood.ready(party);
-            match standing {
+            let found = match self.found(flood, party, now) {
                 _ if flood.has_withdrawn(party) => None,
                 _ if early && ready.is_none() => None,
-                Standing::Away => Some(Unreached {
-                    party,
-                    ready,
-                    silent: false,
-                }),
-                Standing::Silent => Some(Unreached {
-                    party,
-                    ready,
-                    silent: true,
-                }),
+                Standing::Absent | Standing::Gone => Some(Found::Refuses),
+                Standing::Unanswered => Some(Found::Nothing),
+                Standing::Silent => Some(Found::Silent),
                 Standing::Ready | Standing::Apart | Standing::Awaited => None,
-            }
+            };
+            found.map(|found| Unreached { party, ready, found })
         };
         self.vouched.iter().copied().filter_map(entry).collect()
     }
 
-    /// When somebody falls silent next, if nothing is heard.
+    /// When somebody falls silent next, or nothing answers any more for one, if nothing is heard.
     pub fn wake(&self, now: Time) -> Time {
-        let falls = self.heard.iter().map(|(&peer, &at)| self.falls_silent(peer, at));
+        let falls = self
+            .heard
+            .iter()
+            .flat_map(|(&peer, &at)| [self.falls_silent(peer, at), self.is_given_up(peer, at)]);
         falls.filter(|&at| at > now).min().unwrap_or(Time::FAR)
     }
 }

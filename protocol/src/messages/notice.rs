@@ -60,8 +60,19 @@ pub struct Unreached {
     pub party: Party,
     /// The start of its node whose READY is held; none without a READY.
     pub ready: Option<Incarnation>,
-    /// It is connected and says nothing; else its address refuses connections.
-    pub silent: bool,
+    /// What is found in its place.
+    pub found: Found,
+}
+
+/// What a node finds that does not reach a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found {
+    /// It is connected, and has said nothing for a while.
+    Silent,
+    /// Its address refuses connections.
+    Refuses,
+    /// Nothing answers: its address does not, or it has said nothing for long over a connection.
+    Nothing,
 }
 
 /// What a party tells of its result of averaging: see

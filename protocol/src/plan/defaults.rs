@@ -149,7 +149,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("run", "dissemination", r#""flood""#, r#""flood", "consensus", "auto""#, "how final states spread; auto: whichever sends fewer bytes"),
     setting("run", "sealed", "", "true, false", "finals leave sealed, with the logs, and are opened for one agreed set or for none; default: true with uniform noise, which alone has sealed finals").without_default(),
     setting("run", "join_ms", "120000", "ms", "how long to wait for the others, and again for their STARTs").or_local("10000"),
-    setting("run", "grace_ms", "2000", "ms", "how long to wait for parties whose addresses refuse connections, once all others are ready and enough; join_ms where parties are started one by one, by hand, and by default in local"),
+    setting("run", "grace_ms", "", "ms", "how long to wait for parties that cannot be reached, once all others are ready and enough; default: join_ms, so that whoever is started by hand is waited for; 2000 where a daemon proposes: its members run already").without_default(),
+    setting("run", "accept_by", "", "a time: d, h, min, s", "what a daemon proposes only: how long members may take to accept it; it starts when min_parties have accepted and are up; default: \"3d\"").without_default(),
     setting("run", "round_ms", "2000", "ms", "round r ends at the latest r times this after START").or_local("1000"),
     setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),
     setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\", and gossip of one value: largest difference between nodes"),
@@ -159,8 +160,9 @@ pub const SETTINGS: &[Setting] = &[
     setting("run", "iteration_ms", "8000", "ms", "regression, rounds: contribution, flood and vote of one iteration").or_local("4000"),
 ];
 
-/// The default of `run.grace_ms`, which plans of earlier versions do not say. Our guess: a process
-/// that is restarted is back within it, and a machine that is not there costs a run no more.
+/// `run.grace_ms` where all members run already, in milliseconds: in what a daemon proposes. Our
+/// guess: a process that is restarted is back within it, and a machine that is not there costs a
+/// run no more.
 pub const GRACE_MS: u64 = 2000;
 
 /// The defaults as one TOML document, sections in order.

@@ -1,5 +1,6 @@
 //! The run file: what a person asks for, in TOML.
 
+pub mod accept_by;
 pub mod check;
 mod complete;
 pub mod error;

@@ -45,6 +45,11 @@ pub enum Input {
         /// Who.
         peer: Party,
     },
+    /// Nothing answers at the address of a peer that is not connected.
+    Unanswered {
+        /// Who.
+        peer: Party,
+    },
     /// A frame from a public neighbour.
     Public {
         /// Who sent it.

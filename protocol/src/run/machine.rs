@@ -376,6 +376,7 @@ impl Run {
             Input::Disconnected { network, peer } => self.disconnected(network, peer),
             Input::Refused { peer } => self.notice_presence(|presence, _| presence.refused(peer, None)),
             Input::Declined { peer } => self.declined(peer),
+            Input::Unanswered { peer } => self.notice_presence(|presence, _| presence.unanswered(peer)),
             Input::Gone { peer } => self.lost(peer),
             Input::Public { from, frame } => {
                 let gathered =
@@ -419,6 +420,7 @@ impl Run {
             | Input::Gone { peer }
             | Input::Refused { peer }
             | Input::Declined { peer }
+            | Input::Unanswered { peer }
             | Input::Public { from: peer, .. }
             | Input::Private { from: peer, .. }
                 if peer >= self.electorate.parties =>

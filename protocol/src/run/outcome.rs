@@ -187,6 +187,8 @@ pub enum Event {
     /// This node has given up the START that it signed, since these have not signed the same:
     /// others go on without them.
     GivenUp(Vec<Party>),
+    /// These have signed a START without this party: the others begin without it.
+    LeftOut(Vec<Party>),
     /// A round begins.
     Round(u32),
     /// This node's final has left, sealed: so many bytes of it.

@@ -430,6 +430,7 @@ impl<'a> Simulation<'a> {
             Input::Gone { .. } => ("gone", &[]),
             Input::Refused { .. } => ("refused", &[]),
             Input::Declined { .. } => ("declined", &[]),
+            Input::Unanswered { .. } => ("unanswered", &[]),
             Input::Left { .. } => ("left", &[]),
             Input::Recalled(_) => ("recalled", &[]),
             Input::Leave => ("leave", &[]),

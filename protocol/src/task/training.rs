@@ -181,7 +181,8 @@ impl Training {
             | Input::Disconnected { .. }
             | Input::Gone { .. }
             | Input::Refused { .. }
-            | Input::Declined { .. } => {
+            | Input::Declined { .. }
+            | Input::Unanswered { .. } => {
                 self.run.handle(now, input.clone())?;
                 self.feed_before(now, input);
             }

@@ -1,14 +1,18 @@
 //! Before START: parties that are not there, that leave again, that stop; and one key for one run
 //! of a plan, whoever takes part with it.
 
+use std::net::TcpListener;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Followed, Parties, Running, Signal, follow_in, run_in, signal};
+use undertone_tests::{Followed, Parties, Running, Signal, follow_in, run_in, signal, start_in};
 
 /// `join_ms` is so long that whoever waits for it fails by the harness's watchdog.
 const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"starting\"\n[data]\nnoise_ok = true\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 600000\n";
+
+/// Whoever cannot be reached is waited for no longer than where daemons propose.
+const GRACE: &str = "grace_ms = 2000\n";
 
 const WARD: &str = "[[data_set]]\nname = \"ward\"\nfile = \"ward.npy\"\nepsilon = 3.0\ndelta = 1e-5\n";
 
@@ -70,7 +74,7 @@ fn one_dead_daemon_of_five_costs_seconds() {
 fn who_withdraws_before_the_start_is_started_without() {
     let parties = Parties::new(5);
     let daemons = daemons(&parties);
-    let digest = parties.plan("plan", RUN);
+    let digest = parties.plan("plan", &format!("{RUN}{GRACE}"));
     let plan = std::fs::read(parties.path("plan.json")).expect("a plan");
     let submit = |daemon: &Daemon| {
         let parts = [
@@ -145,7 +149,7 @@ impl Joined {
 #[test]
 fn who_was_ready_and_leaves_is_started_without() {
     for how in [Signal::SIGKILL, Signal::SIGTERM] {
-        let mut joined = Joined::of(4, "");
+        let mut joined = Joined::of(4, GRACE);
         let (leaver, _) = joined.nodes.remove(3);
         signal(leaver.pid(), how);
         leaver.wait();
@@ -155,6 +159,43 @@ fn who_was_ready_and_leaves_is_started_without() {
             assert_eq!(object["departed"], json!(["dave"]), "{how}: {object}");
         }
     }
+}
+
+/// A stopped machine: its system takes connections, and nobody answers on them.
+#[test]
+fn for_whom_nothing_answers_costs_the_grace_and_is_named() {
+    let parties = Parties::new(5);
+    parties.write_inputs(&[8]);
+    parties.plan("plan", &format!("{RUN}{GRACE}"));
+    let places: Vec<String> = parties.lines()[4]
+        .lines()
+        .filter_map(|line| {
+            let address = line.split_once("/ip4/")?.1.trim_end_matches('"');
+            Some(address.replace("/tcp/", ":"))
+        })
+        .collect();
+    let _stopped: Vec<TcpListener> = places
+        .iter()
+        .map(|place| TcpListener::bind(place).expect("erin's ports are free"))
+        .collect();
+    let begun = Instant::now();
+    let nodes: Vec<Running> = (0..4)
+        .map(|party| start_in(parties.folder(), parties.join("plan", party)))
+        .collect();
+    for node in nodes {
+        let ended = node.wait();
+        let object = ended.json_of(5);
+        assert_eq!(object["departed"], json!(["erin"]), "{object}");
+        for said in [
+            "erin: nothing answers at 127.0.0.1:",
+            "`undertone doctor` says more",
+            "the run begins without some: nothing answers at its address: erin",
+        ] {
+            assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+        }
+    }
+    // Some seconds; whoever waited for it would take `join_ms`.
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -8,7 +8,8 @@ use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::network::ask::{AskFault, Closed, DialFault, Inquiry};
+use crate::network::ask::{AskFault, Closed, Inquiry};
+use crate::network::dial_fault::DialFault;
 use crate::network::hub::Hub;
 use crate::network::offence::Offence;
 

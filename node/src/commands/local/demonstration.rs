@@ -125,8 +125,7 @@ pub(crate) fn run_file() -> String {
          colluding = 1\n\
          dropouts = 1\n\n\
          [run]\n\
-         join_ms = 60000\n\
-         grace_ms = 20000    # started by hand: who is not up yet is waited for as long (default: 2 s)\n",
+         join_ms = 60000     # started by hand: who is not up yet is waited for as long\n",
         COLUMNS.len(),
         list(&|column| format!("{:?}", column.name)),
         list(&|column| format!("{:?}", column.low)),

@@ -21,8 +21,9 @@ const MARGIN: f64 = 4.0;
 const LEAST_JOIN_MS: u64 = 10_000;
 
 /// Sets the time-outs that nobody has set, where the defaults are too short for so many parties and
-/// coordinates on so many cores. Whoever is not up yet is waited for to the end: this command has
-/// started all of them, and a machine with other work may take seconds to start one.
+/// coordinates on so many cores. Whoever is not up yet is waited for to the end, which is the
+/// default of `run.grace_ms`: this command has started all of them, and a machine with other work
+/// may take seconds to start one.
 pub(super) fn stretch(run: &mut RawRunSettings, parties: usize, dimension: usize, cores: usize) {
     let pairs = (parties * parties) as f64;
     let each = |ms: f64| MARGIN * pairs * ms / cores.max(1) as f64;
@@ -33,7 +34,6 @@ pub(super) fn stretch(run: &mut RawRunSettings, parties: usize, dimension: usize
         }
     };
     atleast(&mut run.join_ms, LEAST_JOIN_MS, each(JOIN_MS) + work);
-    run.grace_ms.get_or_insert(run.join_ms.unwrap_or(LEAST_JOIN_MS));
     atleast(&mut run.settle_ms, 2000, work);
     // A round has one share of each party, where all else has one vector of each pair.
     let share = MARGIN * parties as f64 * COORDINATE_MS * dimension as f64 / cores.max(1) as f64;
@@ -47,7 +47,8 @@ pub(super) fn cores() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::plan::defaults::{Defaults, document};
+    use undertone_protocol::plan::defaults::Defaults;
+    use undertone_protocol::plan::run_file::raw::RawRunFile;
 
     use super::*;
 
@@ -79,21 +80,21 @@ mod tests {
 
     #[test]
     fn who_is_started_late_is_waited_for_as_long_as_anybody() {
-        let grace_ms = |join_ms, grace_ms, parties| {
-            let mut run = RawRunSettings {
-                join_ms,
-                grace_ms,
-                ..RawRunSettings::default()
-            };
-            stretch(&mut run, parties, 1000, 2);
-            (run.grace_ms.expect("stretched"), run.join_ms)
+        let times = |join_ms, grace_ms, parties| {
+            let mut raw = RawRunFile::parse("[data]\nshape = [1000]\n").expect("a run file");
+            (raw.run.join_ms, raw.run.grace_ms) = (join_ms, grace_ms);
+            stretch(&mut raw.run, parties, 1000, 2);
+            let run = raw.resolve(parties, Defaults::Local).expect("a run file").run;
+            (run.join_ms, run.grace_ms)
         };
-        let default = document(Defaults::Local).parse::<toml::Table>().expect("TOML");
-        assert_eq!(default["run"]["join_ms"].as_integer(), Some(LEAST_JOIN_MS as i64));
-        assert_eq!(grace_ms(None, None, 8).0, LEAST_JOIN_MS);
-        assert_eq!(grace_ms(Some(60_000), None, 8).0, 60_000);
-        assert_eq!(grace_ms(None, Some(5), 8).0, 5, "what was asked for stays");
-        let (grace, join) = grace_ms(None, None, 100);
-        assert!(grace > 40_000 && join == Some(grace), "{grace}");
+        assert_eq!(times(None, None, 8), (LEAST_JOIN_MS, LEAST_JOIN_MS));
+        assert_eq!(times(Some(60_000), None, 8), (60_000, 60_000));
+        assert_eq!(
+            times(None, Some(5), 8),
+            (LEAST_JOIN_MS, 5),
+            "what was asked for stays"
+        );
+        let (join, grace) = times(None, None, 100);
+        assert!(grace > 40_000 && join == grace, "{grace}");
     }
 }

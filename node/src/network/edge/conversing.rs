@@ -57,6 +57,7 @@ impl Edge {
         self.presence.gone.store(false, Ordering::Relaxed);
         self.presence.refused.store(false, Ordering::Relaxed);
         self.presence.declined.store(false, Ordering::Relaxed);
+        self.presence.unanswered.store(false, Ordering::Relaxed);
         self.presence.up.fetch_add(1, Ordering::Relaxed);
         self.lost = true;
         self.reported = None;

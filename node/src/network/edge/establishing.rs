@@ -14,6 +14,7 @@ use tracing::debug;
 
 use crate::network::address;
 use crate::network::command::SwarmCommand;
+use crate::network::dial_fault::DialFault;
 use crate::network::edge::state::Edge;
 use crate::network::hello::{self, HelloError};
 use crate::network::lane::{Lane, NotOpened};
@@ -36,6 +37,10 @@ const OUR_TURN: Duration = Duration::from_secs(1);
 /// does not dial again for this long. Our guess: it dials within a second of its loss.
 const RETURN: Duration = Duration::from_secs(5);
 
+/// Nothing answers for a peer after so many dials in a row that came to nothing. Our choice: one
+/// may meet a machine that is busy for as long as a dial may take.
+const IN_VAIN: u32 = 2;
+
 /// How an attempt to get further ended while the edge is down.
 enum Attempt {
     /// A stream is open, and this came of the hello on it.
@@ -48,8 +53,10 @@ enum Attempt {
     Refused,
     /// The swarm dials, and says how it went by changing the link.
     Dialled,
-    /// It is the peer that dials, or its address is not known now.
+    /// It is the peer that dials.
     Nowhere,
+    /// Its name stands for no address now.
+    Unknown,
 }
 
 /// Doubling pauses.
@@ -126,6 +133,7 @@ impl<'a> Establishing<'a> {
                 changed = self.edge.link.changed() => {
                     changed.ok()?;
                     self.on_link();
+                    self.tell_in_vain().await;
                 }
                 Some(arrival) = self.edge.arrivals.recv() => self.on_arrival(arrival).await,
                 Some(done) = self.attempt.join_next() => self.on_attempt(done).await,
@@ -218,6 +226,20 @@ impl<'a> Establishing<'a> {
         }
     }
 
+    /// Tells whom so many dials have not reached.
+    async fn tell_in_vain(&mut self) {
+        if let (true, Some(fault)) = (self.link.in_vain >= IN_VAIN, self.link.fault.clone()) {
+            self.in_vain(fault).await;
+        }
+    }
+
+    /// While all come up at once, the first attempts meet others that are not ready yet.
+    async fn in_vain(&mut self, fault: DialFault) {
+        if self.since.elapsed() >= self.edge.dial_patience {
+            self.edge.dialled_in_vain(fault).await;
+        }
+    }
+
     async fn on_arrival(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Stream(lane) => {
@@ -281,6 +303,10 @@ impl<'a> Establishing<'a> {
             }
             Attempt::Dialled => self.after_reaching(true),
             Attempt::Nowhere => self.after_reaching(false),
+            Attempt::Unknown => {
+                self.in_vain(DialFault::Unknown).await;
+                self.after_reaching(false);
+            }
         }
     }
 
@@ -396,7 +422,7 @@ fn reaching(edge: &Edge, probes: bool, dials: bool) -> impl Future<Output = Atte
         };
         if addresses.is_empty() {
             debug!(%peer, %place, "address not found");
-            return Attempt::Nowhere;
+            return Attempt::Unknown;
         }
         let _ = commands.send(SwarmCommand::Dial { peer, addresses }).await;
         Attempt::Dialled

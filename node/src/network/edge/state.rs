@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::network::address::Place;
 use crate::network::command::SwarmCommand;
+use crate::network::dial_fault::DialFault;
 use crate::network::event::NetworkEvent;
 use crate::network::hello::Credentials;
 use crate::network::line::Line;
@@ -25,6 +26,8 @@ pub(in crate::network) struct Presence {
     pub(super) refused: AtomicBool,
     /// It was reported to take no part, and has not been connected since.
     pub(super) declined: AtomicBool,
+    /// It was reported that nothing answers for it, and it has not been connected since.
+    pub(super) unanswered: AtomicBool,
     /// Edges that are up.
     pub(super) up: AtomicUsize,
     /// It was found out, or is being found out, whether its address leads to it.
@@ -105,9 +108,19 @@ impl Edge {
     /// The address of a peer that has not been here yet refuses connections: tells it once.
     pub(super) async fn refused(&mut self) {
         if !self.presence.refused.swap(true, Ordering::Relaxed) {
-            self.reports
-                .tell(NetworkEvent::Refused { peer: self.line.peer })
-                .await;
+            let (peer, place) = (self.line.peer, self.probe.to_string());
+            self.reports.tell(NetworkEvent::Refused { peer, place }).await;
+        }
+    }
+
+    /// The peer was dialled in vain, and is connected on neither graph: tells it once.
+    pub(super) async fn dialled_in_vain(&self, fault: DialFault) {
+        if self.presence.up.load(Ordering::Relaxed) == 0
+            && !self.presence.unanswered.swap(true, Ordering::Relaxed)
+        {
+            let (peer, place) = (self.line.peer, self.place.to_string());
+            let event = NetworkEvent::Unanswered { peer, place, fault };
+            self.reports.tell(event).await;
         }
     }
 

@@ -19,6 +19,7 @@ use undertone_protocol::messages::notice::Network;
 
 use crate::network::ask::{ASK, Desk, SERVED};
 use crate::network::command::SwarmCommand;
+use crate::network::dial_fault::DialFault;
 use crate::network::door::{NotListed, Opened, Opening};
 use crate::network::event::NetworkEvent;
 use crate::network::hello::{self, Credentials, HelloError, Verdict};
@@ -197,10 +198,25 @@ impl SwarmDriver {
             Ok(()) => port.dialling = true,
             Err(error) => {
                 debug!(graph = %self.introduction.graph, %peer, %error, "dial refused");
-                port.reached(&Err(fault(&error)));
-                self.relink(peer);
+                self.dialled_in_vain(peer, fault(&error));
             }
         }
+    }
+
+    /// Tells whoever waits for the dial, and the edges.
+    fn dialled_in_vain(&mut self, peer: PeerId, fault: DialFault) {
+        self.ports.entry(peer).or_default().reached(&Err(fault.clone()));
+        // One that refuses is asked apart, at the address that counts.
+        let refuses = fault == DialFault::Refused;
+        self.roster.update(&peer, |link| {
+            link.in_vain = if refuses {
+                0
+            } else {
+                link.in_vain.saturating_add(1)
+            };
+            link.fault = Some(fault);
+        });
+        self.relink(peer);
     }
 
     fn close(&mut self, peer: PeerId, connection: ConnectionId) {
@@ -322,8 +338,7 @@ impl SwarmDriver {
                 ..
             } => {
                 debug!(%graph, %peer, %error, "dial failed");
-                self.ports.entry(peer).or_default().reached(&Err(fault(&error)));
-                self.relink(peer);
+                self.dialled_in_vain(peer, fault(&error));
             }
             SwarmEvent::IncomingConnectionError {
                 send_back_addr,
@@ -351,6 +366,10 @@ impl SwarmDriver {
         if dialled {
             port.reached(&Ok(id));
         }
+        self.roster.update(&peer, |link| {
+            (link.in_vain, link.fault) = (0, None);
+        });
+        let port = self.ports.entry(peer).or_default();
         let connection = Connection {
             dialled,
             proved: self.introduction.graph == Network::Private,

@@ -6,7 +6,7 @@ use libp2p::core::transport::TransportError;
 use libp2p::core::upgrade::NegotiationError;
 use libp2p::swarm::DialError;
 
-use crate::network::ask::DialFault;
+use crate::network::dial_fault::DialFault;
 
 /// What a failed dial says of the address.
 pub(super) fn fault(error: &DialError) -> DialFault {

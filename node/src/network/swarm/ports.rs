@@ -7,7 +7,7 @@ use libp2p::swarm::ConnectionId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::network::ask::DialFault;
+use crate::network::dial_fault::DialFault;
 
 /// Usable connections of one peer. It needs one; two that dial each other at once have two for a
 /// moment, and what is left of connections that broke unnoticed goes with the next pings.

@@ -7,8 +7,9 @@ use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 
 use crate::network::address;
-use crate::network::ask::{AskFault, Asked, DialFault, NotTaken};
+use crate::network::ask::{AskFault, Asked, NotTaken};
 use crate::network::config::{HubConfig, PeerAddress};
+use crate::network::dial_fault::DialFault;
 use crate::network::hub::Hub;
 use crate::network::offence::Offence;
 use crate::network::tests::nodes::*;

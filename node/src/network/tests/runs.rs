@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use libp2p::PeerId;
+use libp2p::{Multiaddr, PeerId};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use undertone_protocol::messages::notice::Network;
@@ -13,6 +13,7 @@ use undertone_protocol::mixing::ticket::Ticket;
 
 use crate::network::address::{self, Place};
 use crate::network::config::NetworkError;
+use crate::network::dial_fault::DialFault;
 use crate::network::event::NetworkEvent;
 use crate::network::hello::code;
 use crate::network::offence::Offence;
@@ -128,6 +129,40 @@ async fn a_frame_above_the_receivers_limit_is_an_offence_and_the_edge_comes_back
     assert_eq!(two.frame().await.2.len(), 1000);
 }
 
+/// A stopped process: its system takes connections, and nobody answers on them.
+#[tokio::test]
+async fn for_a_peer_that_takes_connections_and_says_nothing_nothing_answers_once() {
+    for waiting in [1, 2] {
+        let addresses = Addresses::new(&[1, 2]);
+        let late = 3 - waiting;
+        let of = |graph: &Multiaddr| Place::parse(graph).expect("an address").to_string();
+        let (_, private, public) = addresses.0.iter().find(|(number, ..)| *number == late).unwrap();
+        let places = [of(private), of(public)];
+        let stopped = places
+            .clone()
+            .map(|place| TcpListener::bind(place).expect("free"));
+        let mut one = Node::start(addresses.config(waiting)).await;
+        match one.next().await {
+            NetworkEvent::Unanswered { peer, place, fault } => {
+                assert_eq!((peer, fault), (id(late), DialFault::Silent));
+                assert!(places.contains(&place), "{place}");
+            }
+            other => panic!("unexpected {other:?}"),
+        }
+        drop(stopped);
+        // It comes after all; nothing was told twice, whatever its address did meanwhile.
+        let _two = Node::start(addresses.config(late)).await;
+        let mut graphs = 0;
+        while graphs < 2 {
+            match one.next().await {
+                NetworkEvent::Connected { .. } => graphs += 1,
+                NetworkEvent::Refused { .. } => {}
+                other => panic!("unexpected {other:?}"),
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn frames_that_were_sent_before_the_peer_was_up_arrive() {
     let addresses = Addresses::new(&[1, 2]);
@@ -145,7 +180,7 @@ async fn a_peer_that_was_never_there_is_refused_once_and_gone_once_all_are_up() 
         let late = 3 - waiting;
         let mut one = Node::start(addresses.config(waiting)).await;
         match one.next().await {
-            NetworkEvent::Refused { peer } => assert_eq!(peer, id(late)),
+            NetworkEvent::Refused { peer, .. } => assert_eq!(peer, id(late)),
             other => panic!("unexpected {other:?}"),
         }
         one.send(Network::Public, late, b"dropped when it is gone");

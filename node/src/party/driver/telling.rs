@@ -5,11 +5,30 @@ use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::run::outcome::Event;
 use undertone_protocol::topology::party::Party;
 
+use crate::network::dial_fault::DialFault;
 use crate::party::driver::{Driver, OFFENCES_TOLD};
 
 impl Driver {
     pub(super) fn peer_event(&self, peer: Party, state: &str) {
         self.emit("peer", json!({ "peer": self.name(peer), "state": state }));
+    }
+
+    /// Tells why a party that has not come yet is waited for: its node is not started.
+    pub(super) fn tell_refused(&self, peer: Party, place: &str) {
+        let name = self.name(peer);
+        tracing::info!("{name}: {place} refuses connections; it is waited for until it is started");
+        self.peer_event(peer, "refuses connections");
+    }
+
+    /// Tells why a party is waited for that was dialled in vain.
+    pub(super) fn tell_unanswered(&self, peer: Party, place: &str, fault: &DialFault) {
+        let name = self.name(peer);
+        let found = match fault {
+            DialFault::Silent => format!("nothing answers at {place}"),
+            other => format!("at {place}, {other}"),
+        };
+        tracing::warn!("{name}: {found}; `undertone doctor` says more");
+        self.peer_event(peer, "nothing answers for it");
     }
 
     pub(super) fn emit(&self, event: &str, fields: serde_json::Value) {
@@ -52,6 +71,11 @@ impl Driver {
                 let names = self.names(&parties).join(", ");
                 tracing::warn!(not_signed_by = names, "START is given up; going on without them");
                 self.emit("given_up", json!({ "not_signed_by": names }));
+            }
+            Event::LeftOut(parties) => {
+                self.left_out = true;
+                let names = self.names(&parties).join(", ");
+                self.emit("left_out", json!({ "signed_by": names }));
             }
             Event::Round(round) => {
                 tracing::debug!(round, of = self.plan.mixing_rounds(), "round");

@@ -98,6 +98,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
         outcome,
         gate,
         draws: 0,
+        left_out: false,
         wall_s: 0.1,
         iteration_ms: Value::Null,
         silence: Default::default(),

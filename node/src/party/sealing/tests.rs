@@ -75,6 +75,7 @@ fn finish(outcome: Outcome) -> Finish {
         outcome,
         gate: None,
         draws: 0,
+        left_out: false,
         wall_s: 0.0,
         iteration_ms: serde_json::Value::Null,
         silence: Default::default(),

@@ -64,15 +64,34 @@ impl Gathering {
     /// More parties than may lie that have signed a START of this number or a later one without
     /// this node. An honest one is among them: it begins with a part of that set, if at all.
     pub(super) fn left_out(&self, flood: &Flood, from: u8) -> Option<Vec<Party>> {
-        let without = |number: u8| {
-            flood.starters(number).filter(move |&party| {
-                let seats = flood
-                    .start(number, party)
-                    .and_then(|(hash, _)| flood.seats(&hash));
-                seats.is_some_and(|seats| seats.binary_search(&self.me).is_err())
-            })
-        };
-        let by: BTreeSet<Party> = (from..self.attendance.numbers).flat_map(without).collect();
+        let numbers = from..self.attendance.numbers;
+        let by: BTreeSet<Party> = numbers
+            .flat_map(|number| self.without_me(flood, number))
+            .collect();
         (by.len() > self.attendance.colluding).then(|| by.into_iter().collect())
+    }
+
+    /// Members of the START that this node signed last, more than may lie, that have signed one of
+    /// the same number without it, so that too few are left for this one or a later one.
+    pub(super) fn excluded(&self, flood: &Flood) -> Option<Vec<Party>> {
+        let signed = self.signed.as_ref()?;
+        let is_member = |party: &Party| signed.seats.iter().any(|seat| seat.party == *party);
+        let by: Vec<Party> = self
+            .without_me(flood, signed.number)
+            .into_iter()
+            .filter(is_member)
+            .collect();
+        let is_too_few = signed.seats.len() - by.len() < self.attendance.min_parties;
+        (by.len() > self.attendance.colluding && is_too_few).then_some(by)
+    }
+
+    /// Parties whose START of this number is over seats without this node's, ascending.
+    fn without_me(&self, flood: &Flood, number: u8) -> Vec<Party> {
+        let without = |party: &Party| {
+            let start = flood.start(number, *party);
+            let seats = start.and_then(|(hash, _)| flood.seats(&hash));
+            seats.is_some_and(|seats| seats.binary_search(&self.me).is_err())
+        };
+        flood.starters(number).filter(without).collect()
     }
 }

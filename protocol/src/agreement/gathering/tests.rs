@@ -398,6 +398,17 @@ fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
     assert_eq!(bench.step(21 + GRACE_MS), signs(&[0, 1, 2, 3]));
 }
 
+#[test]
+fn those_for_whom_nothing_answers_cost_the_grace_too() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.machine.presence.unanswered(3);
+    assert_eq!(bench.step(20), None);
+    assert_eq!(bench.wake(20), 20 + GRACE_MS);
+    assert_eq!(bench.step(20 + GRACE_MS), signs(&[0, 1, 2]));
+    assert_eq!(bench.machine.without(), [(3, Standing::Unanswered)]);
+}
+
 /// The grace is that of the set that is ready: each who comes within it has it begin anew.
 #[test]
 fn the_grace_begins_anew_when_somebody_else_is_ready() {
@@ -424,7 +435,7 @@ fn too_few_do_not_start_however_many_refuse() {
     bench.ready(1);
     (2..4).for_each(|party| bench.machine.presence.refused(party, None));
     assert_eq!(bench.step(JOIN_MS - 1), None);
-    let missing = vec![(2, Standing::Away), (3, Standing::Away)];
+    let missing = vec![(2, Standing::Gone), (3, Standing::Gone)];
     assert_eq!(
         bench.step(JOIN_MS),
         Some(GatheringStep::Abort(Unstarted::TooFew { ready: 2, missing }))
@@ -532,7 +543,7 @@ fn who_withdraws_within_the_grace_has_nobody_wake_up_without_pause() {
         bench.step(JOIN_MS),
         Some(GatheringStep::Abort(Unstarted::TooFew {
             ready: 2,
-            missing: vec![(2, Standing::Away), (3, Standing::Away)],
+            missing: vec![(2, Standing::Gone), (3, Standing::Gone)],
         }))
     );
 }

@@ -64,8 +64,12 @@ impl Ring {
     }
 
     fn calls(&mut self, author: Party, party: Party, start: u8) {
-        let (ready, silent) = (Some(started(start)), false);
-        let parties = vec![Unreached { party, ready, silent }];
+        self.calls_found(author, party, start, Found::Refuses);
+    }
+
+    fn calls_found(&mut self, author: Party, party: Party, start: u8, found: Found) {
+        let ready = Some(started(start));
+        let parties = vec![Unreached { party, ready, found }];
         self.say(author, Notice::Unreached { parties });
     }
 
@@ -84,7 +88,7 @@ fn of_a_stranger_all_its_neighbours_have_to_say_it_about_this_very_ready() {
     ring.calls(4, 3, 9);
     assert_eq!(ring.standing(3), Standing::Ready, "about another start");
     ring.calls(4, 3, 3);
-    assert_eq!(ring.standing(3), Standing::Away);
+    assert_eq!(ring.standing(3), Standing::Gone);
     ring.say(3, ready(9));
     assert_eq!(ring.standing(3), Standing::Ready, "it has started again");
 }
@@ -108,15 +112,15 @@ fn a_neighbour_that_was_lost_counts_once_it_repeats_its_ready_or_starts_again() 
     ring.presence.disconnected(1);
     assert_eq!(ring.standing(1), Standing::Apart);
     ring.presence.refused(1, ring.flood.ready(1));
-    assert_eq!(ring.standing(1), Standing::Away);
+    assert_eq!(ring.standing(1), Standing::Gone);
     ring.presence.connected(Network::Public, 1, Time::ZERO);
     assert_eq!(
         ring.standing(1),
-        Standing::Away,
+        Standing::Gone,
         "its READY is of a process that is gone"
     );
     assert!(!ring.presence.heard(1, Time::ZERO, None));
-    assert_eq!(ring.standing(1), Standing::Away);
+    assert_eq!(ring.standing(1), Standing::Gone);
     assert!(ring.presence.heard(1, Time::ZERO, Some(started(1))));
     assert_eq!(ring.standing(1), Standing::Ready, "it was the network");
     ring.presence.refused(1, ring.flood.ready(1));
@@ -141,10 +145,74 @@ fn silence_is_told_to_strangers_and_ends_with_a_word() {
     let silent = |party: Party| Unreached {
         party,
         ready: Some(started(party as u8)),
-        silent: true,
+        found: Found::Silent,
     };
     assert_eq!(told, [silent(1), silent(5)]);
     assert!(ring.presence.heard(1, late, None));
     assert_eq!(ring.presence.unreached(&ring.flood, late, false), [silent(5)]);
     assert_eq!(ring.presence.standings(&ring.flood, late)[5], Standing::Silent);
+}
+
+#[test]
+fn nothing_answers_for_who_is_silent_for_two_limits_and_that_is_told_to_strangers() {
+    let mut ring = Ring::new();
+    let limit = silent_ms(2);
+    assert_eq!(
+        ring.presence.wake(Time::from_millis(limit)),
+        Time::from_millis(2 * limit)
+    );
+    let standing = |ring: &Ring, ms: u64| ring.presence.standings(&ring.flood, Time::from_millis(ms))[5];
+    assert_eq!(standing(&ring, 2 * limit - 1), Standing::Silent);
+    assert_eq!(standing(&ring, 2 * limit), Standing::Unanswered);
+    let told = ring
+        .presence
+        .unreached(&ring.flood, Time::from_millis(2 * limit), false);
+    assert_eq!(told[1].found, Found::Nothing);
+    assert!(ring.presence.heard(5, Time::from_millis(2 * limit), None));
+    assert_eq!(standing(&ring, 2 * limit), Standing::Ready, "it was suspended");
+}
+
+#[test]
+fn who_never_came_who_was_lost_and_for_whom_nothing_answers_are_three_things() {
+    let ring = Arc::new(Graph::ring(PARTIES));
+    let keys = (0..PARTIES).map(|party| key(party).public()).collect();
+    let mut presence = Presence::new(Electorate {
+        me: 0,
+        parties: PARTIES,
+        colluding: 1,
+        quorum: PARTIES,
+        min_parties: 0,
+        private: ring.clone(),
+        public: ring,
+    });
+    let flood = Flood::new(0, Members::new([1; 32], keys));
+    let of = |presence: &Presence, party: Party| presence.standings(&flood, Time::ZERO)[party];
+    assert_eq!(of(&presence, 1), Standing::Awaited);
+    presence.refused(1, None);
+    assert_eq!(of(&presence, 1), Standing::Absent);
+    presence.unanswered(1);
+    assert_eq!(of(&presence, 1), Standing::Unanswered);
+    presence.connected(Network::Private, 1, Time::ZERO);
+    assert_eq!(of(&presence, 1), Standing::Awaited, "it is there");
+    presence.refused(1, None);
+    assert_eq!(of(&presence, 1), Standing::Gone, "it was there");
+    for standing in [Standing::Absent, Standing::Gone, Standing::Unanswered] {
+        assert!(standing.is_away());
+    }
+}
+
+#[test]
+fn strangers_tell_who_refuses_from_whom_nothing_answers_for() {
+    let mut ring = Ring::new();
+    for found in [Found::Nothing, Found::Silent] {
+        ring.calls_found(2, 3, 3, found);
+        ring.calls_found(4, 3, 3, Found::Nothing);
+        let standing = match found {
+            Found::Nothing => Standing::Unanswered,
+            _ => Standing::Silent,
+        };
+        assert_eq!(ring.standing(3), standing);
+    }
+    ring.calls_found(2, 3, 3, Found::Refuses);
+    assert_eq!(ring.standing(3), Standing::Gone);
 }

@@ -8,7 +8,7 @@ use self::notices::{give_up, notices, sums};
 use super::asks::*;
 use super::*;
 use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
-use crate::messages::notice::{Disclosed, Sketch, Unreached};
+use crate::messages::notice::{Disclosed, Found, Sketch, Unreached};
 use crate::messages::question::{Question, Reply};
 use crate::messages::row::Row;
 

@@ -376,6 +376,7 @@ impl RawRunSettings {
 
     fn complete(self, parties: usize, privacy: &Privacy, sealed: bool) -> Checked<RunSettings> {
         let left = parties.saturating_sub(privacy.dropouts);
+        let join_ms = given(self.join_ms, "run.join_ms", "join_ms = 120000")?;
         Ok(RunSettings {
             min_parties: self.min_parties.unwrap_or(left),
             quorum: privacy.quorum(parties).signers(),
@@ -385,8 +386,10 @@ impl RawRunSettings {
                 "dissemination = \"flood\"",
             )?,
             sealed,
-            join_ms: given(self.join_ms, "run.join_ms", "join_ms = 120000")?,
-            grace_ms: given(self.grace_ms, "run.grace_ms", "grace_ms = 2000")?,
+            join_ms,
+            // People who start their nodes by hand do not do so at the same moment.
+            grace_ms: self.grace_ms.unwrap_or(join_ms),
+            accept_by: self.accept_by,
             round_ms: given(self.round_ms, "run.round_ms", "round_ms = 2000")?,
             settle_ms: given(self.settle_ms, "run.settle_ms", "settle_ms = 4000")?,
             accuracy: given(self.accuracy, "run.accuracy", "accuracy = 1e-3")?,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::settings::*;
 use crate::plan::defaults::{Defaults, document};
 use crate::plan::lines::{Lines, line_at};
+use crate::plan::run_file::accept_by::AcceptBy;
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::gossip::{Circle, SumsChoice};
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
@@ -105,6 +106,7 @@ pub struct RawRunSettings {
     pub sealed: Option<bool>,
     pub join_ms: Option<u64>,
     pub grace_ms: Option<u64>,
+    pub accept_by: Option<AcceptBy>,
     pub round_ms: Option<u64>,
     pub settle_ms: Option<u64>,
     pub accuracy: Option<f64>,
@@ -194,11 +196,7 @@ impl RawRunFile {
             injection,
             rounds,
             fanout,
-            rollback
-        );
-        fill!(
-            self.mechanism,
-            from.mechanism,
+            rollback,
             independent_noise,
             accept_exact_sum,
             local_noise_ok
@@ -212,6 +210,7 @@ impl RawRunFile {
             join_ms,
             sealed,
             grace_ms,
+            accept_by,
             round_ms,
             settle_ms,
             accuracy,

@@ -7,8 +7,8 @@ use std::fmt;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::plan::defaults;
 use crate::plan::quorum::Quorum;
+use crate::plan::run_file::accept_by::AcceptBy;
 use crate::plan::run_file::fraction::Fraction;
 use crate::plan::run_file::gossip::GossipSettings;
 use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
@@ -534,10 +534,6 @@ pub enum Dissemination {
     Auto,
 }
 
-fn default_grace_ms() -> u64 {
-    defaults::GRACE_MS
-}
-
 /// Time-outs and sizes of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -556,10 +552,12 @@ pub struct RunSettings {
     pub sealed: bool,
     /// How long to wait for the others before START, and again for their STARTs.
     pub join_ms: u64,
-    /// How long those who cannot be reached are waited for once all others are ready. Plans of
-    /// earlier versions do not say.
-    #[serde(default = "default_grace_ms")]
+    /// How long those who cannot be reached are waited for once all others are ready.
     pub grace_ms: u64,
+    /// How long members may take to accept the plan, where a daemon proposes it: START follows when
+    /// `min_parties` have accepted and are up. Nobody waits by it who joins a plan by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_by: Option<AcceptBy>,
     /// The round of number r ends at the latest r times so many milliseconds after START.
     pub round_ms: u64,
     /// For settling after the last round's deadline, and again for publishing.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::averaging::sketch;
 use crate::messages::log::{SentEntry, ShareId, Verdict};
-use crate::messages::notice::{Disclosed, Sketch, Unreached};
+use crate::messages::notice::{Disclosed, Found, Sketch, Unreached};
 use crate::messages::row::Row;
 use crate::messages::signature::Signature;
 use crate::messages::signing::Members;
@@ -35,7 +35,7 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
     let unreached = |party| Unreached {
         party,
         ready: Some([5; 16]),
-        silent: true,
+        found: Found::Silent,
     };
     let mut notices = vec![
         Notice::Commit {

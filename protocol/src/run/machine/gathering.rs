@@ -1,5 +1,6 @@
 //! From READY to the mark that the plan is spent.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agreement::gathering::{GatheringStep, Unstarted};
@@ -24,6 +25,19 @@ fn listed(parts: &[(Vec<Party>, &str)], names: impl Fn(&[Party]) -> String) -> S
     parts.join("; ")
 }
 
+/// What helps next time, if these are missing; `key` gives them longer.
+fn advice(missing: &[(Party, Standing)], key: &str) -> String {
+    let is_unanswered = |(_, standing): &(Party, Standing)| *standing == Standing::Unanswered;
+    let mut advice = String::new();
+    if missing.iter().any(is_unanswered) {
+        advice += "; `undertone doctor` says more of addresses at which nothing answers";
+    }
+    if !missing.iter().all(is_unanswered) {
+        advice += &format!("; if they only need longer, raise {key}");
+    }
+    advice
+}
+
 impl Run {
     pub(super) fn gather(&mut self, step: GatheringStep) {
         match step {
@@ -45,6 +59,9 @@ impl Run {
                 self.withdraw();
                 self.machine = Machine::Over;
                 let reason = self.unstarted(&why);
+                if let Unstarted::LeftOut { by } = why {
+                    self.commons.event(Event::LeftOut(by));
+                }
                 self.finish(Ending::Aborted { reason }, Published::default());
             }
             GatheringStep::Liar(party) => {
@@ -67,6 +84,7 @@ impl Run {
                 else {
                     return;
                 };
+                self.tell_without(gathering.without(), &parties);
                 (self.record.started, self.record.started_at) = (parties, Some(self.now));
                 if let Err(reason) = self.prepare_seals(gathering.into_keys()) {
                     let reason = reason.to_string();
@@ -110,7 +128,10 @@ impl Run {
     /// Why there is no START, with the names of those it hangs on.
     fn unstarted(&self, why: &Unstarted) -> String {
         let RunSettings {
-            join_ms, min_parties, ..
+            join_ms,
+            grace_ms,
+            min_parties,
+            ..
         } = self.plan.draft().run;
         let name = |party: Party| self.plan.draft().members[party].name.as_str();
         let names = |parties: &[Party]| {
@@ -118,26 +139,14 @@ impl Run {
             names.join(", ")
         };
         match why {
-            Unstarted::TooFew { ready, missing } => {
-                let of = |wanted: Standing| {
-                    let of = missing.iter().filter(|(_, standing)| *standing == wanted);
-                    of.map(|(party, _)| *party).collect::<Vec<_>>()
-                };
-                let whom = [
-                    (Standing::Awaited, "not ready"),
-                    (Standing::Away, "left or not to be reached"),
-                    (Standing::Silent, "ready, then silent"),
-                ];
-                let parts = whom.map(|(standing, what)| (of(standing), what));
-                format!(
-                    "{ready} parties are ready after join_ms = {join_ms}, min_parties is {min_parties}; {}; \
-                     if they only need longer, raise run.join_ms",
-                    listed(&parts, names)
-                )
-            }
+            Unstarted::TooFew { ready, missing } => format!(
+                "{ready} parties are ready after join_ms = {join_ms}, min_parties is {min_parties}; {}{}",
+                self.standings(missing),
+                advice(missing, "run.join_ms")
+            ),
             Unstarted::LeftOut { by } => format!(
                 "the others begin without this party: START was signed without it by {}; it was not ready \
-                 and connected in time; raise run.grace_ms, or start it earlier",
+                 and connected in time; raise run.grace_ms = {grace_ms}, or start it earlier",
                 names(by)
             ),
             Unstarted::NotCommon { silent, other, two } => {
@@ -152,6 +161,47 @@ impl Run {
                 )
             }
         }
+    }
+
+    /// "where they stand: names" of these.
+    fn standings(&self, missing: &[(Party, Standing)]) -> String {
+        let members = &self.plan.draft().members;
+        let names = |parties: &[Party]| {
+            let names: Vec<&str> = parties
+                .iter()
+                .map(|&party| members[party].name.as_str())
+                .collect();
+            names.join(", ")
+        };
+        let mut by_standing: BTreeMap<Standing, Vec<Party>> = BTreeMap::new();
+        for (party, standing) in missing {
+            by_standing.entry(*standing).or_default().push(*party);
+        }
+        let parts = by_standing.into_iter();
+        let parts: Vec<_> = parts
+            .map(|(standing, parties)| (parties, standing.phrase()))
+            .collect();
+        listed(&parts, names)
+    }
+
+    /// Tells a person why this node begins without some.
+    fn tell_without(&mut self, missing: &[(Party, Standing)], begun: &BTreeSet<Party>) {
+        let missing: Vec<_> = missing
+            .iter()
+            .filter(|(party, _)| !begun.contains(party))
+            .copied()
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        let of_grace = missing.iter().all(|(_, standing)| standing.is_away());
+        let key = if of_grace { "run.grace_ms" } else { "run.join_ms" };
+        let text = format!(
+            "the run begins without some: {}{}",
+            self.standings(&missing),
+            advice(&missing, key)
+        );
+        self.commons.event(Event::Fault(text));
     }
 
     pub(super) fn spent(&mut self, result: Result<(), String>) {

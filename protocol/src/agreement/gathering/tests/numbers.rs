@@ -238,6 +238,32 @@ fn node_that_others_leave_out_ends_at_once_and_names_them() {
 }
 
 #[test]
+fn node_whose_start_cannot_begin_since_others_signed_one_without_it_ends_at_once() {
+    for numbers in [1, 2] {
+        let mut bench = signed(numbers);
+        bench.hear_all(0, &[1], &[1, 2, 3, 4]);
+        assert_eq!(bench.act(10), None, "one may be a liar");
+        bench.hear_all(0, &[2], &[1, 2, 3, 4]);
+        let left_out = Unstarted::LeftOut { by: vec![1, 2] };
+        assert_eq!(bench.act(11), Some(GatheringStep::Abort(left_out)));
+    }
+    // Where enough are left, they go on without those two.
+    let mut bench = Bench::of(6);
+    bench.flood = bench.flood.with_numbers(3);
+    let attendance = &mut bench.machine.attendance;
+    (attendance.numbers, attendance.min_parties, attendance.join_ms) = (3, 4, PATIENT_MS);
+    (1..6).for_each(|party| bench.ready(party));
+    assert_eq!(bench.step(5), signs(&[0, 1, 2, 3, 4, 5]));
+    bench.hear_all(0, &[1, 2], &[1, 2, 3, 4, 5]);
+    assert_eq!(bench.act(10), None);
+    bench.hear_all(0, &[3, 4, 5], &[0, 1, 2, 3, 4, 5]);
+    assert_eq!(bench.act(11), None);
+    assert_eq!(bench.act(11 + PATIENCE_MS), gave_up(0, &[1, 2]));
+    (3..6).for_each(|party| bench.hear(party, gives_up(0, party)));
+    assert_eq!(bench.act(8000), signs_next(1, &[0, 3, 4, 5]));
+}
+
+#[test]
 fn last_start_is_not_given_up_and_ends_the_run_at_its_deadline() {
     let mut bench = signed(1);
     let all = [0, 1, 2, 3, 4];

@@ -77,7 +77,7 @@ pub(super) fn notices() -> Vec<Notice> {
             parties: vec![Unreached {
                 party: 4,
                 ready: Some([6; 16]),
-                silent: true,
+                found: Found::Silent,
             }],
         },
         Notice::Here,

@@ -114,12 +114,14 @@ fn the_least_file_gets_the_defaults() {
         (
             file.run.min_parties,
             file.run.join_ms,
+            file.run.grace_ms,
             file.run.round_ms,
             file.run.settle_ms,
             file.run.pace_ms
         ),
-        (7, 120_000, 2000, 4000, 0)
+        (7, 120_000, 120_000, 2000, 4000, 0)
     );
+    assert_eq!(file.run.accept_by, None, "a daemon's proposal says it");
     assert_eq!(file.topology.private, GraphChoice::Complete);
     assert!(file.supported().is_ok());
 

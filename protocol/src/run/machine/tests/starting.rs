@@ -22,6 +22,8 @@ struct Room {
     begun: BTreeMap<Party, Time>,
     ends: BTreeMap<Party, Ending>,
     offences: Vec<String>,
+    /// What each told its owner, in order.
+    faults: Vec<String>,
     starts: u8,
     /// These cannot count that their number for a draw leaves.
     uncounted: BTreeSet<Party>,
@@ -38,6 +40,7 @@ impl Room {
             begun: BTreeMap::new(),
             ends: BTreeMap::new(),
             offences: Vec::new(),
+            faults: Vec::new(),
             starts: 0,
             uncounted: BTreeSet::new(),
         }
@@ -87,6 +90,7 @@ impl Room {
                     run.handle(self.now, Input::Revealed(result)).expect("asked");
                 }
                 Output::Finished(outcome) => drop(self.ends.insert(party, outcome.ending)),
+                Output::Event(Event::Fault(text)) => self.faults.push(text),
                 Output::Event(Event::Offence { peer, text }) => self.offences.push(format!("{peer}: {text}")),
                 _ => {}
             }
@@ -317,20 +321,55 @@ fn who_is_told_to_leave_withdraws_its_ready() {
 
 #[test]
 fn nobody_starts_over_a_party_that_has_fallen_silent() {
-    let mut room = Room::new(5, "");
+    let mut room = Room::new(5, "[run]\ngrace_ms = 2000");
     (0..4).for_each(|party| room.start(party));
     room.until(10_000);
     room.frozen.insert(3, vec![]);
-    room.until(20_000);
+    room.until(15_000);
     room.start(4);
     assert!(
         room.begun.is_empty(),
         "a START over somebody who may not be there"
     );
+    room.until(17_000);
+    assert!(room.begun.is_empty(), "it may be suspended: it is waited for");
+    // Two silence limits and the grace.
+    room.until(20_000);
+    assert_eq!(room.begun(), [0, 1, 2, 4], "{:?}", room.ends);
+}
+
+/// By default whoever cannot be reached is waited for to the end.
+#[test]
+fn without_a_grace_of_its_own_a_silent_party_costs_join_ms() {
+    let mut room = Room::new(5, "");
+    (0..4).for_each(|party| room.start(party));
+    room.frozen.insert(3, vec![]);
+    room.until(20_000);
+    room.start(4);
     room.until(JOIN_MS - 1);
-    assert!(room.begun.is_empty(), "silence is no refusal: it is waited for");
+    assert!(room.begun.is_empty());
     room.until(JOIN_MS);
     assert_eq!(room.begun(), [0, 1, 2, 4], "{:?}", room.ends);
+}
+
+#[test]
+fn whom_the_run_begins_without_is_told_with_the_key_that_helps() {
+    let mut room = Room::new(5, "[run]\ngrace_ms = 2000");
+    (0..4).for_each(|party| room.launch(party));
+    (0..4).for_each(|party| room.feed(party, Input::Unanswered { peer: 4 }));
+    room.settle();
+    room.until(2000);
+    assert_eq!(room.begun(), [0, 1, 2, 3], "{:?}", room.ends);
+    let told = "the run begins without some: nothing answers at its address: party-4; `undertone doctor` says \
+                more of addresses at which nothing answers";
+    assert_eq!(room.faults[..], [told; 4]);
+    let mut room = Room::new(5, "[run]\ngrace_ms = 2000");
+    (0..4).for_each(|party| room.launch(party));
+    (0..4).for_each(|party| room.feed(party, Input::Refused { peer: 4 }));
+    room.settle();
+    room.until(2000);
+    assert!(room.faults[0].contains("never connected"), "{:?}", room.faults);
+    assert!(room.faults[0].contains("raise run.grace_ms"), "{:?}", room.faults);
 }
 
 #[test]

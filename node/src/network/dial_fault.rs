@@ -1,0 +1,27 @@
+//! What is found where a peer should be.
+
+use libp2p::PeerId;
+use thiserror::Error;
+
+/// Why nobody answered at an address.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DialFault {
+    /// Nobody listens at the address.
+    #[error("it refuses connections")]
+    Refused,
+    /// It took the connection and closed it before a word was said.
+    #[error("it closed the connection")]
+    Closed,
+    /// Nothing came back in time.
+    #[error("it does not answer")]
+    Silent,
+    /// The name stands for no address.
+    #[error("its name is not known")]
+    Unknown,
+    /// Another identity is there.
+    #[error("{0} answers there")]
+    OtherPeer(PeerId),
+    /// Something else listens there, or we for another graph.
+    #[error("what answers there does not speak our protocol ({0})")]
+    NotOurs(String),
+}

@@ -1,0 +1,31 @@
+//! For whom START does not wait for ever: those who cannot be reached.
+
+use crate::agreement::gathering::Gathering;
+use crate::agreement::presence::Standing;
+use crate::messages::notice::Seat;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+impl Gathering {
+    /// Who was not ready and there when this node signed START first, ascending, and where each
+    /// stood.
+    pub fn without(&self) -> &[(Party, Standing)] {
+        &self.without
+    }
+
+    /// Whether these have been all who can be reached for long enough.
+    pub(super) fn is_grace_over(&mut self, now: Time, ready: &[Seat], standings: &[Standing]) -> bool {
+        let waits = |standing: &Standing| *standing != Standing::Ready && !standing.is_away();
+        if standings.iter().any(waits) {
+            self.complete = None;
+            return false;
+        }
+        match &self.complete {
+            Some((since, these)) if these == ready => now >= since.plus_millis(self.attendance.grace_ms),
+            _ => {
+                self.complete = Some((now, ready.to_vec()));
+                self.attendance.grace_ms == 0
+            }
+        }
+    }
+}
