@@ -9,6 +9,7 @@
 //!   guessed; a damaged record or receipt is skipped, named, and never served.
 //! - What was checked is what is joined: a plan is kept and hashed byte for byte.
 
+mod accepted;
 mod admission;
 pub mod api;
 mod charged;
@@ -18,6 +19,7 @@ mod counters;
 mod damaged;
 pub mod event_log;
 mod glance;
+mod kept;
 pub mod ledger;
 mod listening;
 mod mean_file;
@@ -27,6 +29,7 @@ pub mod policy;
 pub mod receipts;
 pub mod refusal;
 mod reload;
+mod resuming;
 mod retention;
 pub mod rounds_desk;
 pub mod run_files;

@@ -289,6 +289,7 @@ fn a_weight_that_the_logs_contradict_makes_no_mean() {
             draws: 0,
             iteration_ms: serde_json::Value::Null,
             silence: Default::default(),
+            left_out: false,
             wall_s: 0.0,
             private_bytes: 0,
             public_bytes: 0,

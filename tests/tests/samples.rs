@@ -174,6 +174,7 @@ fn assert_run(name: &str, plan: &Arc<Plan>, kill: Option<Kill>) {
             draws: 0,
             iteration_ms: serde_json::Value::Null,
             silence: Default::default(),
+            left_out: false,
             wall_s: 1.0,
             private_bytes: 2,
             public_bytes: 3,

@@ -90,7 +90,7 @@ class Missing:
         for side in ("private", "public"):
             if peer is not None and peer[side]["problem"] is not None:
                 return f"{peer[side]['problem']}: {peer[side]['address']}"
-        if run["state"] in ("waiting", "gathering"):
+        if run["state"] in ("accepted", "waiting", "gathering"):
             return "it answers, and does not take part in this plan yet"
         return "its connection was lost" if name in run["gone"] else "it answers, and is late"
 

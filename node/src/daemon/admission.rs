@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::accept_by::AcceptBy;
 
 use crate::daemon::contribution::Contribution;
 use crate::daemon::ledger::account::{AccountName, Protected, Total, unit_name};
@@ -55,6 +56,7 @@ pub(super) fn admit(
         me,
         vector: brought.vector,
         upload: brought.upload,
+        until_ms: None,
     };
     Ok(Admitted {
         job,
@@ -76,6 +78,9 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         iterations: draft.releases(),
         owners_alone: plan.reads_circles(),
         waiting_for: vec![],
+        accepted_by: vec![],
+        accept_until_ms: None,
+        reserved: None,
         gone: vec![],
         rounds: plan.mixing_rounds(),
         parties: plan.parties(),
@@ -107,6 +112,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
 /// A plan that was just offered.
 pub(super) fn offer_status(plan: &Plan, proposer: &str) -> OfferStatus {
     let (draft, received_ms) = (plan.draft(), now_ms());
+    let open_ms = draft.run.accept_by.map_or(draft.run.join_ms, AcceptBy::as_millis);
     OfferStatus {
         digest: plan.digest_hex(),
         name: draft.name.clone(),
@@ -119,6 +125,6 @@ pub(super) fn offer_status(plan: &Plan, proposer: &str) -> OfferStatus {
         epsilon_claimed: plan.epsilon_claimed(),
         delta: draft.privacy.delta,
         received_ms,
-        expires_ms: received_ms.saturating_add(draft.run.join_ms),
+        expires_ms: received_ms.saturating_add(open_ms),
     }
 }

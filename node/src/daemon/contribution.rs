@@ -15,6 +15,8 @@ pub enum Vector {
     /// A file that was uploaded to [`super::service::Service::upload`], its extension that of its
     /// format; it is deleted once it was read, or refused.
     Upload(TempPath),
+    /// An upload that is kept until an accepted offer has begun.
+    Kept(PathBuf),
     /// The name of a file in the daemon's data folder.
     Named(String),
 }
@@ -22,7 +24,7 @@ pub enum Vector {
 impl fmt::Debug for Vector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Vector::Upload(_) => f.write_str("Vector(uploaded)"),
+            Vector::Upload(_) | Vector::Kept(_) => f.write_str("Vector(uploaded)"),
             Vector::Named(name) => write!(f, "Vector({name:?})"),
         }
     }
@@ -65,6 +67,7 @@ impl Contribution {
         let set = self.data_set(config, unit, named.as_deref())?;
         let (vector, upload) = match (self.vector, named) {
             (Some(Vector::Upload(path)), _) => (path.to_path_buf(), Some(path)),
+            (Some(Vector::Kept(path)), _) => (path, None),
             (_, Some(file)) => (config.data.join(file), None),
             (_, None) => {
                 let file = set.and_then(|set| set.file.as_ref()).ok_or_else(|| {
@@ -126,7 +129,7 @@ impl Contribution {
 }
 
 /// The totals of all accounts that a run is charged to, of those that have one.
-fn totals(config: &Config, of: &Protected) -> Vec<(AccountName, Total)> {
+pub(super) fn totals(config: &Config, of: &Protected) -> Vec<(AccountName, Total)> {
     let total = |account: AccountName| {
         let mut sets = config.data_sets.iter();
         let set = sets.find(|set| AccountName::new(&set.name, set.unit) == account)?;

@@ -138,6 +138,15 @@ impl Ledger {
         self.reserved.remove(digest);
     }
 
+    /// μ² that is set aside for a run, of one that nothing was charged for yet.
+    pub fn set_aside(&self, digest: &str) -> Option<f64> {
+        let aside = self
+            .reserved
+            .get(digest)
+            .filter(|_| self.charged(digest).is_none());
+        aside.map(|reservation| reservation.booked.charge.mu_squared)
+    }
+
     /// Charges a reserved run's chance of a bad draw, and counts a number that is about to be
     /// revealed for the draw: how many were, this one included. All is on disk when this returns.
     /// Refused (exit 6) once as many were as may be.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::daemon::damaged::Damaged;
+use crate::daemon::kept::{self, Kept};
 use crate::daemon::ledger::now_ms;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::runs::unwritten;
@@ -74,7 +75,9 @@ impl Offers {
         }
         has_room_for(&known, &offer.proposer)?;
         if known.len() >= MOST_OFFERS {
+            let is_kept = |offer: &&OfferStatus| kept::record(&self.folder.join(&offer.digest)).exists();
             let settled = known.values().filter(|offer| offer.state != OfferState::Open);
+            let settled = settled.filter(|offer| !is_kept(offer));
             let Some(oldest) = settled
                 .min_by_key(|offer| offer.received_ms)
                 .map(|offer| offer.digest.clone())
@@ -93,6 +96,23 @@ impl Offers {
         self.damaged.forget(&folder.join("offer.json"));
         known.insert(offer.digest.clone(), offer);
         Ok(())
+    }
+
+    /// The folder of an offer's files.
+    pub(super) fn folder(&self, digest: &str) -> PathBuf {
+        self.folder.join(digest)
+    }
+
+    /// What is kept of the offers that were accepted and whose runs have not begun.
+    pub(super) fn kept(&self) -> Vec<(OfferStatus, Kept)> {
+        let kept = |offer: OfferStatus| {
+            let record = kept::record(&self.folder.join(&offer.digest));
+            let found = record
+                .exists()
+                .then(|| self.damaged.record(&record, |kept: &Kept| &kept.digest));
+            Some((offer, found.flatten()?))
+        };
+        self.all().into_iter().filter_map(kept).collect()
     }
 
     /// Drops an offer that nobody but this node knows of.
@@ -156,7 +176,7 @@ impl Offers {
 
 /// How offers come to be no longer open.
 const ANSWER: &str = "answer some of them: undertone accept DIGEST, or undertone decline DIGEST; one that nobody \
-                      answers ends with its join_ms";
+                      answers ends by its run.accept_by";
 
 fn has_room_for(known: &BTreeMap<String, OfferStatus>, proposer: &str) -> Result<(), Refusal> {
     let open = |kept: &&OfferStatus| kept.state == OfferState::Open && kept.proposer == proposer;

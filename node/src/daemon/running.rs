@@ -51,6 +51,8 @@ async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
     let service = Service::start(config).await?;
     travel::answer(&service);
     service.keep_runs();
+    let accepted = service.clone();
+    service.in_background(async move { accepted.take_up_accepted().await });
     let server = match Server::bind(&service.config().api, service.clone()).await {
         Ok(server) => server,
         Err(failure) => {

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::daemon::damaged::Damaged;
 use crate::daemon::event_log::EventLog;
@@ -89,6 +89,8 @@ pub(super) struct Run {
     stop: watch::Sender<Option<Stop>>,
     /// What happened in the run.
     pub(super) events: EventLog,
+    /// Tells an accepted offer to look at the others again.
+    pub(super) nudge: Notify,
     /// Where its rounds are handed over, if it has any.
     pub(super) desk: OnceLock<Arc<RoundsDesk>>,
 }
@@ -114,6 +116,7 @@ impl Run {
             stage: Mutex::new(stage),
             stop: watch::channel(None).0,
             events,
+            nudge: Notify::new(),
             desk: OnceLock::new(),
         }
     }

@@ -16,6 +16,7 @@ use crate::daemon::config::Config;
 use crate::daemon::contribution::Contribution;
 use crate::daemon::counters::Counters;
 use crate::daemon::event_log::EventStream;
+use crate::daemon::kept::{self, ToKeep};
 use crate::daemon::ledger::Ledger;
 use crate::daemon::ledger::account::unit_name;
 use crate::daemon::listening::listening;
@@ -25,7 +26,7 @@ use crate::daemon::policy;
 use crate::daemon::receipts::Receipts;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::rounds_desk::RoundsDesk;
-use crate::daemon::runs::{Run, Runs, Stop, twice};
+use crate::daemon::runs::{Run, Runs, Stop, twice, unwritten};
 use crate::daemon::shared::Shared;
 use crate::daemon::state::{State, checksum};
 use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus, Status};
@@ -129,9 +130,11 @@ impl Service {
             receipts,
             offers,
         };
-        Ok(Service {
+        let service = Service {
             shared: Arc::new(shared),
-        })
+        };
+        service.set_aside_again();
+        Ok(service)
     }
 
     /// This daemon for as long as somebody else holds it.
@@ -246,11 +249,11 @@ impl Service {
             return Err(
                 Refusal::new(Kind::Conflict, "the offer has expired: the others wait no more")
                     .field("digest")
-                    .hint("ask its proposer for a new one, with a longer run.join_ms"),
+                    .hint("ask its proposer for a new one, with a longer run.accept_by"),
             );
         }
         let plan = self.shared.offers.plan(digest)?;
-        let run = self.take(plan, brings, Some(offer.proposer), false).await?;
+        let run = self.take(plan, brings, Some(&offer), false).await?;
         self.shared.offers.settle(digest, OfferState::Accepted, None);
         Ok(run)
     }
@@ -290,12 +293,19 @@ impl Service {
 
     /// All runs that the daemon remembers, the newest first.
     pub fn runs(&self) -> Vec<RunStatus> {
-        self.shared.runs.all().iter().map(|run| run.status()).collect()
+        let runs = self.shared.runs.all();
+        runs.iter().map(|run| self.with_reserved(run.status())).collect()
+    }
+
+    /// With what the ledger has set aside for it at this moment.
+    fn with_reserved(&self, status: RunStatus) -> RunStatus {
+        let reserved = self.shared.ledger().set_aside(&status.digest);
+        RunStatus { reserved, ..status }
     }
 
     /// The run of the plan with this digest.
     pub fn run(&self, digest: &str) -> Result<RunStatus, Refusal> {
-        self.known(digest).map(|run| run.status())
+        self.known(digest).map(|run| self.with_reserved(run.status()))
     }
 
     pub(super) fn known(&self, digest: &str) -> Result<Arc<Run>, Refusal> {
@@ -397,26 +407,39 @@ impl Service {
     }
 
     /// Checks a plan, what this party brings and its budget, and gives the run its place in the
-    /// queue.
-    async fn take(
+    /// queue. One that was offered waits for other members first.
+    pub(super) async fn take(
         &self,
         plan: Vec<u8>,
         brings: Contribution,
-        proposer: Option<String>,
+        offer: Option<&OfferStatus>,
         unasked: bool,
     ) -> Result<RunStatus, Refusal> {
         self.not_stopping()?;
         let digest = checksum(&plan);
         self.not_twice(&digest)?;
-        if self.shared.runs.count(|state| state == RunState::Waiting) >= MOST_WAITING {
+        let count = |wanted: RunState| self.shared.runs.count(|state| state == wanted);
+        if count(RunState::Waiting) >= MOST_WAITING {
             return Err(
                 Refusal::new(Kind::Busy, format!("{MOST_WAITING} runs wait for a place"))
                     .hint("submit again later, or raise policy.max_runs"),
             );
         }
-        let service = self.clone();
-        self.check(move || service.begin(admit(&service.shared, &plan, brings, proposer, unasked)?))
-            .await
+        if offer.is_some() && count(RunState::Accepted) >= MOST_WAITING {
+            let what = format!("{MOST_WAITING} accepted offers wait for other members");
+            return Err(
+                Refusal::new(Kind::Busy, what).hint("withdraw some of them: undertone withdraw DIGEST")
+            );
+        }
+        let (service, proposer) = (self.clone(), offer.map(|offer| offer.proposer.clone()));
+        let accepted = offer.map(|offer| (offer.expires_ms, ToKeep::of(&brings, unasked)));
+        self.check(move || {
+            service.begin(
+                admit(&service.shared, &plan, brings, proposer, unasked)?,
+                accepted,
+            )
+        })
+        .await
     }
 
     /// Cheap, and before anything costly.
@@ -432,10 +455,11 @@ impl Service {
         self.shared.ledger().check(digest)
     }
 
-    fn begin(&self, admitted: Admitted) -> Result<RunStatus, Refusal> {
+    /// `accepted`: until when it waits for other members, and what is kept of it for a restart.
+    fn begin(&self, admitted: Admitted, accepted: Option<(u64, ToKeep)>) -> Result<RunStatus, Refusal> {
         let Admitted {
-            job,
-            status,
+            mut job,
+            mut status,
             of,
             totals,
         } = admitted;
@@ -443,17 +467,31 @@ impl Service {
         self.not_stopping()?;
         let digest = status.digest.clone();
         let charge = policy::charge(&job.plan, job.me);
-        self.shared.ledger().reserve(&digest, of, charge, totals)?;
-        let run = self
-            .shared
-            .runs
-            .insert(status, job.plan.to_json())
-            .inspect_err(|_| self.shared.ledger().release(&digest))?;
+        {
+            let mut ledger = self.shared.ledger();
+            // What an earlier daemon had accepted is set aside already.
+            ledger.release(&digest);
+            ledger.reserve(&digest, of.clone(), charge, totals)?;
+        }
+        let folder = self.shared.offers.folder(&digest);
+        let give_back = |_: &Refusal| {
+            self.shared.ledger().release(&digest);
+            kept::let_go(&folder);
+        };
+        if let Some((until_ms, brings)) = accepted {
+            let kept = kept::keep(&folder, &digest, (of, charge), brings, job.upload.take());
+            let place = kept.map_err(|e| unwritten(&folder, &e)).inspect_err(give_back)?;
+            job.vector = place.unwrap_or(job.vector);
+            job.until_ms = Some(until_ms);
+            (status.state, status.accept_until_ms) = (RunState::Accepted, Some(until_ms));
+        }
+        let inserted = self.shared.runs.insert(status, job.plan.to_json());
+        let run = inserted.inspect_err(give_back)?;
         self.shared.counters.submitted();
         let (parties, proposer) = (job.plan.parties(), &run.status().proposer);
         tracing::info!(digest, parties, proposer, "a plan was accepted");
         while tasks.try_join_next().is_some() {}
-        let taken = run.status();
+        let taken = self.with_reserved(run.status());
         if job.plan.draft().task == TaskKind::Rounds {
             run.desk
                 .get_or_init(|| Arc::new(RoundsDesk::of(&job.plan, job.me)));
@@ -516,7 +554,7 @@ impl Service {
                 data_set: Some(rule.data_set.clone()),
             };
             let plan = self.shared.offers.plan(digest).ok()?;
-            match self.take(plan, brings, Some(offer.proposer.clone()), true).await {
+            match self.take(plan, brings, Some(&offer), true).await {
                 Ok(run) => {
                     self.shared.offers.settle(digest, OfferState::Accepted, None);
                     return Some(run);

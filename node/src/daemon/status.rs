@@ -10,6 +10,9 @@ use crate::party::silence::Silence;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
+    /// An offer that was accepted: until enough members have accepted it and are up. Its budget is
+    /// set aside; it can be withdrawn.
+    Accepted,
     /// Until one of `max_runs` places is free.
     Waiting,
     /// It takes part, nothing private has left: it can be withdrawn.
@@ -69,6 +72,16 @@ pub struct RunStatus {
     /// Before the start: names of those who are waited for.
     #[serde(default)]
     pub waiting_for: Vec<String>,
+    /// Names of the members that have accepted an offer and are up, this one last; empty for a
+    /// plan that was submitted.
+    #[serde(default)]
+    pub accepted_by: Vec<String>,
+    /// Until when an accepted offer waits for others.
+    #[serde(default)]
+    pub accept_until_ms: Option<u64>,
+    /// μ² that is set aside for it and not charged; None if nothing is.
+    #[serde(default)]
+    pub reserved: Option<f64>,
     /// Names of neighbours that this node lost in the run, and that have not come back.
     #[serde(default)]
     pub gone: Vec<String>,
@@ -136,7 +149,7 @@ pub enum OfferState {
     Accepted,
     /// The operator of this node said no.
     Declined,
-    /// Nobody answered for as long as the others would have waited.
+    /// Its time is over: nobody here answered, or too few members accepted it.
     Expired,
 }
 
@@ -165,7 +178,8 @@ pub struct OfferStatus {
     pub delta: f64,
     /// When it came, in milliseconds since 1970 (UTC).
     pub received_ms: u64,
-    /// When it is of no use any more: the others wait for the plan's `join_ms`.
+    /// When it is of no use any more: so long after it came as the plan's `accept_by` says, or its
+    /// `join_ms` where it does not.
     #[serde(default)]
     pub expires_ms: u64,
 }

@@ -11,14 +11,17 @@ use tokio::runtime::Handle;
 use tracing::Instrument as _;
 use undertone_accountant::losses::charge::Charge;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::Ending;
 use undertone_protocol::topology::party::Party;
 
+use crate::daemon::accepted::{Waited, wait_for_enough};
 use crate::daemon::charged::{Charged, Iterations, Rooms};
+use crate::daemon::kept;
 use crate::daemon::ledger::now_ms;
 use crate::daemon::mean_file::MeanFile;
 use crate::daemon::runs::{Run, Stop};
 use crate::daemon::shared::Shared;
-use crate::daemon::status::{RunState, RunStatus};
+use crate::daemon::status::{OfferState, RunState, RunStatus};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::part::Private;
 use crate::party::receipt::Account;
@@ -41,6 +44,9 @@ pub(super) struct Job {
     pub(super) vector: PathBuf,
     /// Deletes an upload once it was read.
     pub(super) upload: Option<TempPath>,
+    /// Until when an accepted offer waits for other members, in milliseconds since 1970; none for
+    /// a plan that was submitted.
+    pub(super) until_ms: Option<u64>,
 }
 
 /// How a run left its place.
@@ -49,36 +55,77 @@ enum Left {
     Finished,
     /// Somebody stopped it before its end.
     Stopped(Stop),
+    /// An accepted offer's members were not all there for a START: it waits for them again.
+    Unstarted,
 }
 
 /// Carries a run to its end.
-pub(super) async fn carry(shared: Arc<Shared>, run: Arc<Run>, job: Job) {
-    let place = tokio::select! {
-        biased;
-        why = run.stopped() => Err(why),
-        place = shared.places.clone().acquire_owned() => Ok(place),
-    };
-    let left = match &place {
-        Err(why) => Ok(Left::Stopped(*why)),
-        Ok(_) => {
-            run.update(|status| (status.state, status.started_ms) = (RunState::Gathering, Some(now_ms())));
-            let (handle, shared, run) = (Handle::current(), shared.clone(), run.clone());
-            // Every line of the run's own says of which run it is.
-            let of_run = tracing::info_span!("run", digest = run.status().digest);
-            // A thread of its own: work on long vectors holds nobody else up.
-            let thread = tokio::task::spawn_blocking(move || {
-                handle.block_on(take_part(&shared, &run, job).instrument(of_run))
-            });
-            thread.await.unwrap_or_else(|e| {
-                Err(Failure::new(
-                    Exit::Internal,
-                    format!("the run's thread broke off: {e}"),
-                ))
-            })
+pub(super) async fn carry(shared: Arc<Shared>, run: Arc<Run>, mut job: Job) {
+    let (plan, me) = (job.plan.clone(), job.me);
+    let mut upload = job.upload.take();
+    let left = loop {
+        if let Some(until_ms) = job.until_ms {
+            match wait_for_enough(&shared, &run, (&plan, me), until_ms).await {
+                Waited::Enough => {}
+                Waited::Stopped(why) => break Ok(Left::Stopped(why)),
+                Waited::InVain(reason) => {
+                    let digest = plan.digest_hex();
+                    shared
+                        .offers
+                        .settle(&digest, OfferState::Expired, Some(reason.clone()));
+                    break Err(Failure::new(Exit::Aborted, reason));
+                }
+            }
+        }
+        let again = Job {
+            plan: plan.clone(),
+            me,
+            vector: job.vector.clone(),
+            upload: upload.take(),
+            until_ms: job.until_ms,
+        };
+        match take_place(&shared, &run, again).await {
+            Ok(Left::Unstarted) => run.update(|status| {
+                (status.state, status.phase) = (RunState::Accepted, None);
+                (status.round, status.started_ms) = (None, None);
+            }),
+            left => break left,
         }
     };
+    // A daemon that starts takes up what has not begun.
+    let digest = run.status().digest;
+    let is_kept =
+        matches!(left, Ok(Left::Stopped(Stop::DaemonEnds))) && shared.ledger().charged(&digest).is_none();
+    if job.until_ms.is_some() && !is_kept {
+        kept::let_go(&shared.offers.folder(&digest));
+    }
     conclude(&shared, &run, left);
+}
+
+/// Waits for a place, and takes part.
+async fn take_place(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Left, Failure> {
+    run.update(|status| status.state = RunState::Waiting);
+    let place = tokio::select! {
+        biased;
+        why = run.stopped() => return Ok(Left::Stopped(why)),
+        place = shared.places.clone().acquire_owned() => place,
+    };
+    run.update(|status| (status.state, status.started_ms) = (RunState::Gathering, Some(now_ms())));
+    let (handle, shared, run) = (Handle::current(), shared.clone(), run.clone());
+    // Every line of the run's own says of which run it is.
+    let of_run = tracing::info_span!("run", digest = run.status().digest);
+    // A thread of its own: work on long vectors holds nobody else up.
+    let thread = tokio::task::spawn_blocking(move || {
+        handle.block_on(take_part(&shared, &run, job).instrument(of_run))
+    });
+    let left = thread.await.unwrap_or_else(|e| {
+        Err(Failure::new(
+            Exit::Internal,
+            format!("the run's thread broke off: {e}"),
+        ))
+    });
     drop(place);
+    left
 }
 
 /// Ends a run that did not end by itself, and gives back what it did not spend.
@@ -124,24 +171,32 @@ fn layout_of_result(shared: &Shared, plan: &Plan, brought: &Layout) -> Result<La
     Ok(template.unwrap_or_else(|| input::layout_of_mean(plan, brought)))
 }
 
-async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Left, Failure> {
+/// A part that is ready to begin, what its result looks like, and the room for that.
+struct Ready {
+    part: Part,
+    layout: Layout,
+    rooms: Rooms,
+}
+
+/// Reads what the party contributes, and takes room for what the run leaves.
+fn ready(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Ready, Failure> {
     let Job {
         plan,
         me,
         vector,
         upload,
+        ..
     } = job;
-    // What the party contributes. An uploaded vector is gone from the disk before anything is sent.
+    // An uploaded vector is gone from the disk before anything is sent.
     let file = part::vector(&plan, me, &vector)?;
     drop(upload);
     let layout = layout_of_result(shared, &plan, &file.layout)?;
     let private = privatise(run, (&plan, me), file, &vector)?;
-    // Room for what the run leaves; then the part, which is charged through the ledger before
-    // anything private leaves.
+    // It is charged through the ledger before anything private leaves.
     let rooms = Rooms::take(shared, run, &plan, &layout)?;
     let costs = Charged::of((shared, run), (&plan, me), rooms.clone());
     let part = Part {
-        plan: plan.clone(),
+        plan,
         me,
         key: shared.config().identity.keypair.clone(),
         value: private.value,
@@ -151,6 +206,12 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         shelf: shelf::in_folder(&shared.config().state),
         contributor: private.contributor,
     };
+    Ok(Ready { part, layout, rooms })
+}
+
+async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Left, Failure> {
+    let (plan, me, until_ms) = (job.plan.clone(), job.me, job.until_ms);
+    let Ready { part, layout, rooms } = ready(shared, run, job)?;
     // What comes of it is written while the run still serves the others.
     let destination = Destination {
         shared,
@@ -158,10 +219,18 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         plan: &plan,
         layout: &layout,
     };
-    let (mut aborted, mut unwritten) = (None, None);
+    let (mut aborted, mut unwritten, mut unstarted) = (None, None, false);
     let finished = |finish: &Finish| {
         if run.taken_back().is_some() {
             return Ok(());
+        }
+        // Rounds are handed over to one gathering only.
+        if run.desk.get().is_none() && may_gather_again(until_ms, finish) {
+            unstarted = true;
+            return Ok(());
+        }
+        if until_ms.is_some() {
+            kept::let_go(&shared.offers.folder(&run.status().digest));
         }
         rooms.give();
         let delivered = deliver(&destination, me, finish);
@@ -192,6 +261,9 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
             Ok(run.taken_back().map_or(Left::Finished, Left::Stopped))
         }
     };
+    if let (true, Ok(Left::Finished)) = (unstarted, &left) {
+        return Ok(Left::Unstarted);
+    }
     // Nothing private has left: the budget that was reserved is free again.
     if let Some(delivered) = aborted {
         shared.ledger().release(&run.status().digest);
@@ -201,6 +273,14 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         end(run, until_written(&destination, delivered).await);
     }
     left
+}
+
+/// Whether an accepted offer that did not start waits for its members again: nobody began, nothing
+/// was revealed, and there is time.
+fn may_gather_again(until_ms: Option<u64>, finish: &Finish) -> bool {
+    let is_aborted = matches!(finish.outcome.ending, Ending::Aborted { .. });
+    let has_begun = finish.left_out || finish.draws > 0 || finish.outcome.started_at.is_some();
+    is_aborted && !has_begun && until_ms.is_some_and(|until_ms| now_ms() < until_ms)
 }
 
 /// What leaves of what the party brings: of rounds the first part, and then what is handed over.

@@ -11,7 +11,9 @@ use tokio::time::{Instant, sleep, timeout};
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::accept_by::AcceptBy;
 
+use crate::daemon::kept;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::Service;
 use crate::daemon::status::{OfferState, RunState};
@@ -30,9 +32,12 @@ const THOUGHT: Duration = Duration::from_secs(4);
 /// How long a member may take to answer an offer.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// Between two attempts to reach a member. Our guess: a daemon that is being restarted is back by
-/// then.
+/// Between the first two attempts to reach a member. Our guess: a daemon that is being restarted is
+/// back by then.
 const AGAIN: Duration = Duration::from_secs(3);
+
+/// Between two attempts at the latest. Our choice: offers are open for days.
+const SELDOM: Duration = Duration::from_secs(60);
 
 /// Answers what the hub cannot, until the daemon is gone.
 pub(super) fn answer(service: &Service) {
@@ -46,9 +51,10 @@ pub(super) fn answer(service: &Service) {
                 return;
             };
             match asked {
-                Asked::Plan { digest, answer } => {
+                Asked::Plan { peer, digest, answer } => {
                     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                     let _ = answer.send(service.word_for(&digest));
+                    service.nudge(peer, &digest);
                 }
                 Asked::Offer { peer, plan, answer } => match places.clone().try_acquire_owned() {
                     Err(_) => drop(answer.send(Err(NotTaken::Busy))),
@@ -69,13 +75,27 @@ impl Service {
     fn word_for(&self, digest: &str) -> Option<String> {
         let offer = self.offer(digest).ok().map(|offer| offer.state);
         match (self.run(digest).ok().map(|run| run.state), offer) {
-            (Some(RunState::Waiting | RunState::Gathering | RunState::Running), _)
+            (Some(RunState::Accepted | RunState::Waiting | RunState::Gathering | RunState::Running), _)
             | (None, Some(OfferState::Accepted)) => Some("accepted".into()),
+            // A daemon that has just started takes it up in a moment.
+            _ if kept::record(&self.shared.offers.folder(digest)).exists() => Some("accepted".into()),
             (Some(RunState::Ended | RunState::Withdrawn | RunState::Interrupted), _) => Some("over".into()),
             (None, Some(OfferState::Open)) => Some("open".into()),
             (None, Some(OfferState::Declined)) => Some("declined".into()),
             (None, Some(OfferState::Expired)) => Some("over".into()),
             (None, None) => None,
+        }
+    }
+
+    /// A member asks about an offer that was accepted here: it may have accepted it just now.
+    fn nudge(&self, peer: PeerId, digest: &str) {
+        let Some(run) = self.shared.runs.get(digest) else {
+            return;
+        };
+        let status = run.status();
+        let is_news = |name: String| !status.accepted_by.contains(&name);
+        if status.state == RunState::Accepted && self.proposer(peer).is_ok_and(is_news) {
+            run.nudge.notify_one();
         }
     }
 
@@ -103,7 +123,7 @@ impl Service {
     }
 
     /// Offers a plan to all other members: what each says to it. Those who cannot be reached are
-    /// tried again in the background for as long as the run would wait for them.
+    /// tried again in the background for as long as the offer is open.
     pub(super) async fn offer_to_members(&self, plan: &Plan) -> Vec<(String, String)> {
         let me = self.config().identity.peer_id();
         let others = plan.draft().members.iter().filter(|member| member.id != me);
@@ -115,12 +135,16 @@ impl Service {
                 .map(|(_, peer)| self.offer_to(*peer, &text, *plan.digest())),
         )
         .await;
-        let until = Instant::now() + Duration::from_millis(plan.draft().run.join_ms);
+        let run = &plan.draft().run;
+        let open_ms = run.accept_by.map_or(run.join_ms, AcceptBy::as_millis);
+        let until = Instant::now() + Duration::from_millis(open_ms);
         for ((_, peer), _) in others.iter().zip(&said).filter(|(_, said)| said.is_err()) {
             let (service, peer, text, digest) = (self.clone(), *peer, text.clone(), *plan.digest());
             self.in_background(async move {
-                while Instant::now() + AGAIN < until {
-                    sleep(AGAIN).await;
+                let mut pause = AGAIN;
+                while Instant::now() + pause < until {
+                    sleep(pause).await;
+                    pause = (2 * pause).min(SELDOM);
                     if service.offer_to(peer, &text, digest).await.is_ok() {
                         return;
                     }

@@ -55,6 +55,8 @@ const PIECE: usize = 64 << 10;
 pub enum Asked {
     /// What became of this plan? It is not one of the attached runs.
     Plan {
+        /// Who asks; it has proved that.
+        peer: PeerId,
         /// The plan's digest.
         digest: [u8; 32],
         /// In a word ("offered", "done", …); none: it is not known.
@@ -244,7 +246,7 @@ impl Desk {
         };
         let (context, question, payload) = context.read_question(peer_key, &frame)?;
         let (reply, payload) = match question {
-            Question::Check { digest } => (self.check(version, digest, seen).await, &[][..]),
+            Question::Check { digest } => (self.check((peer, version), digest, seen).await, &[][..]),
             Question::Echo => (Reply::Echoed, payload),
             Question::Offer => (self.offer(peer, payload.to_vec()).await, &[][..]),
         };
@@ -263,10 +265,13 @@ impl Desk {
         Duration::from_secs_f64((-allowance.left / PER_SECOND).max(0.0))
     }
 
-    async fn check(&self, version: u32, digest: Option<[u8; 32]>, seen: &str) -> Reply {
+    async fn check(&self, (peer, version): (PeerId, u32), digest: Option<[u8; 32]>, seen: &str) -> Reply {
         let plan = match digest {
             Some(digest) if self.roster.has(&digest) => Some("running".to_owned()),
-            Some(digest) => self.put(|answer| Asked::Plan { digest, answer }).await.flatten(),
+            Some(digest) => {
+                let asked = |answer| Asked::Plan { peer, digest, answer };
+                self.put(asked).await.flatten()
+            }
             None => None,
         };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -66,6 +66,8 @@ pub enum Standing {
     Absent,
     /// It was there, and has withdrawn or is lost: its address refuses connections.
     Gone,
+    /// It has said that it takes no part.
+    Declined,
     /// Nothing answers for it: neither that it is there nor that it is not.
     Unanswered,
 }
@@ -73,7 +75,10 @@ pub enum Standing {
 impl Standing {
     /// Whether such a party cannot be reached: it is waited for until the grace is over.
     pub fn is_away(self) -> bool {
-        matches!(self, Standing::Absent | Standing::Gone | Standing::Unanswered)
+        matches!(
+            self,
+            Standing::Absent | Standing::Gone | Standing::Declined | Standing::Unanswered
+        )
     }
 
     /// What such a party is, as messages say it of one or of several.
@@ -85,6 +90,7 @@ impl Standing {
             Standing::Silent => "ready, then silent",
             Standing::Absent => "never connected, its address refuses connections",
             Standing::Gone => "was connected, then left or was lost",
+            Standing::Declined => "takes no part",
             Standing::Unanswered => "nothing answers at its address",
         }
     }
@@ -236,6 +242,9 @@ impl Presence {
         if is_over || (ready.is_none() && flood.has_withdrawn(party)) {
             return Standing::Gone;
         }
+        if self.declining.contains(&party) {
+            return Standing::Declined;
+        }
         match self.unreached.get(&party) {
             Some(Found::Refuses) if ready.is_none() && !self.came.contains(&party) => {
                 return Standing::Absent;
@@ -319,7 +328,7 @@ impl Presence {
             let found = match self.found(flood, party, now) {
                 _ if flood.has_withdrawn(party) => None,
                 _ if early && ready.is_none() => None,
-                Standing::Absent | Standing::Gone => Some(Found::Refuses),
+                Standing::Absent | Standing::Gone | Standing::Declined => Some(Found::Refuses),
                 Standing::Unanswered => Some(Found::Nothing),
                 Standing::Silent => Some(Found::Silent),
                 Standing::Ready | Standing::Apart | Standing::Awaited => None,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::daemon::ledger::now_ms;
 use crate::daemon::status::{OfferStatus, PeerStatus, Reachability, RunState, RunStatus, Status};
 use crate::telling::table::{Table, bytes, number};
 
@@ -28,6 +29,17 @@ fn epsilon(value: Option<f64>, unbounded: bool) -> String {
     }
 }
 
+/// A span of so many seconds, in its largest unit and the next one.
+fn span(seconds: u64) -> String {
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    match (hours / 24, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {} min", minutes % 60),
+        (days, hours, _) => format!("{days} d {} h", hours % 24),
+    }
+}
+
 /// Where it is, in a few words.
 fn progress(run: &RunStatus) -> String {
     match (&run.phase, run.round, &run.outcome) {
@@ -38,6 +50,15 @@ fn progress(run: &RunStatus) -> String {
         (Some(phase), ..) if run.state == RunState::Running && run.waiting_for.is_empty() => phase.clone(),
         (Some(phase), ..) if run.state == RunState::Running => {
             format!("{phase}, waiting for {}", run.waiting_for.join(", "))
+        }
+        _ if run.state == RunState::Accepted => {
+            let left_s = run.accept_until_ms.unwrap_or(0).saturating_sub(now_ms()) / 1000;
+            format!(
+                "accepted by {} of {}, waits for others for {} more",
+                run.accepted_by.len().max(1),
+                run.parties,
+                span(left_s)
+            )
         }
         _ if run.state == RunState::Gathering && !run.waiting_for.is_empty() => {
             format!("gathering, waiting for {}", run.waiting_for.join(", "))
@@ -52,7 +73,21 @@ pub(super) fn run(run: &RunStatus) -> String {
     table
         .row(["run".into(), run.name.clone()])
         .row(["digest".into(), run.digest.clone()])
-        .row(["state".into(), progress(run)])
+        .row(["state".into(), progress(run)]);
+    if run.state == RunState::Accepted {
+        table
+            .row(["accepted by".into(), run.accepted_by.join(", ")])
+            .row(["waiting for".into(), run.waiting_for.join(", ")]);
+    }
+    if let Some(reserved) = run.reserved {
+        let of = run
+            .data_set
+            .as_ref()
+            .map_or(String::new(), |set| format!(" of {set:?}"));
+        let reserved = format!("μ² = {}{of}, until it starts or is withdrawn", number(reserved));
+        table.row(["set aside".into(), reserved]);
+    }
+    table
         .row(["parties".into(), run.parties.to_string()])
         .row([
             "coordinates".into(),

@@ -42,7 +42,7 @@ pub fn watch(arguments: WatchArgs, json: bool) -> Result<Report, Failure> {
 /// The exit code of a run that is over.
 fn exit_of(run: &RunStatus) -> Option<i32> {
     match run.state {
-        RunState::Waiting | RunState::Gathering | RunState::Running => None,
+        RunState::Accepted | RunState::Waiting | RunState::Gathering | RunState::Running => None,
         RunState::Ended => run.exit_code.or(Some(Exit::Internal.code())),
         RunState::Withdrawn => Some(Exit::Aborted.code()),
         // Its final never left.

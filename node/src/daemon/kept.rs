@@ -1,0 +1,154 @@
+//! What a restart needs of an accepted offer: what this party brings, and what is set aside for it.
+//! It lies beside the offer until the run has begun or the offer is over.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tempfile::TempPath;
+use undertone_accountant::losses::charge::Charge;
+
+use crate::daemon::contribution::{Contribution, Vector};
+use crate::daemon::ledger::account::Protected;
+use crate::daemon::state::write_record;
+
+/// The record's name in the folder of its offer.
+const RECORD: &str = "accepted.json";
+
+/// The name of an uploaded vector there, without its extension.
+const UPLOADED: &str = "vector";
+
+/// An accepted offer.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kept {
+    /// The plan's digest.
+    pub(super) digest: String,
+    /// Whether it was accepted by a rule of the configuration.
+    pub(super) unasked: bool,
+    /// Whose budget is set aside.
+    pub(super) of: Protected,
+    /// How much of it.
+    pub(super) charge: Charge,
+    vector: KeptVector,
+    data_set: Option<String>,
+}
+
+/// What the party brings.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum KeptVector {
+    /// The file of its data set.
+    OfDataSet,
+    /// A file of the data folder.
+    Named(String),
+    /// What was uploaded, by the name of its file beside the record.
+    Uploaded(String),
+}
+
+/// What of a contribution a restart needs, before it is used up.
+pub(super) struct ToKeep {
+    vector: KeptVector,
+    data_set: Option<String>,
+    unasked: bool,
+}
+
+impl ToKeep {
+    pub(super) fn of(brings: &Contribution, unasked: bool) -> Self {
+        let vector = match &brings.vector {
+            None => KeptVector::OfDataSet,
+            Some(Vector::Named(name)) => KeptVector::Named(name.clone()),
+            Some(Vector::Upload(path)) => KeptVector::Uploaded(file_name(path)),
+            Some(Vector::Kept(path)) => KeptVector::Uploaded(file_name(path)),
+        };
+        let data_set = brings.data_set.clone();
+        ToKeep {
+            vector,
+            data_set,
+            unasked,
+        }
+    }
+}
+
+/// The name that an upload is kept under: its extension says how it is read.
+fn file_name(path: &Path) -> String {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    format!("{UPLOADED}.{}", extension.unwrap_or_default())
+}
+
+/// Writes the record into the offer's folder, and moves an upload there. Gives the upload's new
+/// place.
+pub(super) fn keep(
+    folder: &Path,
+    digest: &str,
+    (of, charge): (Protected, Charge),
+    ToKeep {
+        vector,
+        data_set,
+        unasked,
+    }: ToKeep,
+    upload: Option<TempPath>,
+) -> io::Result<Option<PathBuf>> {
+    let place = match (&vector, upload) {
+        (KeptVector::Uploaded(name), Some(upload)) => {
+            let place = folder.join(name);
+            upload.persist(&place).map_err(|e| e.error)?;
+            Some(place)
+        }
+        _ => None,
+    };
+    let digest = digest.to_owned();
+    let kept = Kept {
+        digest,
+        unasked,
+        of,
+        charge,
+        vector,
+        data_set,
+    };
+    write_record(&folder.join(RECORD), &kept)?;
+    Ok(place)
+}
+
+/// Forgets it: the record first, without which a restart takes nothing up.
+pub(super) fn let_go(folder: &Path) {
+    for file in [Some(folder.join(RECORD)), uploaded(folder)]
+        .into_iter()
+        .flatten()
+    {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::error!(%error, file = %file.display(), "what was kept of an offer cannot be deleted");
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+fn uploaded(folder: &Path) -> Option<PathBuf> {
+    let mut files = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    files.find(|path| path.file_stem().is_some_and(|stem| stem == UPLOADED))
+}
+
+/// Where the record of an offer's folder lies.
+pub(super) fn record(folder: &Path) -> PathBuf {
+    folder.join(RECORD)
+}
+
+impl Kept {
+    /// What the party brings, from the offer's folder.
+    pub(super) fn brings(&self, folder: &Path) -> Contribution {
+        let vector = match &self.vector {
+            KeptVector::OfDataSet => None,
+            KeptVector::Named(name) => Some(Vector::Named(name.clone())),
+            // Names are ours; another one leads nowhere else.
+            KeptVector::Uploaded(_) => uploaded(folder).map(Vector::Kept),
+        };
+        Contribution {
+            vector,
+            data_set: self.data_set.clone(),
+        }
+    }
+}
