@@ -12,9 +12,8 @@
 //!   different ones nothing is left. It stops earlier where that is accurate enough.
 //!
 //! [`AveragingCourse::fit`](course::AveragingCourse::fit) takes the one with fewest rounds and
-//! bounds its error rigorously, the rounding to integers included. When a message is missed all
-//! fall back to [`ratio`] consensus, which needs no schedule and loses nothing when messages are
-//! lost or repeated.
+//! bounds its error rigorously, the rounding to integers included. When a message is missed the
+//! finals are flooded instead.
 //!
 //! Nothing here knows of parties, signatures or time: see [`crate::publishing::averaging`].
 
@@ -24,8 +23,6 @@ pub mod entry;
 pub mod finite_time;
 pub mod integers;
 pub mod plain;
-pub mod ratio;
-pub mod sketch;
 pub mod spectrum;
 pub mod terms;
 

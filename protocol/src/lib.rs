@@ -27,9 +27,9 @@
 //! - Mass and weight are conserved to the bit at every event; after roll-back the finals of the
 //!   agreed set add up to its parties' noisy values, to the bit.
 //! - A share is counted at most once, by its sender or by its receiver.
-//! - Two nodes that say `agreed` name the same set and hold the same bits; where finals are
-//!   averaged, means that are as near as the plan says if nobody lied, and else as near as sums of
-//!   them can show: [`averaging::sketch`] says how near that is.
+//! - Two nodes that say `agreed` name the same set and hold the same bits. Nobody says it of an
+//!   average over the public graph: those are as near to each other as the plan says if nobody
+//!   lied.
 //! - No final leaves before the gate has passed the agreed logs, and no share before the plan is
 //!   marked as spent.
 //! - Nothing that a peer sends is an error, a panic, or kept without a bound that the plan gives.

@@ -1,5 +1,5 @@
 //! What a hostile member of a run with `dissemination = "consensus"` says in rounds of averaging,
-//! at the level of the machines: what cannot be is told and ignored, or leads to the fall-back, and
+//! at the level of the machines: what cannot be is told and ignored, or leads to the flood, and
 //! the others end within what they claim of the exact mean. Nobody publishes anything of its own
 //! twice (the table checks that of every frame), and nothing piles up.
 
@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
-use undertone_protocol::messages::notice::{Form, Network, Notice, Recipient, Round};
+use undertone_protocol::messages::notice::{Network, Notice, Recipient, Round};
 use undertone_protocol::messages::signature::Signature;
 use undertone_protocol::messages::signing::Signer;
 use undertone_protocol::messages::wire::{self, PublicFrame};
 use undertone_protocol::plan::peers::simulated_keypair;
-use undertone_protocol::publishing::averaging::machine::{FAST_STAGES, MOST_STAGES};
+use undertone_protocol::publishing::averaging::machine::{AVERAGING_STAGES, MOST_STAGES};
 use undertone_protocol::run::interface::Output;
 use undertone_protocol::run::outcome::{Ending, Event};
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::others;
 use undertone_tests::table::hostile::{
-    self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, fell_back, kept, last_round, lies, once, path,
-    ring, round, says, sends, signer_of, to, victim_averages, victim_publishes, victim_settles,
+    self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, flooded, kept, last_round, lies, once, path, ring,
+    round, says, sends, signer_of, to, victim_averages, victim_publishes, victim_settles,
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
@@ -34,7 +34,7 @@ fn told_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
     let mut fell_back = false;
     table.play(|party, output| {
         came |= at(party, output);
-        fell_back |= sends(output).is_some_and(|(_, round, _)| round.form == Form::Ratio);
+        fell_back |= says(output).is_some_and(|(_, notice)| notice == Notice::Missed);
         slip(party, output)
     });
     assert!(
@@ -54,26 +54,19 @@ fn told_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
 }
 
 /// Rounds of another plan, key, author or content: whom they come from, what is told, the frame.
-fn strange_rounds() -> [(Party, &'static str, std::sync::Arc<[u8]>); 10] {
+fn strange_rounds() -> [(Party, &'static str, std::sync::Arc<[u8]>); 9] {
     let values = [0; DIMENSION];
-    let good = signer_of(HOSTILE)
-        .round(Form::Fast, 1, 0, 0.0, &values)
-        .expect("signs");
+    let good = signer_of(HOSTILE).round(1, &values).expect("signs");
     let stranger = Keypair::ed25519_from_bytes([99; 32]).expect("32 bytes");
     let by = |party, digest, key| {
         Signer::new(party, digest, key, 0)
-            .round(Form::Fast, 1, 0, 0.0, &values)
+            .round(1, &values)
             .expect("signs")
     };
     let Signature(mut bits) = good.signature;
     bits[9] ^= 1;
     let elsewhere = by(HOSTILE, [0xee; 32], simulated_keypair(HOSTILE));
-    let far = wire::round_frame(
-        &signer_of(FAR)
-            .round(Form::Fast, 1, 0, 0.0, &values)
-            .expect("signs"),
-        &values,
-    );
+    let far = wire::round_frame(&signer_of(FAR).round(1, &values).expect("signs"), &values);
     let frame = |round: Round| wire::round_frame(&round, &values);
     [
         (HOSTILE, "belongs to plan", frame(elsewhere)),
@@ -91,15 +84,6 @@ fn strange_rounds() -> [(Party, &'static str, std::sync::Arc<[u8]>); 10] {
             frame(by(HOSTILE, *ring().digest(), stranger)),
         ),
         (HOSTILE, "its signature", frame(Round { round: 2, ..good })),
-        (
-            HOSTILE,
-            "its signature",
-            frame(Round {
-                form: Form::Ratio,
-                round: 0,
-                ..good
-            }),
-        ),
         (
             HOSTILE,
             "its signature",
@@ -143,21 +127,12 @@ fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
 fn a_round_of_another_number_or_length_is_told_and_the_true_one_still_counts() {
     let long = vec![1; 1 << 20];
     let cases = [
-        ("cannot have reached", round(Form::Fast, 3, &[0; DIMENSION])),
-        (
-            "cannot have reached",
-            round(Form::Fast, u32::MAX, &[0; DIMENSION]),
-        ),
-        (
-            "cannot have reached",
-            round(Form::Ratio, 1, &[0; 16 * (DIMENSION + 1)]),
-        ),
-        ("cannot have reached", round(Form::Ratio, u32::MAX, &[])),
-        ("bytes, expected", round(Form::Fast, 1, &[])),
-        ("bytes, expected", round(Form::Fast, 1, &[0; DIMENSION - 1])),
-        ("bytes, expected", round(Form::Fast, 1, &long)),
-        ("bytes, expected", round(Form::Fast, 2, &long)),
-        ("bytes, expected", round(Form::Ratio, 0, &long)),
+        ("cannot have reached", round(3, &[0; DIMENSION])),
+        ("cannot have reached", round(u32::MAX, &[0; DIMENSION])),
+        ("bytes, expected", round(1, &[])),
+        ("bytes, expected", round(1, &[0; DIMENSION - 1])),
+        ("bytes, expected", round(1, &long)),
+        ("bytes, expected", round(2, &long)),
     ];
     for (word, frame) in cases {
         let told = told_of(victim_averages, vec![to(VICTIM, frame)]);
@@ -168,7 +143,7 @@ fn a_round_of_another_number_or_length_is_told_and_the_true_one_still_counts() {
     }
     // Before this node has a final of its own.
     for values in [&[][..], &[7; DIMENSION], &long] {
-        let told = told_of(victim_settles, vec![to(VICTIM, round(Form::Fast, 0, values))]);
+        let told = told_of(victim_settles, vec![to(VICTIM, round(0, values))]);
         assert!(
             told.len() == 1 && told[0].1.contains("bytes, expected"),
             "{told:?}"
@@ -214,7 +189,7 @@ fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
                 other[width(&values) - 1] ^= 1;
                 Turn::instead(vec![
                     to(VICTIM, wire::round_frame(&round, &values)),
-                    to(VICTIM, hostile::round(Form::Fast, number, &other)),
+                    to(VICTIM, hostile::round(number, &other)),
                 ])
             }
             _ => Turn::none(),
@@ -233,7 +208,7 @@ fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
     let mut table = Table::new(&ring());
     table.play(|party, output| match sends(output) {
         Some((VICTIM, round, values)) if party == HOSTILE && round.round == 2 => Turn::instead(vec![
-            to(VICTIM, hostile::round(Form::Fast, 1, &[0; DIMENSION])),
+            to(VICTIM, hostile::round(1, &[0; DIMENSION])),
             to(VICTIM, wire::round_frame(&round, &values)),
         ]),
         _ => Turn::none(),
@@ -243,7 +218,7 @@ fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
         .into_iter()
         .map(|(of, text)| (of, text.to_owned()))
         .collect();
-    let opened = to(VICTIM, round(Form::Fast, 0, &[0; DIMENSION]));
+    let opened = to(VICTIM, round(0, &[0; DIMENSION]));
     for told in [later, told_of(victim_averages, vec![opened])] {
         assert!(
             told.len() == 1 && told[0].1.contains("two different messages"),
@@ -265,14 +240,10 @@ fn an_opening_that_is_not_the_one_of_its_entry_costs_its_author_and_nobody_else(
         |values| vec![0x7f; values.len()],
     ] {
         let mut table = Table::new(&ring());
-        lies(&mut table, Form::Fast, 0, |_, _, values| lie(values));
-        assert!(fell_back(&table));
-        let (included, _) = table.assert_averaged();
-        assert_eq!(
-            included,
-            others(&ring(), &[HOSTILE]),
-            "nobody holds what it announced"
-        );
+        lies(&mut table, 0, |_, _, values| lie(values));
+        assert!(flooded(&table));
+        // Its final is the one that it announced, all the same.
+        assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
         for party in [VICTIM, OTHER] {
             let told = table.told_by(party);
             assert!(
@@ -281,11 +252,15 @@ fn an_opening_that_is_not_the_one_of_its_entry_costs_its_author_and_nobody_else(
             );
         }
     }
-    // To one neighbour only: the other one has the true one, and goes on with it.
+    // To one neighbour only.
     let mut table = Table::new(&ring());
-    lies(&mut table, Form::Fast, 0, |peer, _, values| {
-        if peer == VICTIM { other(values) } else { values }
-    });
+    lies(
+        &mut table,
+        0,
+        |peer, _, values| {
+            if peer == VICTIM { other(values) } else { values }
+        },
+    );
     assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
     assert!(
         table
@@ -296,17 +271,17 @@ fn an_opening_that_is_not_the_one_of_its_entry_costs_its_author_and_nobody_else(
 }
 
 #[test]
-fn a_change_beyond_what_the_entries_allow_leads_to_the_fall_back() {
+fn a_change_beyond_what_the_entries_allow_leads_to_the_flood() {
     for number in [1, 2] {
         let mut table = Table::new(&ring());
-        lies(&mut table, Form::Fast, number, |peer, _, values| match peer {
+        lies(&mut table, number, |peer, _, values| match peer {
             VICTIM => values
                 .chunks(values.len() / DIMENSION)
                 .flat_map(|x| [&vec![0xff; x.len() - 1][..], &[0x7f]].concat())
                 .collect(),
             _ => values,
         });
-        assert!(fell_back(&table), "round {number}");
+        assert!(flooded(&table), "round {number}");
         assert_eq!(
             table.assert_averaged(),
             (others(&ring(), &[]), PARTIES - 1),
@@ -328,9 +303,7 @@ fn who_only_says_that_it_waits_is_not_waited_for_for_ever() {
     for from in [1, 2] {
         let (mut table, mut signer) = (Table::new(&ring()), signer_of(HOSTILE));
         table.play(|party, output| {
-            let mute = party == HOSTILE
-                && sends(output)
-                    .is_some_and(|(_, round, _)| round.form == Form::Ratio || round.round >= from);
+            let mute = party == HOSTILE && sends(output).is_some_and(|(_, round, _)| round.round >= from);
             let mut slips = vec![];
             if let (VICTIM | OTHER, Output::Public { to: HOSTILE, frame }) = (party, output)
                 && let Ok(PublicFrame::Notice(signed)) = wire::read_public(frame)
@@ -343,12 +316,8 @@ fn who_only_says_that_it_waits_is_not_waited_for_for_ever() {
             }
             Turn { passes: !mute, slips }
         });
-        assert!(fell_back(&table));
-        assert_eq!(
-            table.assert_averaged(),
-            (others(&ring(), &[]), PARTIES - 1),
-            "its neighbours enter its opening"
-        );
+        assert!(flooded(&table));
+        assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
         assert!(
             table.now <= Time::from_millis(settle_ms * (MOST_STAGES + 1)),
             "{:?}",
@@ -365,13 +334,12 @@ fn who_says_each_round_just_in_time_does_not_hold_up_all_of_them() {
     // A neighbour says that it waits four times a stage.
     let late = 7;
     assert!(
-        u64::from(last_round(&plan)) * late > 4 * FAST_STAGES,
+        u64::from(last_round(&plan)) * late > 4 * AVERAGING_STAGES,
         "else it could be in time with all of them"
     );
     let (mut kept, mut waited) = (BTreeMap::<u32, Vec<Slip>>::new(), 0);
     table.play(|party, output| {
         if let Some((peer, round, _)) = sends(output).filter(|_| party == HOSTILE)
-            && round.form == Form::Fast
             && round.round > 0
             && let Output::Public { frame, .. } = output
         {
@@ -388,28 +356,25 @@ fn who_says_each_round_just_in_time_does_not_hold_up_all_of_them() {
         };
         Turn::slip(next.map(|(_, slips)| slips).unwrap_or_default())
     });
-    assert!(fell_back(&table), "{:?}", table.now);
+    assert!(flooded(&table), "{:?}", table.now);
     assert_eq!(table.assert_averaged(), (others(&plan, &[]), PARTIES - 1));
     assert!(
-        table.now <= Time::from_millis(settle_ms * (FAST_STAGES + 1)),
+        table.now <= Time::from_millis(settle_ms * (AVERAGING_STAGES + 1)),
         "{:?}",
         table.now
     );
 }
 
 /// Openings and rounds in any number, long before anybody can use them, and rounds of every number
-/// while others go on: two a form are kept.
+/// while others go on: two are kept.
 #[test]
 fn early_messages_in_any_number_are_kept_two_at_a_time() {
     let width = ring().terms().expect("it averages").opening_bytes;
     let mut frames = vec![];
     for turn in 0..700u32 {
         let values = vec![turn as u8; DIMENSION * width];
-        frames.extend([
-            round(Form::Fast, turn % 3, &values),
-            round(Form::Ratio, turn % 5, &[turn as u8; 16 * (DIMENSION + 1)]),
-        ]);
-        frames.push(round(Form::Fast, turn, &[turn as u8; 16 * DIMENSION]));
+        frames.extend([round(turn % 3, &values)]);
+        frames.push(round(turn, &[turn as u8; 16 * DIMENSION]));
     }
     let mixes: Moment = |party, output| party == VICTIM && matches!(output, Output::Event(Event::Round(2)));
     for at in [mixes, victim_settles, victim_publishes, victim_averages] {
@@ -426,53 +391,4 @@ fn early_messages_in_any_number_are_kept_two_at_a_time() {
         table.assert_averaged();
         assert!(came && most <= 4, "{most} of {} were kept", frames.len());
     }
-}
-
-/// It is cut off, or was never in the set, and says each round as the others get there.
-#[test]
-fn whoever_is_cut_off_fills_nobodys_memory() {
-    let mut table = Table::new(&ring());
-    let mut signer = signer_of(HOSTILE);
-    let mut first = [
-        Notice::Missed,
-        Notice::Severed {
-            party: VICTIM,
-            held: true,
-        },
-        Notice::Severed {
-            party: OTHER,
-            held: true,
-        },
-    ]
-    .map(|notice| {
-        to(
-            VICTIM,
-            wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs")),
-        )
-    })
-    .to_vec();
-    let mut frames = vec![];
-    table.play(|party, output| {
-        if victim_averages(party, output) {
-            return Turn::slip(std::mem::take(&mut first));
-        }
-        match sends(output).filter(|(_, round, _)| party == VICTIM && round.form == Form::Ratio) {
-            Some((_, said, values)) => {
-                let slips: Vec<Slip> = (0..2)
-                    .map(|more| to(VICTIM, round(Form::Ratio, said.round + more, &values)))
-                    .collect();
-                frames.extend(slips.iter().map(|slip| slip.frame.clone()));
-                Turn::slip(slips)
-            }
-            None => Turn::none(),
-        }
-    });
-    table.assert_averaged();
-    assert!(frames.len() > 40, "{}", frames.len());
-    assert!(
-        kept(&frames) <= 2,
-        "{} of {} are kept",
-        kept(&frames),
-        frames.len()
-    );
 }

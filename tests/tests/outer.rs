@@ -384,10 +384,7 @@ fn what_hostile_neighbours_send_changes_nothing() {
         let round = undertone_protocol::messages::notice::Round {
             author: 1,
             digest: *plan.digest(),
-            form: undertone_protocol::messages::notice::Form::Fast,
             round: number,
-            view: 0,
-            spread: 0.0,
             signature: undertone_protocol::messages::signature::Signature([7; 64]),
         };
         let inner = wire::round_frame(&round, &vec![255; values]);

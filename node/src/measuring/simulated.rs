@@ -191,7 +191,6 @@ fn accuracy(plan: &Plan, report: &Simulated) -> Option<(f64, f64)> {
     for outcome in &report.outcomes {
         let Outcome {
             sum: Some(sum),
-            agreed: true,
             included,
             accuracy,
             ..

@@ -24,7 +24,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
 use crate::party::gossiped::Gossiped;
-use crate::party::receipt::finals::{contradicts, error_of, inaccuracy, missing_finals};
+use crate::party::receipt::finals::{contradicts, error_of, missing_finals};
 use crate::party::receipt::signing::signature;
 use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::party::trained::Trained;
@@ -48,11 +48,8 @@ pub struct Account {
     contradicted: bool,
     /// Whether a final is missing where that leaves nothing.
     spoilt: bool,
-    averaged: bool,
+    /// How exact the result is, where it is an average; none of any other.
     accuracy: Option<Accuracy>,
-    /// How far an average that was given up before all were within ν may be off, in the data's
-    /// unit; 0 of any other result.
-    off: f64,
     weights: Map<String, Value>,
     sealed: Option<Unsealed>,
     trained: Option<Trained>,
@@ -125,9 +122,7 @@ impl Account {
             ),
             departed,
             agreed: outcome.agreed,
-            averaged: plan.terms().is_some(),
             accuracy: outcome.accuracy,
-            off: inaccuracy(plan, outcome),
             weights: match (&realised, &gossiped) {
                 (Some(realised), _) => realised.weights.iter().enumerate().map(weight).collect(),
                 (None, Some(_)) => even_weights(plan),
@@ -226,13 +221,13 @@ impl Account {
         }
     }
 
-    /// Whether enough members signed that set.
-    pub fn agreed(&self) -> bool {
-        self.agreed
+    /// Whether enough members signed that set; `None` of an average, of which each node has another
+    /// one.
+    pub fn agreed(&self) -> Option<bool> {
+        self.accuracy.is_none().then_some(self.agreed)
     }
 
-    /// Where finals are averaged: what the result is off by if nobody lied, ∞ if it was
-    /// contradicted; None where it was flooded, or not verified.
+    /// By how much an average is off if nobody lied; `None` of any other result.
     pub fn accuracy(&self) -> Option<Accuracy> {
         self.accuracy
     }
@@ -255,7 +250,6 @@ impl Account {
         if let Some(trained) = &self.trained {
             return trained.reason.clone();
         }
-        let contradicted = |accuracy: Accuracy| accuracy.standard_errors.is_infinite();
         if let Some(sealed) = self.sealed.as_ref().filter(|_| !self.finished()) {
             return Some(sealed.without_mean.clone());
         }
@@ -264,9 +258,7 @@ impl Account {
                 reason.as_str()
             }
             Ending::Done | Ending::Degraded => {
-                if self.averaged && self.accuracy.is_none() {
-                    "no mean was written: this node found none in time that it could verify"
-                } else if self.contradicted {
+                if self.contradicted {
                     "no mean was written: the finals' weights are not what the agreed logs say, \
                      so that somebody's final is a lie"
                 } else if self.spoilt {
@@ -274,12 +266,9 @@ impl Account {
                 } else if !self.finished() {
                     "no mean was written: what is left carries too little weight, \
                      or more noise than local noise has"
-                } else if self.accuracy.is_some_and(contradicted) {
-                    "another node holds another mean of the same finals: \
-                     somebody sent wrong values while averaging"
                 } else if !self.without.is_empty() {
                     return Some(self.who_is_missing());
-                } else if !self.agreed && !self.averaged {
+                } else if self.agreed() == Some(false) {
                     "not everybody is known to hold this mean: some may have left with another one, or without"
                 } else {
                     return None;
@@ -341,8 +330,8 @@ impl Account {
             .is_some_and(|audit| audit.epsilon.is_infinite())
     }
 
-    /// The standard error of the result, per coordinate: of noise, and of averaging where that was
-    /// given up too early; of means in sequence that of the last one. None where nothing bounds it.
+    /// The standard error of the result's noise, per coordinate; of means in sequence that of the
+    /// last one. None where nothing bounds it.
     pub fn standard_error(&self) -> Option<f64> {
         if let Some(gossiped) = &self.gossiped {
             return gossiped.standard_error;
@@ -354,7 +343,7 @@ impl Account {
         self.realised
             .as_ref()
             .filter(|_| !self.trained.as_ref().is_some_and(Trained::fits_model))
-            .map(|r| r.standard_error + self.off)
+            .map(|r| r.standard_error)
             .filter(|e| e.is_finite())
     }
 
@@ -438,7 +427,7 @@ impl Account {
             "outcome": self.outcome(),
             "reason": self.reason(),
             "included": self.included,
-            "agreed": self.agreed,
+            "agreed": self.agreed(),
             "epsilon": self.epsilon(),
             "epsilon_claimed": plan.epsilon_claimed(),
             "epsilon_searched": plan.epsilon_searched(),
@@ -476,7 +465,7 @@ impl Account {
             receipt["opened_for"] = json!(sealed.opened_for);
             receipt["epsilon_opened"] = json!(self.epsilon_opened());
         }
-        if self.averaged {
+        if plan.terms().is_some() {
             receipt["accuracy"] = json!(self.accuracy.map(|accuracy| accuracy.apart));
             receipt["accuracy_of_mean"] = json!(self.accuracy.map(|accuracy| accuracy.standard_errors));
         }

@@ -1,5 +1,5 @@
-//! Agreeing on a set of items, in two stages: logs when settling, finals when publishing. One
-//! machine for both.
+//! Agreeing on a set of items, stage by stage: logs when settling, finals when publishing. One
+//! machine for all.
 //!
 //! A node signs, once per stage, the set of all expected items as soon as it holds them. At
 //! half-time each node that has not signed floods a list of what it holds. At three quarters it
@@ -63,7 +63,7 @@ impl Electorate {
     pub fn least(&self, stage: Stage) -> usize {
         match stage {
             Stage::Settling | Stage::Sealed | Stage::Correction(_) => self.min_parties,
-            Stage::Publishing => self.quorum,
+            Stage::Publishing | Stage::Finals => self.quorum,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by
 //! the slots, whatever peers send: a READY and a START of each party, and for each of the two
-//! stages an item and up to n (the number of members) other versions of it that its author signed
-//! as well (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a
-//! message, that it has its result, four sketches of it, and n cut edges; and whom it does not
-//! reach before START: 15n + 5n² notices in all, each no longer than a public frame. Where finals
+//! stages (with averaging three) an item and up to n (the number of members) other versions of it
+//! that its author signed as well (an honest one signs none), a list, a vote, and n calls; for
+//! averaging that it missed a message, and that it has done all rounds; and whom it does not reach
+//! before START: 14n + 6n² notices at most, each no longer than a public frame. Where finals
 //! are sealed there is no stage of finals, but one of sealed finals, in which there are no lists
 //! and votes, and as many of corrections as parties may depart and one; and a secret and n shares
 //! of each party, and as many versions of these as [`disclosures`] has room for. What is passed on
@@ -35,7 +35,6 @@ use crate::agreement::flood::disclosures::Disclosures;
 use crate::agreement::flood::held::{Held, HeldList, HeldVote};
 use crate::agreement::flood::named_sets::NamedSets;
 use crate::agreement::flood::slot::Slot;
-use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::commitment;
 use crate::messages::notice::{Disclosed, Incarnation, ItemHash, Notice, Seat, SetHash, SignedNotice};
 use crate::messages::set::ascending;
@@ -473,15 +472,11 @@ impl Flood {
             }
             Notice::Vote { stage, .. } => self.stages.agree_in(*stage),
             Notice::Gone { stage, party } => self.stages.has(*stage) && *party < parties,
-            Notice::Severed { party, .. } => *party < parties,
             Notice::Key { round, .. } => self.stages.are_sealed() && *round == self.round(),
             // Nobody holds a share of its own secret.
             Notice::Share { round, of, .. } => {
                 let of = *of as Party;
                 self.stages.are_sealed() && *round == self.round() && of < parties && of != author
-            }
-            Notice::Sums { number, unheard, .. } => {
-                *number < MOST_SKETCHES && ascending(unheard, parties, |party| *party)
             }
             _ => true,
         }

@@ -27,12 +27,8 @@ pub enum Kind {
     Gone(Stage, Party),
     /// That the author missed a message of averaging.
     Missed,
-    /// That the author cut its edge to this party.
-    Severed(Party),
-    /// That the author has its result of averaging.
+    /// That the author has done all rounds of averaging.
     Averaged,
-    /// Sums of the author's result of averaging, by number.
-    Sums(u8),
     /// The author's own secret of a round.
     Key(u32),
     /// The author's share of this party's secret of a round.

@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::averaging::sketch;
 use crate::messages::commitment::{Commitment, Commitments, Nonce};
 use crate::messages::held_kind::HeldKind;
 use crate::messages::row::Row;
@@ -73,16 +72,6 @@ pub enum Found {
     Refuses,
     /// Nothing answers: its address does not, or it has said nothing for long over a connection.
     Nothing,
-}
-
-/// What a party tells of its result of averaging: see
-/// [`sketch`]. Public, as the result is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sketch {
-    /// The seed that the signs of the coordinates follow from.
-    pub seed: sketch::Seed,
-    /// Sums of the result's coordinates, in units that the plan and the averaged set fix.
-    pub sums: [i64; sketch::SUMS],
 }
 
 /// A secret or a share of one that its notice makes known. It is public from then on, and still is
@@ -172,24 +161,10 @@ pub enum Notice {
         /// What it holds, each kind once.
         holdings: Vec<HeldKind>,
     },
-    /// Averaging: the author missed a message. All fall back to ratio consensus.
+    /// Averaging: the author missed a message. All flood their finals.
     Missed,
-    /// Averaging: the author has cut its edge to this party and taken back its net flow over it. So
-    /// does the party.
-    Severed {
-        /// At the other end.
-        party: Party,
-        /// Whether the author holds the party's opening, so that it can enter it in the party's
-        /// stead.
-        held: bool,
-    },
-    /// Averaging: the author has its result, or knows that it gets none, and never changes it
-    /// again.
-    Averaged {
-        /// Whether it is over all that entered, and as accurate as the plan asks for: then it tells
-        /// its sums.
-        whole: bool,
-    },
+    /// Averaging: the author has done all rounds.
+    Averaged,
     /// Averaging, to one neighbour: I am here, and wait for others.
     Waiting,
     /// READY where the schedule is drawn at START.
@@ -213,16 +188,6 @@ pub enum Notice {
         commitments: Commitments,
         /// The nonce that the author had committed to.
         nonce: Nonce,
-    },
-    /// Averaging: sums of the author's result.
-    Sums {
-        /// The number of the author's sums: those told first have 0.
-        number: u8,
-        /// Members of the averaged set of whose [`Averaged`](Notice::Averaged) the author had not
-        /// heard before it told the seed, ascending. For these the sums prove nothing.
-        unheard: Vec<Party>,
-        /// The seed of the signs, and the sums.
-        sketch: Box<Sketch>,
     },
     /// The author leaves before START: the READY of this start of its node is void.
     Withdraw {
@@ -274,15 +239,6 @@ pub enum Notice {
     Finished,
 }
 
-/// Which form of averaging a message belongs to. Each is begun once, from the same opening.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Form {
-    /// The scheduled rounds; round 0 is the opening.
-    Fast,
-    /// Ratio consensus, the fallback.
-    Ratio,
-}
-
 /// What a node says in one round of averaging, the same to all of its neighbours; its vector
 /// travels beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -291,15 +247,8 @@ pub struct Round {
     pub author: Party,
     /// The digest of the plan that it belongs to.
     pub digest: Digest,
-    /// The form of averaging that it belongs to.
-    pub form: Form,
-    /// The round's number, from 0.
+    /// The round's number, from 0: that of the opening.
     pub round: u32,
-    /// Ratio: names the set of cut edges that the author's state takes into account.
-    pub view: u64,
-    /// Ratio: the largest difference between neighbours that the author has heard of in this
-    /// window; ∞ if it cannot tell.
-    pub spread: f64,
     /// The signature by the author's key.
     pub signature: Signature,
 }
@@ -326,9 +275,7 @@ impl Notice {
             | Notice::Want { stage, .. }
             | Notice::Lack { stage, .. } => stage.phase(),
             Notice::Missed
-            | Notice::Severed { .. }
-            | Notice::Averaged { .. }
-            | Notice::Sums { .. }
+            | Notice::Averaged
             | Notice::Waiting
             | Notice::Finished
             | Notice::Key { .. }

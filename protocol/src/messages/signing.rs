@@ -9,9 +9,8 @@ use libp2p_identity::{Keypair, PublicKey};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::averaging::sketch;
 use crate::messages::log::{Answer, ShareId, Verdict};
-use crate::messages::notice::{Form, Notice, Recipient, Round, SignedNotice};
+use crate::messages::notice::{Notice, Recipient, Round, SignedNotice};
 use crate::messages::signature::{Digest, Signature};
 use crate::messages::wire;
 use crate::plan::checked::Plan;
@@ -48,7 +47,6 @@ fn hex(bytes: &[u8]) -> String {
 const PUBLIC_DOMAIN: &[u8] = b"undertone/public/1\0";
 const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1\0";
 const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
-const SEED_DOMAIN: &[u8] = b"undertone/signs/2\0";
 
 /// What the signature of a public message covers; its own signature is not looked at.
 fn public_bytes(digest: &Digest, signed: &SignedNotice) -> Vec<u8> {
@@ -86,10 +84,7 @@ fn round_bytes(round: &Round, values: &[u8]) -> Vec<u8> {
     let mut bytes = ROUND_DOMAIN.to_vec();
     bytes.extend_from_slice(&round.digest);
     bytes.extend_from_slice(&(round.author as u64).to_le_bytes());
-    bytes.push(round.form as u8);
     bytes.extend_from_slice(&round.round.to_le_bytes());
-    bytes.extend_from_slice(&round.view.to_le_bytes());
-    bytes.extend_from_slice(&round.spread.to_bits().to_le_bytes());
     bytes.extend_from_slice(&Sha256::digest(values));
     bytes
 }
@@ -258,33 +253,16 @@ impl Signer {
     }
 
     /// Signs what this node says in a round of averaging.
-    pub fn round(
-        &self,
-        form: Form,
-        round: u32,
-        view: u64,
-        spread: f64,
-        values: &[u8],
-    ) -> Result<Round, MessageError> {
+    pub fn round(&self, round: u32, values: &[u8]) -> Result<Round, MessageError> {
         let signature = Signature([0; 64]);
         let mut signed = Round {
             author: self.me,
             digest: self.digest,
-            form,
             round,
-            view,
-            spread,
             signature,
         };
         signed.signature = self.signature(&round_bytes(&signed, values))?;
         Ok(signed)
-    }
-
-    /// The seed of this node's sums of that number, which nobody else can know before it tells it:
-    /// a hash of a signature that it shows to nobody.
-    pub fn seed(&self, number: u8) -> Result<sketch::Seed, MessageError> {
-        let signature = self.signature(&[SEED_DOMAIN, &self.digest[..], &[number]].concat())?;
-        Ok(sketch::seed_of(&signature.0))
     }
 
     fn signature(&self, bytes: &[u8]) -> Result<Signature, MessageError> {
@@ -379,7 +357,7 @@ mod tests {
         let members = theirs.for_digest([7; 32]);
         assert_eq!(theirs.verify(&signed), Ok(()));
         assert!(members.verify(&signed).is_err());
-        let round = other.round(Form::Ratio, 3, 9, 0.5, b"vector").expect("signs");
+        let round = other.round(3, b"vector").expect("signs");
         assert_eq!(theirs.verify_round(&round, b"vector"), Ok(()));
         assert!(members.verify_round(&round, b"vector").is_err());
         let share = ShareId {
@@ -396,7 +374,7 @@ mod tests {
     fn a_round_binds_everything_that_it_says() {
         let members = members();
         let signer = Signer::new(1, [7; 32], party_key(2), 0);
-        let round = signer.round(Form::Ratio, 3, 9, 0.5, b"vector").expect("signs");
+        let round = signer.round(3, b"vector").expect("signs");
         assert_eq!(members.verify_round(&round, b"vector"), Ok(()));
         assert!(members.verify_round(&round, b"vectos").is_err());
         for forged in [
@@ -405,16 +383,7 @@ mod tests {
                 digest: [8; 32],
                 ..round
             },
-            Round {
-                form: Form::Fast,
-                ..round
-            },
             Round { round: 4, ..round },
-            Round { view: 8, ..round },
-            Round {
-                spread: 0.25,
-                ..round
-            },
         ] {
             assert!(members.verify_round(&forged, b"vector").is_err(), "{forged:?}");
         }

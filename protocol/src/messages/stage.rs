@@ -30,18 +30,21 @@ impl Phase {
     }
 }
 
-/// What items belong to. All stages but one are agreements: on logs, then on finals, or where
-/// finals are sealed on the corrections of them.
+/// What items belong to. All stages but one are agreements: on logs, then on finals (or what stands
+/// for them), or where finals are sealed on the corrections of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
     /// The items are logs.
     Settling,
-    /// The items are finals.
+    /// The items are finals, or where finals are averaged the entries of these.
     Publishing,
     /// The items are sealed finals: each is agreed on with the log that names it.
     Sealed,
     /// The items are corrections of sealed finals, the first ones or later ones, from 1.
     Correction(u32),
+    /// The items are finals of which the entries were agreed on, to be averaged, until a message
+    /// was missed.
+    Finals,
 }
 
 impl Stage {
@@ -49,7 +52,7 @@ impl Stage {
     pub const fn phase(self) -> Phase {
         match self {
             Stage::Settling | Stage::Sealed => Phase::Settling,
-            Stage::Publishing | Stage::Correction(_) => Phase::Publishing,
+            Stage::Publishing | Stage::Correction(_) | Stage::Finals => Phase::Publishing,
         }
     }
 }
@@ -65,6 +68,8 @@ enum Finals {
     Kept,
     /// All of them, to be read at once.
     Readable,
+    /// Entries of them; and themselves where a message of averaging is missed.
+    Averaged,
     /// All of them, sealed, with so many stages of corrections at most.
     Sealed {
         /// The most stages of corrections.
@@ -75,6 +80,9 @@ enum Finals {
 impl Stages {
     /// Where finals are readable as soon as they leave: logs, then finals.
     pub const READABLE: Stages = Stages(Finals::Readable);
+
+    /// Where finals are averaged: logs, then entries, then perhaps finals.
+    pub const AVERAGED: Stages = Stages(Finals::Averaged);
 
     /// Where no state leaves its party: logs alone.
     pub const KEPT: Stages = Stages(Finals::Kept);
@@ -98,6 +106,7 @@ impl Stages {
         match self.0 {
             Finals::Kept => vec![Stage::Settling],
             Finals::Readable => vec![Stage::Settling, Stage::Publishing],
+            Finals::Averaged => vec![Stage::Settling, Stage::Publishing, Stage::Finals],
             Finals::Sealed { corrections } => {
                 let corrections = (1..=corrections).map(Stage::Correction);
                 [Stage::Settling, Stage::Sealed]
@@ -112,12 +121,13 @@ impl Stages {
     pub fn has(self, stage: Stage) -> bool {
         match (stage, self.0) {
             (Stage::Settling, _)
-            | (Stage::Publishing, Finals::Readable)
+            | (Stage::Publishing, Finals::Readable | Finals::Averaged)
+            | (Stage::Finals, Finals::Averaged)
             | (Stage::Sealed, Finals::Sealed { .. }) => true,
             (Stage::Correction(number), Finals::Sealed { corrections }) => {
                 (1..=corrections).contains(&number)
             }
-            (Stage::Publishing | Stage::Sealed | Stage::Correction(_), _) => false,
+            (Stage::Publishing | Stage::Sealed | Stage::Correction(_) | Stage::Finals, _) => false,
         }
     }
 

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::held_kind::HeldKind;
 use crate::messages::log::{Answer, Log, ShareId};
-use crate::messages::notice::{Form, Notice, Recipient, Round, SetHash, SignedNotice, item_hash};
+use crate::messages::notice::{Notice, Recipient, Round, SetHash, SignedNotice, item_hash};
 use crate::messages::placed_log::PlacedLog;
 use crate::messages::set::Set;
 use crate::messages::signature::{Digest, Signature};
@@ -96,11 +96,7 @@ struct AnswerHeader {
 struct RoundHeader {
     digest: Digest,
     author: u32,
-    form: Form,
     round: u32,
-    view: u64,
-    /// The bits of an f64.
-    spread: u64,
     signature: Signature,
 }
 
@@ -181,10 +177,7 @@ pub fn round_frame(round: &Round, values: &[u8]) -> Arc<[u8]> {
     let header = RoundHeader {
         digest: round.digest,
         author: index(round.author),
-        form: round.form,
         round: round.round,
-        view: round.view,
-        spread: round.spread.to_bits(),
         signature: round.signature,
     };
     frame(ROUND, &encode(&header), values)
@@ -269,20 +262,13 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
             let RoundHeader {
                 digest,
                 author,
-                form,
                 round,
-                view,
-                spread,
                 signature,
             } = header;
-            let spread = f64::from_bits(spread);
             let round = Round {
                 author: author as Party,
                 digest,
-                form,
                 round,
-                view,
-                spread,
                 signature,
             };
             Ok(PublicFrame::Round {

@@ -1,7 +1,6 @@
 //! How many bytes a run sends.
 
 use crate::averaging::entry::ENTRY_BYTES;
-use crate::averaging::sketch;
 use crate::plan::checked::Plan;
 use crate::sealing::holders::Threshold;
 use crate::sealing::letter::LETTER_BYTES;
@@ -12,11 +11,9 @@ const NOTICE_BYTES: u64 = 112;
 const MESSAGE_BYTES: u64 = 66;
 /// What a share travels with, and the signed answer to it.
 const SHARE_BYTES: u64 = 66 + 122;
-/// Bytes of a notice that tells sums of a result, beside its frame: varints.
-const SKETCH_BYTES: u64 = 16 + 6 * sketch::SUMS as u64;
 /// What surrounds a body, and what surrounds a round of averaging.
 const BODY_BYTES: u64 = 8;
-const ROUND_BYTES: u64 = 140;
+const ROUND_BYTES: u64 = 120;
 /// A share's part of the logs of its sender and its receiver, with the signed answer.
 const LOG_ENTRY_BYTES: u64 = 67;
 
@@ -72,8 +69,8 @@ impl Plan {
                 // Both ends of an edge send in each round.
                 let ends = 2 * self.draft().public_graph.edges().len() as u64;
                 let rounds = terms.expected_rounds as u64 * ROUND_BYTES;
-                // That it has its result, and sums of it.
-                let said = everybodys(2 * NOTICE_BYTES + SKETCH_BYTES + ENTRY_BYTES as u64 + BODY_BYTES);
+                // That it has done all rounds.
+                let said = everybodys(NOTICE_BYTES + ENTRY_BYTES as u64 + BODY_BYTES);
                 ends * (dimension * terms.expected_bytes as u64 + rounds) + said
             }
         };

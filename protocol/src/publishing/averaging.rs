@@ -6,62 +6,46 @@
 //!    by a quorum), with which weights, and bit for bit what; and how many rounds it takes. With
 //!    its entry a node sends its neighbours its *opening*: the final in units of the plan's
 //!    [`terms`](crate::averaging::terms). They take it only if it has the entry's hash and range.
-//! 2. **The fast form** ([`fast`]): the rounds that
+//! 2. **Rounds** ([`fast`]): those that
 //!    [`AveragingCourse::fit`](crate::averaging::course::AveragingCourse::fit) gives for E's graph
-//!    and ranges, on integers. Its error is bounded beforehand, so a node that has done the last
-//!    round has its result, whatever becomes of others.
-//! 3. **Falling back.** Who misses a message says so, once, signed and flooded; whoever hears of it
-//!    begins ratio consensus ([`fallback`]) from the very same opening, those that have their
-//!    result as well, for the others' sake. A neighbour that is gone, or silent for `settle_ms`,
-//!    is *cut off*, by a signed and flooded notice; what follows from all cuts is in [`cuts`]. It
-//!    ends when a difference of at most ν/2 to the exact mean is verified, or
-//!    [`FALLBACK_STAGES`](machine::FALLBACK_STAGES) × `settle_ms` after the fast form's time
-//!    without one: then the result is what was verified last, and its bound is said.
-//! 4. **Comparing.** Whoever has its result says so; once the others have theirs it floods sums of
-//!    it with random signs ([`sketch`](crate::averaging::sketch)), and waits for those of the
-//!    others, briefly.
+//!    and ranges, on integers. Their error is bounded beforehand, so a node that has done the last
+//!    one is within ν/2 of the exact mean, whatever becomes of others. It says so
+//!    ([`Averaged`](crate::messages::notice::Notice::Averaged)), and gives its mean out once all
+//!    others have said so, too.
+//! 3. **A missed message.** Who misses one says so, once, signed and flooded; whoever hears of it
+//!    before its mean is out floods its final ([`flooding`]), and all agree on a set of finals and
+//!    add them up, as in a plan that floods. Who is gone, or silent for `settle_ms`, is missed. Who
+//!    has its mean already takes part for the others' sake, and so does who gave it out.
 //!
-//! Nobody counts `agreed` unless its result has exactly E's finals and a quorum's sums are near its
-//! own. If nobody lied, two nodes that do are within ν of each other, whichever form each finished
-//! with: their bounds say so. If somebody did they are as near as sums can show:
-//! [`sketch`](crate::averaging::sketch)(crate::averaging::sketch) says how near that is.
+//! An average is not agreed on: each node has another one, and `agreed` is null in its receipt. If
+//! nobody lied two are within ν of each other. After a flood `agreed` means what it means there.
 //!
-//! All of this is for neighbours that follow the protocol. One that lies can spoil the mean, as it
-//! can with its own value; what it cannot do:
+//! One that lies can spoil averages, as it can with its own value; what it cannot do:
 //!
 //! - Be believed where it can be checked: an opening that is not the one of its entry, or a change
 //!   beyond what the entries allow, is told and not used, and its author is *broken*: it is not
-//!   waited for any more.
+//!   waited for any more. A flooded final that is not the one of its entry is in nobody's sum.
 //! - Hold up the others for ever: nobody is waited for longer than
-//!   [`LONGEST_WAIT`](machine::LONGEST_WAIT) × `settle_ms` (in ratio consensus up to half as long
-//!   again), whatever it says; nor the fast form as a whole for longer than
-//!   [`FAST_STAGES`](machine::FAST_STAGES), or all of averaging for longer than
-//!   [`MOST_STAGES`](machine::MOST_STAGES) of them.
-//! - Leave two honest nodes with different results that both are agreed, unless their difference is
-//!   too small for the sums to show. It cannot make its lie fit the sums: nobody knows their signs
-//!   before the results are fixed that they compare (`comparing` has the argument).
-//! - Fill memory: a neighbour's messages of two rounds are kept in each form, and of nobody else.
+//!   [`LONGEST_WAIT`](machine::LONGEST_WAIT) × `settle_ms`, whatever it says; nor averaging for
+//!   longer than [`AVERAGING_STAGES`](machine::AVERAGING_STAGES) of them, or all of it for longer
+//!   than [`MOST_STAGES`](machine::MOST_STAGES).
+//! - Cost a result: it can have the finals flooded by saying that it missed a message, once. If no
+//!   set is agreed on then, as when most have left, who has done all rounds gives out its average.
+//! - Fill memory: a neighbour's messages of two rounds are kept, and of nobody else.
 //!
-//! Privacy is that of publishing all finals: every message is a function of the openings of E, of
-//! signed notices and of time; each party enters one opening, which was gated, and nothing that is
-//! private enters later. (The invariant [`entered`](crate::simulator::invariants::entered) holds
-//! that in the simulator.)
+//! Privacy is that of publishing all finals: every message is a function of the finals of E, of
+//! signed notices and of time; each party enters one opening, which was gated, and floods the final
+//! that it is the opening of. (The invariant [`entered`](crate::simulator::invariants::entered)
+//! holds that in the simulator.)
 //!
 //! The machine is fed by its parent, [`crate::run::machine`], and its deeds are drained from it.
-//! What comes in is in `receiving` and `inbox`, what goes out in `sending`; `fast_rounds` and
-//! `falling_back` move the two forms on, `patience` says how long is waited for whom, `concluding`
-//! and `comparing` are the end.
+//! What comes in is in `receiving` and `inbox`, what goes out in `sending`; `fast_rounds` moves the
+//! rounds on, `patience` says how long is waited for whom.
 
-mod averaged;
-mod comparing;
-mod comparison;
-mod concluding;
-pub mod cuts;
 pub mod early;
-pub mod fallback;
-mod falling_back;
 pub mod fast;
 mod fast_rounds;
+pub mod flooding;
 mod inbox;
 pub mod machine;
 mod opening;

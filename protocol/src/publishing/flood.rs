@@ -11,7 +11,7 @@ use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
 use crate::mixing::portion::{Portion, Share};
 use crate::plan::checked::Plan;
-use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup, Surroundings};
+use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Surroundings};
 use crate::publishing::publication::Publication;
 use crate::publishing::result::Sum;
 use crate::time::Time;
@@ -53,24 +53,40 @@ impl FloodedFinals {
         Ok(Portion { value, weight })
     }
 
-    /// A node's own final as its item.
-    pub(super) fn begin(
+    /// The lattice that they live on.
+    pub(super) fn lattice(&self) -> &Lattice {
+        &self.lattice
+    }
+
+    /// A node's own final as its item of a stage.
+    pub(super) fn item(
         &self,
         final_state: &Portion<LatticeVector, LatticeWeight>,
-        setup: &Setup,
-    ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
+        stage: Stage,
+        me: Party,
+    ) -> Result<OwnItem, FinalError> {
         let length = self.item_limit();
-        let (frame, written) = wire::body_frame_with(Stage::Publishing, setup.me, length, |bytes| {
+        let (frame, written) = wire::body_frame_with(stage, me, length, |bytes| {
             let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
             weight.copy_from_slice(&final_state.weight.0.to_le_bytes());
             self.lattice.write_final(&final_state.value, values)
         });
         written.map_err(|_| FinalError::OwnWidth)?;
+        Ok(OwnItem { frame, length })
+    }
+
+    /// A node publishes its own final.
+    pub(super) fn begin(
+        &self,
+        final_state: &Portion<LatticeVector, LatticeWeight>,
+        me: Party,
+    ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
+        let item = self.item(final_state, Stage::Publishing, me)?;
         let flooding = Flooding {
             finals: self.clone(),
             deeds: vec![],
         };
-        Ok((OwnItem { frame, length }, Box::new(flooding)))
+        Ok((item, Box::new(flooding)))
     }
 }
 
@@ -101,6 +117,10 @@ impl Publication for Flooding {
 
     fn unresolved(&mut self, set: &ItemSet, items: &Items) {
         self.end(set, items, false);
+    }
+
+    fn into_flooding(self: Box<Self>) -> Box<dyn Publication> {
+        self
     }
 
     fn take_deeds(&mut self) -> Vec<PublishingDeed> {

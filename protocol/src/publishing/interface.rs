@@ -28,9 +28,6 @@ pub struct Setup {
     pub graph: Arc<Graph>,
     /// Patience with a silent neighbour, in milliseconds.
     pub settle_ms: u64,
-    /// The fewest members of the plan, this node included, that have to hold one result so that it
-    /// is agreed: any two such sets share one that follows the protocol.
-    pub quorum: usize,
 }
 
 /// What a way of publishing sees besides its own state.
@@ -58,6 +55,13 @@ pub enum PublishingDeed {
     Offence(Party, String),
     /// Something went wrong.
     Fault(String),
+    /// A message of averaging was missed: agree on the finals themselves instead.
+    Flood {
+        /// Who averaged so far: whose finals are expected.
+        members: BTreeSet<Party>,
+        /// This node's own.
+        item: OwnItem,
+    },
     /// How publishing ended for this node, once.
     Ended(Box<Published>),
 }
@@ -67,7 +71,8 @@ pub enum PublishingDeed {
 pub struct Published {
     /// Whose finals are in the sum.
     pub included: BTreeSet<Party>,
-    /// Whether enough members of the plan hold this very result.
+    /// Whether enough members of the plan hold this very result. Of averages, which differ within
+    /// their `accuracy`, it is not asked.
     pub agreed: bool,
     /// The sum of these finals and of their weights; none if none is known.
     pub sum: Option<Sum>,
@@ -87,6 +92,7 @@ impl Published {
 }
 
 /// A node's own item of the second agreement, on its way.
+#[derive(Debug)]
 pub struct OwnItem {
     /// With its header.
     pub frame: Arc<[u8]>,

@@ -18,6 +18,9 @@ pub trait Publication: Send {
     /// members.
     fn unresolved(&mut self, set: &ItemSet, items: &Items);
 
+    /// What goes on once finals are flooded, after [`PublishingDeed::Flood`].
+    fn into_flooding(self: Box<Self>) -> Box<dyn Publication>;
+
     /// What is to be done since the last call.
     fn take_deeds(&mut self) -> Vec<PublishingDeed>;
 
@@ -41,7 +44,7 @@ pub trait Publication: Send {
     }
 
     /// This node leaves while publishing is under way: it ends with what there is.
-    fn leave(&mut self, _now: Time, _around: &Surroundings<'_>) {}
+    fn leave(&mut self) {}
 
     /// Whether nobody else needs this node any more, as far as it knows.
     fn is_over(&self, _around: &Surroundings<'_>) -> bool {

@@ -10,7 +10,7 @@ use crate::mixing::portion::{Portion, Share};
 use crate::plan::checked::Plan;
 use crate::topology::party::Party;
 
-/// What a verified result is known to be off by; ∞ if somebody says that it holds another one.
+/// What an average is off by at most, if nobody lied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accuracy {
     /// Each coordinate of the sum is within this of the exact sum of the included finals, in
@@ -18,9 +18,8 @@ pub struct Accuracy {
     pub steps: f64,
     /// Each coordinate of the result is within this of the exact one, in standard errors.
     pub standard_errors: f64,
-    /// Two nodes that say `agreed` are within this of each other, in standard errors, if nobody
-    /// lied: this node's own bound and the largest that another may have, half of the plan's ν. Of
-    /// lies, [`sketch`](crate::averaging::sketch) says what comparing shows.
+    /// Two nodes' averages are within this of each other, in standard errors: this node's own bound
+    /// and the largest that another may have, half of the plan's ν.
     pub apart: f64,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
+use crate::messages::stage::Stage;
 use crate::messages::wire::Bytes;
 use crate::mixing::course::Course;
 use crate::mixing::portion::Portion;
@@ -75,20 +76,18 @@ impl Way {
 }
 
 impl ReadableFinals {
-    /// Whether bytes are an item.
+    /// Whether bytes are an item of a stage.
     ///
     /// # Errors
     /// Why they are none.
-    pub fn check_item(&self, bytes: &Bytes) -> Result<(), FinalError> {
+    pub fn check_item(&self, stage: Stage, bytes: &Bytes) -> Result<(), FinalError> {
         match self {
             ReadableFinals::Flood(way) => {
                 way.read(bytes)?;
+                Ok(())
             }
-            ReadableFinals::Averaging(way) => {
-                way.read(bytes)?;
-            }
+            ReadableFinals::Averaging(way) => way.check_item(stage, bytes),
         }
-        Ok(())
     }
 
     /// How many times `settle_ms` publishing takes at most once the set is agreed, at least one.
@@ -111,7 +110,7 @@ impl ReadableFinals {
         early: EarlyRounds,
     ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
         match self {
-            ReadableFinals::Flood(way) => way.begin(&final_state, &setup),
+            ReadableFinals::Flood(way) => way.begin(&final_state, setup.me),
             ReadableFinals::Averaging(way) => way.begin(final_state, setup, connected, early),
         }
     }

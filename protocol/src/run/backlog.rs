@@ -2,14 +2,12 @@
 //! a new connection for a slow peer.
 
 use crate::agreement::flood::disclosures::CANDIDATES;
-use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::wire;
 use crate::mixing::course::Course;
 use crate::plan::checked::Plan;
 use crate::publishing::way::Way;
 use crate::run::item_rules::ItemRules;
 use crate::run::machine::Run;
-use crate::topology::party::Party;
 
 /// Frames, and the sum of their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +19,15 @@ pub struct Backlog {
 }
 
 /// Notices of each party besides those of stages: READY, START, whom it does not reach, that it
-/// missed a message and that it has its result of averaging, and sums of that.
-const NOTICES_OF_A_PARTY: usize = 5 + MOST_SKETCHES as usize;
+/// missed a message of averaging and that it has done all rounds.
+const NOTICES_OF_A_PARTY: usize = 5;
 
 /// In each stage its item, a list and a vote.
 const NOTICES_OF_A_STAGE: usize = 3;
 
-/// Notices that a party of which something is wrong adds for each of the others: these cut it off,
-/// and it them; and in each stage these call it gone, it calls them gone, and it signs another
-/// version of its item. One that vanished adds fewer.
-const NOTICES_ABOUT_A_PARTY: usize = 2;
+/// Notices that a party of which something is wrong adds for each of the others in each stage:
+/// these call it gone, it calls them gone, and it signs another version of its item. One that
+/// vanished adds fewer.
 const NOTICES_ABOUT_A_STAGE: usize = 3;
 
 /// A push may follow one that an earlier connection left in the queue. (After a third the queue is
@@ -38,7 +35,7 @@ const NOTICES_ABOUT_A_STAGE: usize = 3;
 const PUSHES: usize = 2;
 
 /// What goes on meanwhile to one neighbour: rounds of averaging (it holds up the next ones: the
-/// opening, two rounds of either form, and again two after a reconnect), and notices to it alone.
+/// opening, two rounds, and again two after a reconnect), and notices to it alone.
 /// Our guess, with some to spare.
 const LONG_FRAMES: usize = 8;
 const SHORT_FRAMES: usize = 4096;
@@ -90,11 +87,10 @@ impl Run {
         let suspects = (privacy.dropouts + privacy.colluding).min(parties);
         // A liar tells wrong shares, as many as are taken.
         let wrong = if rules.stages.are_sealed() { CANDIDATES } else { 0 };
-        let about = NOTICES_ABOUT_A_PARTY + stages * NOTICES_ABOUT_A_STAGE + wrong;
+        let about = stages * NOTICES_ABOUT_A_STAGE + wrong;
         let about = suspects * parties * about;
-        let sums = MOST_SKETCHES as usize * parties * size_of::<Party>();
         // Of all but one stage of sealed finals parties sign lists and votes.
-        let sets = wire::unreached_bytes(parties) + stages * wire::set_bytes(parties) + sums;
+        let sets = wire::unreached_bytes(parties) + stages * wire::set_bytes(parties);
         let of_a_party = NOTICES_OF_A_PARTY + stages * NOTICES_OF_A_STAGE + rules.told_by_a_party();
         let held = Backlog {
             frames: parties * of_a_party + about,

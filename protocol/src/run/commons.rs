@@ -72,7 +72,9 @@ impl Commons {
         let items = |stage: Stage| {
             let largest = match stage {
                 Stage::Settling => rules.log_limit(),
-                Stage::Publishing | Stage::Sealed | Stage::Correction(_) => rules.way.item_limit(),
+                Stage::Publishing | Stage::Sealed | Stage::Correction(_) | Stage::Finals => {
+                    rules.way.item_limit()
+                }
             };
             let items = Items::new(me, largest as u64, rules.settle_ms);
             (stage, if sealed { items.closed() } else { items })

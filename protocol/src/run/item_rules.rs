@@ -153,7 +153,7 @@ impl ItemRules {
     pub(super) fn check_item(&self, stage: Stage, author: Party, bytes: &Bytes) -> Result<(), String> {
         let checked = match (&self.way, stage) {
             (Way::Kept, _) => return Err("an item of a run whose states are kept".to_string()),
-            (Way::Readable(finals), _) => finals.check_item(bytes),
+            (Way::Readable(finals), stage) => finals.check_item(stage, bytes),
             (Way::Sealed(finals), Stage::Correction(number)) => {
                 let owed = self.owing.get(&number).and_then(|owing| owing.of(author));
                 match owed {
@@ -175,6 +175,8 @@ pub(super) fn stages(plan: &Plan, course: &Course) -> Stages {
         Stages::KEPT
     } else if plan.draft().run.sealed {
         Stages::sealed(plan.draft().privacy.dropouts)
+    } else if plan.terms().is_some() {
+        Stages::AVERAGED
     } else {
         Stages::READABLE
     }

@@ -523,11 +523,9 @@ impl Run {
             }
             Machine::Opening { .. } => return self.step_opening(),
             Machine::Publishing { agreement, .. } => {
-                match self
-                    .commons
-                    .step(agreement, Stage::Publishing, self.now, &self.gone)
-                {
-                    Some(step) => self.publish(step),
+                let stage = agreement.stage();
+                match self.commons.step(agreement, stage, self.now, &self.gone) {
+                    Some(step) => self.publish(stage, step),
                     None => return self.step_publication(),
                 }
             }

@@ -305,7 +305,7 @@ impl Equivocation {
                 }
                 other
             }
-            Stage::Publishing => {
+            Stage::Publishing | Stage::Finals => {
                 let mut other = item.to_vec();
                 match self.version {
                     // Finals and the entries of averaging begin with their weight.

@@ -259,14 +259,7 @@ impl Purpose {
         };
         Some(match (&notice, notice.phase()) {
             (Notice::List { .. } | Notice::Vote { .. } | Notice::Gone { .. }, _) => Purpose::Votes,
-            (
-                Notice::Missed
-                | Notice::Severed { .. }
-                | Notice::Averaged { .. }
-                | Notice::Sums { .. }
-                | Notice::Waiting,
-                _,
-            ) => Purpose::Averaging,
+            (Notice::Missed | Notice::Averaged | Notice::Waiting, _) => Purpose::Averaging,
             (_, Phase::Gathering) => Purpose::Gathering,
             (_, Phase::Settling) => Purpose::Logs,
             _ => Purpose::Finals,

@@ -2,11 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rand::RngExt;
-use rand::rngs::ChaCha8Rng;
-use undertone_protocol::averaging::integers;
-use undertone_protocol::averaging::sketch::{self, SUMS, Seed};
-use undertone_protocol::messages::notice::{Form, Network, Notice, Recipient, Round};
+use undertone_protocol::messages::notice::{Network, Notice, Recipient, Round};
 use undertone_protocol::messages::signing::Signer;
 use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::messages::wire::{self, PublicFrame};
@@ -71,13 +67,11 @@ pub fn path() -> Arc<Plan> {
         .clone()
 }
 
-/// The last round of the fast form that anybody sends.
+/// The last round that anybody sends.
 pub fn last_round(plan: &Arc<Plan>) -> u32 {
     let mut last = 0;
     Table::new(plan).play(|_, output| {
-        last = sends(output)
-            .filter(|(_, round, _)| round.form == Form::Fast)
-            .map_or(last, |(_, round, _)| last.max(round.round));
+        last = sends(output).map_or(last, |(_, round, _)| last.max(round.round));
         Turn::none()
     });
     last
@@ -89,19 +83,8 @@ pub fn signer_of(party: Party) -> Signer {
 }
 
 /// A round that the hostile member signs.
-pub fn round(form: Form, number: u32, values: &[u8]) -> Arc<[u8]> {
-    said(form, number, 0, 0.0, values)
-}
-
-/// A round that the hostile member signs, with what a round of ratio consensus says beside its
-/// vector.
-pub fn said(form: Form, number: u32, view: u64, spread: f64, values: &[u8]) -> Arc<[u8]> {
-    wire::round_frame(
-        &signer_of(HOSTILE)
-            .round(form, number, view, spread, values)
-            .expect("signs"),
-        values,
-    )
+pub fn round(number: u32, values: &[u8]) -> Arc<[u8]> {
+    wire::round_frame(&signer_of(HOSTILE).round(number, values).expect("signs"), values)
 }
 
 /// A notice that the hostile member signs.
@@ -143,65 +126,9 @@ pub fn says(output: &Output) -> Option<(Party, Notice)> {
     }
 }
 
-/// Whether this is a notice of one's own result.
-pub fn is_of_result(notice: &Notice) -> bool {
-    matches!(notice, Notice::Averaged { .. } | Notice::Sums { .. })
-}
-
-/// A round's vector that is off by `size` in most coordinates, and has the same sums as the true
-/// one under all of these seeds.
-pub fn unseen_lie(seeds: &[Seed], truth: &[u8], size: f64, rng: &mut ChaCha8Rng) -> Vec<u8> {
-    let width = truth.len() / DIMENSION;
-    let mut lie: Vec<i128> = integers::read(truth, width).collect();
-    let signs = seeds.iter().map(|seed| {
-        sketch::signs(seed)
-            .take(DIMENSION)
-            .map(|added| if added { 1.0 } else { -1.0 })
-    });
-    let signs: Vec<Vec<f64>> = signs.map(Iterator::collect).collect();
-    for sum in 0..SUMS {
-        let at: Vec<usize> = (sum..DIMENSION).step_by(SUMS).collect();
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        let without = |mut vector: Vec<f64>, basis: &[Vec<f64>]| {
-            for unit in basis {
-                let along = dot(&vector, unit);
-                vector
-                    .iter_mut()
-                    .zip(unit)
-                    .for_each(|(x, unit)| *x -= along * unit);
-            }
-            vector
-        };
-        let mut basis: Vec<Vec<f64>> = vec![];
-        for signs in &signs {
-            let rest = without(at.iter().map(|&i| signs[i]).collect(), &basis);
-            let norm = dot(&rest, &rest).sqrt();
-            if norm > 1e-6 {
-                basis.push(rest.iter().map(|x| x / norm).collect());
-            }
-        }
-        let random = at
-            .iter()
-            .map(|_| if rng.random_bool(0.5) { size } else { -size })
-            .collect();
-        let off = without(random, &basis);
-        at.iter()
-            .zip(off)
-            .for_each(|(&i, off)| lie[i] += off.round() as i128);
-    }
-    let most = (1i128 << (8 * width - 1)) - 1;
-    let mut bytes = vec![0; truth.len()];
-    assert!(integers::write(
-        lie.into_iter().map(|x| x.clamp(-most, most)),
-        width,
-        &mut bytes
-    ));
-    bytes
-}
-
 /// Whether it sends this round.
-pub fn sends_round(output: &Output, form: Form, number: u32) -> bool {
-    sends(output).is_some_and(|(_, round, _)| (round.form, round.round) == (form, number))
+pub fn sends_round(output: &Output, number: u32) -> bool {
+    sends(output).is_some_and(|(_, round, _)| round.round == number)
 }
 
 /// Whether a machine enters this phase.
@@ -224,7 +151,7 @@ pub fn victim_publishes(party: Party, output: &Output) -> bool {
 
 /// The finals' set is agreed, and the first round done.
 pub fn victim_averages(party: Party, output: &Output) -> bool {
-    party == VICTIM && sends_round(output, Form::Fast, 1)
+    party == VICTIM && sends_round(output, 1)
 }
 
 /// Slips them in once, at that moment.
@@ -240,24 +167,19 @@ pub fn once(at: Moment, slips: Vec<Slip>) -> impl FnMut(Party, &Output) -> Turn 
 }
 
 /// What the hostile member says in a round to its neighbours, in place of the truth.
-pub fn lies(
-    table: &mut Table,
-    form: Form,
-    number: u32,
-    mut lie: impl FnMut(Party, Round, Vec<u8>) -> Vec<u8>,
-) {
+pub fn lies(table: &mut Table, number: u32, mut lie: impl FnMut(Party, Round, Vec<u8>) -> Vec<u8>) {
     table.play(|party, output| match sends(output) {
-        Some((peer, round, values)) if party == HOSTILE && (round.form, round.round) == (form, number) => {
+        Some((peer, round, values)) if party == HOSTILE && round.round == number => {
             let lie = lie(peer, round, values);
-            Turn::instead(vec![to(peer, said(form, number, round.view, round.spread, &lie))])
+            Turn::instead(vec![to(peer, self::round(number, &lie))])
         }
         _ => Turn::none(),
     });
 }
 
-/// Whether anybody has fallen back.
-pub fn fell_back(table: &Table) -> bool {
-    table.ratio_rounds > 0
+/// Whether anybody has flooded its final.
+pub fn flooded(table: &Table) -> bool {
+    table.floods > 0
 }
 
 /// Frames of the hostile member that anybody still holds.

@@ -243,7 +243,9 @@ fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
     row("a trusted server would have given", number(predicted.central));
     row("local noise alone would have given", number(predicted.local));
     if let Some(accuracy) = account.accuracy() {
-        row("nodes differ by at most", apart(accuracy.apart, account.agreed()));
+        let apart = number(accuracy.apart);
+        let shown = format!("{apart} standard errors, if nobody sent wrong values");
+        row("nodes differ by at most", shown);
     }
     if !account.departed().is_empty() {
         row("departed", account.departed().join(", "));
@@ -263,18 +265,4 @@ fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
         row("clipped (private)", clipped);
     }
     table
-}
-
-/// How far two nodes' results may be apart, where finals were averaged.
-fn apart(standard_errors: f64, agreed: bool) -> String {
-    let shown = number(standard_errors);
-    if standard_errors.is_infinite() {
-        "nobody knows: somebody sent wrong values".into()
-    } else if agreed {
-        // What comparing shows of lies depends on the dimension:
-        // `undertone_protocol::averaging::sketch`.
-        format!("{shown} standard errors, if nobody sent wrong values (compared)")
-    } else {
-        format!("{shown} standard errors, if nobody sent wrong values")
-    }
 }

@@ -46,7 +46,8 @@ pub(super) struct Totals {
     public_bytes: u64,
     violations: Vec<String>,
     included: BTreeSet<Party>,
-    agreed: bool,
+    /// None once a result was an average.
+    agreed: Option<bool>,
 }
 
 pub(super) fn ending(outcome: &Option<Outcome>) -> &'static str {
@@ -84,7 +85,7 @@ impl Totals {
             public_bytes: 0,
             violations: vec![],
             included: BTreeSet::new(),
-            agreed: true,
+            agreed: Some(true),
         }
     }
 
@@ -117,7 +118,10 @@ impl Totals {
             return Ok(());
         };
         self.included = first.included.clone();
-        self.agreed &= first.agreed;
+        self.agreed = self
+            .agreed
+            .filter(|_| first.accuracy.is_none())
+            .map(|agreed| agreed && first.agreed);
         self.measure(trial, first)
     }
 
@@ -262,9 +266,7 @@ fn agree(plan: &Plan, results: &[&Outcome]) -> bool {
     let sum = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| (sum.value.clone(), sum.weight));
     let Some(first) = results.first() else { return true };
     if plan.terms().is_some() {
-        results
-            .iter()
-            .all(|outcome| outcome.agreed && weight(outcome) == weight(first))
+        results.iter().all(|outcome| weight(outcome) == weight(first))
     } else {
         let first = sum(first);
         results.iter().all(|outcome| sum(outcome) == first)

@@ -62,21 +62,3 @@ pub(super) fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>,
             )
         })
 }
-
-/// How far a result may be from the exact sum of its finals, per coordinate and in the data's unit,
-/// where finals were averaged and not all came within ν/2 of it in time; 0 otherwise, ∞ where
-/// somebody says that it holds another one.
-///
-/// By the triangle inequality the root of the mean square of noise and this together is at most
-/// their sum.
-pub(super) fn inaccuracy(plan: &Plan, outcome: &Outcome) -> f64 {
-    let (Some(terms), Some(accuracy), Some(sum)) = (plan.terms(), outcome.accuracy, &outcome.sum) else {
-        return 0.0;
-    };
-    if accuracy.standard_errors <= 0.5 * terms.accuracy() {
-        return 0.0;
-    }
-    let weight = plan.lattice().weight_to_f64(sum.weight.0);
-    accuracy.steps * plan.lattice().step() / plan.draft().data.result.divisor(weight)
-        * plan.scales().root_mean_square()
-}

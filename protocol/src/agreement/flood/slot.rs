@@ -27,12 +27,8 @@ pub enum Slot {
     Gone(Stage, Party, Party),
     /// A party's word that it missed a message of averaging.
     Missed(Party),
-    /// A party's word that it cut its edge to another one.
-    Severed(Party, Party),
-    /// A party's word that it has its result of averaging.
+    /// A party's word that it has done all rounds of averaging.
     Averaged(Party),
-    /// A party's sums of its result of averaging, by number.
-    Sums(Party, u8),
     /// A party's own secret of a round: (round, author).
     Key(u32, Party),
     /// A party's share of another's secret of a round: (round, author, of).
@@ -57,9 +53,7 @@ impl Slot {
             Slot::Vote(stage, author) => (Kind::Vote(stage), author),
             Slot::Gone(stage, author, party) => (Kind::Gone(stage, party), author),
             Slot::Missed(author) => (Kind::Missed, author),
-            Slot::Severed(author, party) => (Kind::Severed(party), author),
             Slot::Averaged(author) => (Kind::Averaged, author),
-            Slot::Sums(author, number) => (Kind::Sums(number), author),
             Slot::Key(round, author) => (Kind::Key(round), author),
             Slot::Share(round, author, of) => (Kind::Share(round, of), author),
         }
@@ -78,9 +72,7 @@ impl Slot {
             Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),
             Notice::Gone { stage, party } => Some(Slot::Gone(stage, author, party)),
             Notice::Missed => Some(Slot::Missed(author)),
-            Notice::Severed { party, .. } => Some(Slot::Severed(author, party)),
-            Notice::Averaged { .. } => Some(Slot::Averaged(author)),
-            Notice::Sums { number, .. } => Some(Slot::Sums(author, number)),
+            Notice::Averaged => Some(Slot::Averaged(author)),
             Notice::Unreached { .. } => Some(Slot::Unreached(author)),
             Notice::Key { round, .. } => Some(Slot::Key(round, author)),
             Notice::Share { round, of, .. } => Some(Slot::Share(round, author, of as Party)),

@@ -3,7 +3,7 @@ use libp2p_identity::Keypair;
 use super::*;
 use crate::agreement::flood::named_sets::SPARE_SETS;
 use crate::agreement::flood::named_sets::SetPurpose;
-use crate::messages::notice::{Recipient, Sketch};
+use crate::messages::notice::Recipient;
 use crate::messages::row::Row;
 use crate::messages::set::Set;
 use crate::messages::signing::Signer;
@@ -140,18 +140,6 @@ fn what_is_counted_is_what_is_held() {
     assert!(replaced > 20, "{replaced} of 120 were replaced");
 }
 
-fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
-    let sketch = Sketch {
-        seed: [1; 16],
-        sums: [sum; crate::averaging::sketch::SUMS],
-    };
-    Notice::Sums {
-        number,
-        unheard,
-        sketch: Box::new(sketch),
-    }
-}
-
 /// A member of three that signs whatever it can, many times over.
 #[test]
 fn a_members_flood_fills_its_slots_and_no_more() {
@@ -186,12 +174,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
             });
             notices.extend((0..3).map(|party| Notice::Gone { stage, party }));
         }
-        notices.push(Notice::Averaged { whole: turn % 2 == 0 });
-        notices.extend(
-            (0..=u8::MAX)
-                .step_by(1 + 50 * usize::from(turn > 0))
-                .map(|number| sums(number, vec![], turn.into())),
-        );
+        notices.extend([Notice::Missed, Notice::Averaged]);
         for notice in notices {
             let (frame, notice) = signed(&mut signer, notice);
             passed_on += u32::from(matches!(
@@ -200,8 +183,8 @@ fn a_members_flood_fills_its_slots_and_no_more() {
             ));
         }
     }
-    // Of each stage an item, a list, a vote and three calls; the end of averaging, and its sums.
-    let once = 2 * (3 + 3) + 1 + usize::from(MOST_SKETCHES);
+    // In each stage an item, a list, a vote and three calls; beside them two of averaging.
+    let once = 2 * (3 + 3) + 2;
     assert_eq!(flood.held().count(), 2 + once, "one slot each");
     assert_eq!(passed_on as usize, 2 * (1 + REPLACEMENTS as usize) + once);
     let (frame, latest) = signed(&mut signer, ready(255));
@@ -283,9 +266,6 @@ fn strangers_and_disorder_are_refused() {
             held: Row::of(4, [3]),
             versions: Vec::new(),
         },
-        sums(MOST_SKETCHES, vec![], 0),
-        sums(0, vec![2, 0], 0),
-        sums(0, vec![3], 0),
     ] {
         let (frame, notice) = signed(&mut signer, notice);
         assert_eq!(

@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::messages::notice::{Form, Round};
+use crate::messages::notice::Round;
 use crate::messages::wire::Bytes;
 use crate::topology::party::Party;
 
-/// One opening a neighbour and form, as it came first: a neighbour whose gate was faster.
+/// One opening a neighbour, as it came first: a neighbour whose gate was faster.
 #[derive(Default)]
-pub struct EarlyRounds(BTreeMap<(Party, Form), (Round, Bytes)>);
+pub struct EarlyRounds(BTreeMap<Party, (Round, Bytes)>);
 
 impl EarlyRounds {
     /// Keeps an opening; nobody can be further before this node has begun.
     pub fn keep(&mut self, round: Round, values: Bytes) {
         if round.round == 0 {
-            self.0
-                .entry((round.author, round.form))
-                .or_insert((round, values));
+            self.0.entry(round.author).or_insert((round, values));
         }
     }
 

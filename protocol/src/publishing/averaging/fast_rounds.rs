@@ -1,14 +1,13 @@
-//! The fast form's rounds: as many as fit to E, one after the other, until a message is missed.
+//! The rounds: as many as fit to E, one after the other, until a message is missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::averaging::entry::FinalEntry;
 use crate::averaging::spectrum::Spectrum;
 use crate::averaging::terms;
-use crate::messages::notice::{Form, Notice};
 use crate::messages::wire::Bytes;
-use crate::publishing::averaging::machine::{Averaging, FAST_STAGES, Mode};
-use crate::publishing::interface::{PublishingDeed, Surroundings};
+use crate::publishing::averaging::machine::{Averaging, Mode};
+use crate::publishing::interface::Surroundings;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -41,22 +40,15 @@ impl Averaging {
             .weight_to_f64(entries.map(|entry| entry.weight.0).fold(0, i128::saturating_add))
     }
 
-    /// This node misses a message, or there is no fast form.
-    pub(super) fn miss(&mut self, now: Time, around: &Surroundings<'_>) {
-        if !around.flood.missed(self.setup.me) {
-            self.deeds.push(PublishingDeed::Say(Notice::Missed));
-        }
-        self.fall_back(now, around);
-    }
-
-    pub(super) fn step_fast(&mut self, now: Time, around: &Surroundings<'_>) -> bool {
-        let Mode::Fast(fast) = &mut self.stage else {
+    /// One round, if all of its messages are here. False: nothing can be done now.
+    pub(super) fn step_rounds(&mut self, now: Time, around: &Surroundings<'_>) -> bool {
+        let Mode::Rounds(fast) = &mut self.stage else {
             return false;
         };
         let Some(round) = fast.wants() else { return false };
         let here = |party: &Party| match round {
             0 => self.openings.contains_key(party),
-            _ => self.inbox.has(*party, Form::Fast, round),
+            _ => self.inbox.has(*party, round),
         };
         let lacking: Vec<Party> = fast
             .neighbours()
@@ -65,9 +57,9 @@ impl Averaging {
             .filter(|party| !here(party))
             .collect();
         if !lacking.is_empty() {
-            let is_late = now >= self.stages_end(FAST_STAGES);
+            let is_late = now >= self.averaging_ends();
             if is_late || lacking.iter().any(|&party| self.is_lost(party, now, around)) {
-                self.miss(now, around);
+                self.miss(around);
                 return true;
             }
             return false;
@@ -75,7 +67,7 @@ impl Averaging {
         let (openings, inbox) = (&self.openings, &mut self.inbox);
         let mut take = |party: Party| match round {
             0 => openings.get(&party).cloned(),
-            _ => inbox.take(party, Form::Fast, round).map(|arrival| arrival.values),
+            _ => inbox.take(party, round),
         };
         let messages: BTreeMap<Party, Bytes> = fast
             .neighbours()
@@ -87,7 +79,7 @@ impl Averaging {
                 party,
                 format!("a change in round {round} of averaging that the entries do not allow"),
             );
-            self.miss(now, around);
+            self.miss(around);
             return true;
         }
         let made = fast.step(&messages);
@@ -95,14 +87,14 @@ impl Averaging {
         self.wait(now);
         match made {
             Ok(Some(bytes)) => {
-                let signed = self.setup.signer.round(Form::Fast, round + 1, 0, 0.0, &bytes);
+                let signed = self.setup.signer.round(round + 1, &bytes);
                 self.send(signed, &bytes, around.connected);
             }
-            Ok(None) if done => self.conclude_fast(now),
+            Ok(None) if done => self.conclude(now),
             Ok(None) => {}
             Err(reason) => {
                 self.fault(reason);
-                self.miss(now, around);
+                self.miss(around);
             }
         }
         true

@@ -1,47 +1,48 @@
-//! One node's averaging: what it knows, and how it moves from form to form. Its other methods stand
+//! One node's averaging: what it knows, and how it comes to a result. Its other methods stand
 //! beside it, by theme.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::averaging::entry::FinalEntry;
-use crate::averaging::ratio;
 use crate::averaging::terms::AveragingTerms;
-use crate::lattice::grid::Lattice;
-use crate::messages::notice::Form;
+use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::vector::LatticeVector;
+use crate::messages::notice::Notice;
+use crate::messages::stage::Stage;
 use crate::messages::wire::Bytes;
-use crate::publishing::averaging::comparison::Comparing;
-use crate::publishing::averaging::fallback::Fallback;
+use crate::mixing::portion::Portion;
 use crate::publishing::averaging::fast::Fast;
+use crate::publishing::averaging::flooding::FloodedEntries;
 use crate::publishing::averaging::inbox::Inbox;
 use crate::publishing::averaging::opening::Opening;
+use crate::publishing::flood::FloodedFinals;
 use crate::publishing::interface::{Published, PublishingDeed, Setup, Surroundings};
+use crate::publishing::result::{Accuracy, Sum};
 use crate::time::Time;
 use crate::topology::party::Party;
-
-/// Ratio consensus is given up so many times `settle_ms` after the fast form would have been
-/// ([`FAST_STAGES`]), whenever it began. Our choice: a silent party costs one of them, a second one
-/// another.
-pub const FALLBACK_STAGES: u64 = 4;
 
 /// A neighbour that says that it waits for others is waited for so many times `settle_ms`: one for
 /// the party that it waits for, and as much again.
 pub const LONGEST_WAIT: u64 = 2;
 
-/// The fast form is given up so many times `settle_ms` after E was agreed: else a neighbour that
-/// says each round just in time would hold up a run for [`LONGEST_WAIT`] of them a round. Our
-/// choice: 24 s by default, which is 240 rounds of 0.1 s each, and longer than ratio consensus may
-/// take, which has more rounds to do and larger ones. So a network that is too slow for this would
-/// not be helped by more.
-pub const FAST_STAGES: u64 = 6;
+/// Averaging is given up so many times `settle_ms` after E was agreed: else a neighbour that says
+/// each round just in time would hold up a run for [`LONGEST_WAIT`] of them a round. Our choice:
+/// 24 s by default, which is 240 rounds of 0.1 s each. A network that is too slow for this is
+/// better served by the flood.
+pub const AVERAGING_STAGES: u64 = 6;
 
-/// All honest nodes have a result, or none, so many times `settle_ms` before they stop comparing:
-/// the last sums are told half-way.
-pub const COMPARING_STAGES: u64 = 2;
+/// Who has done all rounds waits so much longer, in `settle_ms`, for the word of those who have
+/// not: they say at the end of [`AVERAGING_STAGES`] that they missed a message.
+const LAST_WORD_STAGES: u64 = 1;
+
+/// A flood of the finals takes so many times `settle_ms`. Our choice: all leave at once, where a
+/// plan that floods has the time for them that mixing left over.
+pub const FLOODING_STAGES: u64 = 2;
 
 /// All of averaging takes at most so many times `settle_ms` once E is agreed, whatever anybody
 /// does.
-pub const MOST_STAGES: u64 = FAST_STAGES + FALLBACK_STAGES + COMPARING_STAGES;
+pub const MOST_STAGES: u64 = AVERAGING_STAGES + LAST_WORD_STAGES + FLOODING_STAGES;
 
 /// E, as all know it.
 pub(super) struct Entrants {
@@ -50,17 +51,20 @@ pub(super) struct Entrants {
     pub(super) members: BTreeSet<Party>,
     pub(super) entries: BTreeMap<Party, FinalEntry>,
     pub(super) neighbours: Vec<Party>,
-    pub(super) ratio_width: usize,
 }
 
 pub(super) enum Mode {
     /// Until E is agreed.
     Waiting,
-    Fast(Fast),
-    Fallback {
-        fallback: Box<Fallback>,
-        ends: Time,
-    },
+    Rounds(Fast),
+    /// All rounds are done; the result is given out once the others have theirs.
+    Holding(Published),
+    /// It is given out; who missed a message may still have the finals flooded.
+    GivenOut,
+    /// Finals are flooded; of all rounds came this, if they were done and it was not given out.
+    Flooding(Option<Published>),
+    /// There is no result.
+    Over,
 }
 
 /// One node's averaging.
@@ -68,7 +72,10 @@ pub struct Averaging {
     pub(super) setup: Setup,
     pub(super) terms: Arc<AveragingTerms>,
     pub(super) lattice: Lattice,
-    /// This node's own opening, in units of the terms.
+    finals: FloodedFinals,
+    /// This node's own final, for the case that all are flooded.
+    own_final: Portion<LatticeVector, LatticeWeight>,
+    /// Its opening, in units of the terms.
     pub(super) own: Vec<i64>,
     pub(super) stage: Mode,
     pub(super) electorate: Option<Entrants>,
@@ -79,29 +86,27 @@ pub struct Averaging {
     pub(super) broken: BTreeSet<Party>,
     /// The messages of this and the round before: who reconnects may lack both.
     pub(super) recent: Vec<Arc<[u8]>>,
-    /// The newest message that was sent.
-    pub(super) sent: Option<(Form, u32)>,
     /// When the present wait began, and when neighbours are told of it next.
     pub(super) waits: Time,
     pub(super) beat: Time,
-    pub(super) ended: bool,
-    pub(super) comparing: Comparing,
     pub(super) deeds: Vec<PublishingDeed>,
 }
 
 impl Averaging {
     /// Sends this node's opening to whom it reaches.
-    pub fn new(
+    pub(super) fn new(
         setup: Setup,
-        terms: Arc<AveragingTerms>,
-        lattice: Lattice,
+        (terms, finals): (Arc<AveragingTerms>, FloodedFinals),
+        own_final: Portion<LatticeVector, LatticeWeight>,
         opening: Opening,
         connected: &BTreeSet<Party>,
     ) -> Self {
         let mut averaging = Averaging {
             setup,
             terms,
-            lattice,
+            lattice: *finals.lattice(),
+            finals,
+            own_final,
             own: opening.values,
             stage: Mode::Waiting,
             electorate: None,
@@ -109,17 +114,11 @@ impl Averaging {
             openings: BTreeMap::new(),
             broken: BTreeSet::new(),
             recent: Vec::new(),
-            sent: None,
             waits: Time::ZERO,
             beat: Time::FAR,
-            ended: false,
-            comparing: Comparing::default(),
             deeds: Vec::new(),
         };
-        let signed = averaging
-            .setup
-            .signer
-            .round(Form::Fast, 0, 0, 0.0, &opening.bytes);
+        let signed = averaging.setup.signer.round(0, &opening.bytes);
         averaging.send(signed, &opening.bytes, connected);
         averaging
     }
@@ -134,8 +133,9 @@ impl Averaging {
         Some(&self.electorate.as_ref()?.members)
     }
 
-    /// Ends without averaging.
-    pub(super) fn end_without(&mut self, published: Published) {
+    /// This node's publishing comes to this.
+    pub(super) fn end(&mut self, published: Published) {
+        self.stage = Mode::Over;
         self.deeds.push(PublishingDeed::Ended(Box::new(published)));
     }
 
@@ -163,54 +163,176 @@ impl Averaging {
             .copied()
             .filter(|other| members.contains(other))
             .collect();
-        let ratio_width = ratio::width(entries.values().map(|entry| entry.range as f64).sum()).min(16);
         let schedule = self.schedule(&members, &entries);
         self.electorate = Some(Entrants {
             begun: now,
             members,
             entries,
             neighbours: neighbours.clone(),
-            ratio_width,
         });
         neighbours.iter().for_each(|&author| self.check_opening(author));
         self.wait(now);
         match schedule {
             Some(schedule) => {
-                self.stage = Mode::Fast(Fast::new(
+                self.stage = Mode::Rounds(Fast::new(
                     schedule,
                     self.terms.opening_bytes,
                     neighbours,
                     self.own.clone(),
                 ));
+                self.recheck();
             }
-            // In pieces, or of finals that reach too far: then what is left of the graph averages
-            // as well as it can.
-            None => self.miss(now, around),
+            // In pieces, or of finals that reach too far.
+            None => self.miss(around),
         }
-        self.recheck();
     }
 
     /// Does what can be done now.
     pub fn advance(&mut self, now: Time, around: &Surroundings<'_>) {
-        if let (Mode::Fast(_), Some(electorate)) = (&self.stage, &self.electorate)
-            && electorate.members.iter().any(|&party| around.flood.missed(party))
-        {
-            self.fall_back(now, around);
+        let missed = |party: &Party| around.flood.missed(*party);
+        let averages = matches!(self.stage, Mode::Rounds(_) | Mode::Holding(_) | Mode::GivenOut);
+        if averages && self.members().is_some_and(|members| members.iter().any(missed)) {
+            return self.flood();
         }
-        loop {
-            let moved = match self.stage {
-                Mode::Waiting => false,
-                Mode::Fast(_) => self.step_fast(now, around),
-                Mode::Fallback { .. } => {
-                    self.look_around(now, around);
-                    self.step_fallback(now, around)
-                }
-            };
-            if !moved {
-                break;
+        while self.step_rounds(now, around) {}
+        self.give_out_in_time(now, around);
+        self.tell_waiting(now, around);
+    }
+
+    /// This node misses a message, or there is no schedule.
+    pub(super) fn miss(&mut self, around: &Surroundings<'_>) {
+        if !around.flood.missed(self.setup.me) {
+            self.deeds.push(PublishingDeed::Say(Notice::Missed));
+        }
+        self.flood();
+    }
+
+    /// Floods this node's final; what the rounds came to here, if they are done, stands in where no
+    /// set of finals is agreed on.
+    fn flood(&mut self) {
+        let Some(electorate) = &self.electorate else {
+            return;
+        };
+        let members = electorate.members.clone();
+        let averaged = match std::mem::replace(&mut self.stage, Mode::Over) {
+            Mode::Holding(published) => Some(published),
+            _ => None,
+        };
+        match self.finals.item(&self.own_final, Stage::Finals, self.setup.me) {
+            Ok(item) => {
+                self.stage = Mode::Flooding(averaged);
+                self.deeds.push(PublishingDeed::Flood { members, item });
+            }
+            Err(reason) => {
+                self.fault(reason.to_string());
+                self.end(Published::without_sum(members, false));
             }
         }
-        self.compare(now, around);
-        self.tell_waiting(now, around);
+    }
+
+    /// The flood that this node begins with its own final.
+    pub(super) fn flooding(self) -> FloodedEntries {
+        let averaged = match self.stage {
+            Mode::Flooding(averaged) => averaged,
+            _ => None,
+        };
+        let entries = self.electorate.map(|electorate| electorate.entries);
+        FloodedEntries::new(self.finals, self.terms, entries.unwrap_or_default(), averaged)
+    }
+
+    /// All rounds are done: this node says so, and keeps its result.
+    pub(super) fn conclude(&mut self, now: Time) {
+        let (Mode::Rounds(fast), Some(electorate)) = (&self.stage, &self.electorate) else {
+            return;
+        };
+        let published = self.published(fast, electorate);
+        self.deeds.push(PublishingDeed::Say(Notice::Averaged));
+        self.stage = Mode::Holding(published);
+        self.wait(now);
+    }
+
+    /// The result of all rounds. Nothing is agreed: each node has another one, within ν of it.
+    fn published(&self, fast: &Fast, electorate: &Entrants) -> Published {
+        let included = electorate.members.clone();
+        let count = included.len() as i128;
+        let weights = electorate.entries.values().map(|entry| entry.weight.0);
+        let weight = LatticeWeight(weights.fold(0, i128::saturating_add));
+        let in_parties = self.lattice.weight_to_f64(weight.0);
+        let terms = &self.terms;
+        let units = fast.schedule().course.error + terms.rounded(included.len());
+        let steps = units * included.len() as f64 * libm::exp2(f64::from(terms.grain_log2));
+        let standard_errors = units * terms.unit_errors(included.len(), in_parties);
+        let sum = fast
+            .state()
+            .iter()
+            .map(|&x| terms.to_steps(i128::from(x).wrapping_mul(count)));
+        Published {
+            included,
+            agreed: false,
+            sum: Some(Sum {
+                value: self.lattice.vector(sum),
+                weight,
+            }),
+            accuracy: Some(Accuracy {
+                steps,
+                standard_errors,
+                apart: standard_errors + 0.5 * terms.accuracy(),
+            }),
+        }
+    }
+
+    /// Gives out the result once all others have theirs, or the last word of those who have not is
+    /// no longer waited for.
+    fn give_out_in_time(&mut self, now: Time, around: &Surroundings<'_>) {
+        let holds = matches!(self.stage, Mode::Holding(_));
+        if holds && (self.is_over(around) || now >= self.given_out_by()) {
+            self.give_out();
+        }
+    }
+
+    fn give_out(&mut self) {
+        if let Mode::Holding(published) = std::mem::replace(&mut self.stage, Mode::GivenOut) {
+            self.deeds.push(PublishingDeed::Ended(Box::new(published)));
+        }
+    }
+
+    /// When rounds are given up.
+    pub(super) fn averaging_ends(&self) -> Time {
+        self.stages_end(AVERAGING_STAGES)
+    }
+
+    /// When a result is given out, whatever others say.
+    pub(super) fn given_out_by(&self) -> Time {
+        self.stages_end(AVERAGING_STAGES + LAST_WORD_STAGES)
+    }
+
+    /// So many times `settle_ms` after E was agreed.
+    fn stages_end(&self, stages: u64) -> Time {
+        let begun = self
+            .electorate
+            .as_ref()
+            .map_or(Time::ZERO, |electorate| electorate.begun);
+        begun.plus_millis(self.setup.settle_ms.saturating_mul(stages))
+    }
+
+    /// Ends with what there is: this node leaves.
+    pub fn leave(&mut self) {
+        match &self.stage {
+            Mode::Holding(_) => self.give_out(),
+            Mode::GivenOut | Mode::Flooding(_) | Mode::Over => {}
+            Mode::Waiting | Mode::Rounds(_) => {
+                let members = self.members().cloned().unwrap_or_default();
+                self.end(Published::without_sum(members, false));
+            }
+        }
+    }
+
+    /// Whether nobody who averages needs this node any more, as far as it knows: all that are not
+    /// gone have their results.
+    pub fn is_over(&self, around: &Surroundings<'_>) -> bool {
+        let ended = |party: &Party| around.flood.averaged(*party) || around.gone.contains_key(party);
+        let me = self.setup.me;
+        let mut others = self.members().into_iter().flatten().filter(|party| **party != me);
+        others.all(ended)
     }
 }

@@ -7,11 +7,11 @@ use crate::lattice::grid::LatticeWeight;
 use crate::publishing::interface::FinalError;
 
 /// A final's opening and entry: what this node commits to.
-pub struct Opening {
+pub(super) struct Opening {
     pub(super) values: Vec<i64>,
     pub(super) bytes: Vec<u8>,
     /// The entry.
-    pub entry: FinalEntry,
+    pub(super) entry: FinalEntry,
 }
 
 impl Opening {
@@ -19,7 +19,7 @@ impl Opening {
     ///
     /// # Errors
     /// A coordinate beyond what an opening has room for, which no honest final has.
-    pub fn of(
+    pub(super) fn of(
         terms: &AveragingTerms,
         value: impl Iterator<Item = i128>,
         weight: LatticeWeight,

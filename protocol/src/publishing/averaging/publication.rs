@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agreement::items::Items;
-use crate::averaging::entry::{ENTRY_BYTES, EntryError, FinalEntry};
+use crate::averaging::entry::{ENTRY_BYTES, FinalEntry};
 use crate::averaging::terms::AveragingTerms;
-use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::{ItemSet, Round};
 use crate::messages::stage::Stage;
@@ -17,6 +17,7 @@ use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::machine::{Averaging, MOST_STAGES};
 use crate::publishing::averaging::opening::Opening;
+use crate::publishing::flood::FloodedFinals;
 use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup, Surroundings};
 use crate::publishing::publication::Publication;
 use crate::time::Time;
@@ -25,7 +26,7 @@ use crate::topology::party::Party;
 /// What stands for finals, in a plan that averages them.
 pub struct AveragedFinals {
     terms: Arc<AveragingTerms>,
-    lattice: Lattice,
+    finals: FloodedFinals,
     dimension: usize,
     parties: usize,
 }
@@ -35,15 +36,15 @@ impl AveragedFinals {
     pub(in crate::publishing) fn of(plan: &Plan, course: &Course, terms: Arc<AveragingTerms>) -> Self {
         AveragedFinals {
             terms,
-            lattice: course.lattice,
+            finals: FloodedFinals::of(plan, course),
             dimension: course.dimension,
             parties: plan.parties(),
         }
     }
 
-    /// An entry's length in bytes.
+    /// The most bytes of an entry, or of a final that is flooded after all.
     pub(in crate::publishing) fn item_limit(&self) -> usize {
-        ENTRY_BYTES
+        ENTRY_BYTES.max(self.finals.item_limit())
     }
 
     /// The longest frame of a round, in bytes.
@@ -56,9 +57,17 @@ impl AveragedFinals {
         MOST_STAGES
     }
 
-    /// An entry from its bytes.
-    pub(in crate::publishing) fn read(&self, bytes: &[u8]) -> Result<FinalEntry, EntryError> {
-        FinalEntry::from_bytes(bytes, self.parties)
+    /// Whether bytes are an entry, or after a missed message a final.
+    pub(in crate::publishing) fn check_item(&self, stage: Stage, bytes: &Bytes) -> Result<(), FinalError> {
+        match stage {
+            Stage::Finals => {
+                self.finals.read(bytes)?;
+            }
+            _ => {
+                FinalEntry::from_bytes(bytes, self.parties)?;
+            }
+        }
+        Ok(())
     }
 
     /// Commits to a node's own final, and sends it to the neighbours.
@@ -75,7 +84,8 @@ impl AveragedFinals {
             frame: wire::body_frame(Stage::Publishing, setup.me, &entry),
             length: entry.len(),
         };
-        let mut averaging = Averaging::new(setup, self.terms.clone(), self.lattice, opening, connected);
+        let of_plan = (self.terms.clone(), self.finals.clone());
+        let mut averaging = Averaging::new(setup, of_plan, final_state, opening, connected);
         early
             .into_rounds()
             .for_each(|(round, values)| averaging.round(round, values));
@@ -98,12 +108,17 @@ impl Publication for Averaging {
         if entries.contains_key(&self.setup.me) {
             self.begin(now, entries, around);
         } else {
-            self.end_without(Published::without_sum(parties(set), true));
+            // The mean is known to those whose finals are averaged.
+            self.end(Published::without_sum(parties(set), true));
         }
     }
 
     fn unresolved(&mut self, set: &ItemSet, _items: &Items) {
-        self.end_without(Published::without_sum(parties(set), false));
+        self.end(Published::without_sum(parties(set), false));
+    }
+
+    fn into_flooding(self: Box<Self>) -> Box<dyn Publication> {
+        Box::new(self.flooding())
     }
 
     fn take_deeds(&mut self) -> Vec<PublishingDeed> {
@@ -130,8 +145,8 @@ impl Publication for Averaging {
         self.members().is_some()
     }
 
-    fn leave(&mut self, now: Time, around: &Surroundings<'_>) {
-        Averaging::leave(self, now, around);
+    fn leave(&mut self) {
+        Averaging::leave(self);
     }
 
     fn is_over(&self, around: &Surroundings<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! What a node takes of what its neighbours say in rounds of averaging.
 
 use crate::averaging::integers;
-use crate::messages::notice::{Form, Round};
+use crate::messages::notice::Round;
 use crate::messages::wire::Bytes;
 use crate::publishing::averaging::machine::{Averaging, Mode};
 use crate::topology::party::Party;
@@ -10,13 +10,8 @@ impl Averaging {
     /// A signed round of a neighbour. What came before, or is of no use any more, is ignored; a
     /// neighbour cannot be two rounds ahead.
     pub fn round(&mut self, round: Round, values: Bytes) {
-        let Round {
-            author,
-            form,
-            round: number,
-            ..
-        } = round;
-        let opens = (form, number) == (Form::Fast, 0);
+        let (author, number) = (round.author, round.round);
+        let opens = number == 0;
         let other_opening = opens
             && self
                 .openings
@@ -28,22 +23,16 @@ impl Averaging {
                 format!("two different messages of round {number} of averaging"),
             );
         }
-        if !self.is_heard(author, opens) || (opens && self.openings.contains_key(&author)) {
+        if !self.is_heard(author) || (opens && self.openings.contains_key(&author)) {
             return;
         }
-        let (oldest, newest) = match (&self.stage, form) {
-            (Mode::Waiting, Form::Fast) => (0, 1),
-            (Mode::Fast(fast), Form::Fast) => (
-                fast.wants().unwrap_or(u32::MAX),
-                fast.wants().map_or(0, |wanted| wanted + 1),
-            ),
-            // Its round 1 takes this node's round 0.
-            (Mode::Waiting | Mode::Fast(_), Form::Ratio) => (0, 0),
-            // Openings still matter: whoever holds one can enter it. A neighbour that has not heard
-            // of the fall-back yet goes on for a while.
-            (Mode::Fallback { .. }, Form::Fast) if !opens => return,
-            (Mode::Fallback { .. }, Form::Fast) => (0, 0),
-            (Mode::Fallback { fallback, .. }, Form::Ratio) => (fallback.round(), fallback.round() + 1),
+        let (oldest, newest) = match &self.stage {
+            Mode::Waiting => (0, 1),
+            Mode::Rounds(fast) => match fast.wants() {
+                Some(wanted) => (wanted, wanted + 1),
+                None => return,
+            },
+            Mode::Holding(_) | Mode::GivenOut | Mode::Flooding(_) | Mode::Over => return,
         };
         if number < oldest {
             return;
@@ -54,7 +43,7 @@ impl Averaging {
                 format!("round {number} of averaging, which it cannot have reached"),
             );
         }
-        if let Err(reason) = self.check_length(author, form, number, values.len()) {
+        if let Err(reason) = self.check_length(author, number, values.len()) {
             return self.offence(author, reason);
         }
         self.inbox.put(&round, values);
@@ -63,26 +52,17 @@ impl Averaging {
         }
     }
 
-    /// Whether what a neighbour says can be of use: it is in E, its edge is not cut (an opening is
-    /// good all the same), and it has not broken its word.
-    fn is_heard(&self, author: Party, opens: bool) -> bool {
-        let member = self
-            .electorate
-            .as_ref()
-            .is_none_or(|electorate| electorate.members.contains(&author));
-        let live = match &self.stage {
-            Mode::Fallback { fallback, .. } => opens || fallback.roles().live.contains(&author),
-            _ => true,
-        };
-        member && live && !self.broken.contains(&author)
+    /// Whether what a neighbour says can be of use: it is in E, and it has not broken its word.
+    fn is_heard(&self, author: Party) -> bool {
+        let is_member = self.members().is_none_or(|members| members.contains(&author));
+        is_member && !self.broken.contains(&author)
     }
 
-    fn check_length(&self, author: Party, form: Form, round: u32, found: usize) -> Result<(), String> {
+    fn check_length(&self, author: Party, round: u32, found: usize) -> Result<(), String> {
         let coordinates = self.own.len();
-        let expected = match (form, &self.electorate, &self.stage) {
-            (Form::Fast, _, _) if round == 0 => Some(coordinates * self.terms.opening_bytes),
-            (Form::Fast, _, Mode::Fast(fast)) => fast.length(round),
-            (Form::Ratio, Some(electorate), _) => Some((coordinates + 1) * electorate.ratio_width),
+        let expected = match &self.stage {
+            _ if round == 0 => Some(coordinates * self.terms.opening_bytes),
+            Mode::Rounds(fast) => fast.length(round),
             // Its length follows from E, and is looked at again then.
             _ => (found <= (coordinates + 1) * 16).then_some(found),
         };
@@ -99,7 +79,7 @@ impl Averaging {
 
     /// Takes an opening out of the inbox and keeps it if it is what its author committed to.
     pub(super) fn check_opening(&mut self, author: Party) {
-        let Some(arrival) = self.inbox.take(author, Form::Fast, 0) else {
+        let Some(values) = self.inbox.take(author, 0) else {
             return;
         };
         let Some(&entry) = self
@@ -109,7 +89,6 @@ impl Averaging {
         else {
             return;
         };
-        let values = arrival.values;
         let range = || {
             integers::read_narrow(&values, self.terms.opening_bytes)
                 .map(i64::unsigned_abs)
@@ -129,12 +108,11 @@ impl Averaging {
     /// Messages that came before it could be told whether they are of use, and how long they are.
     pub(super) fn recheck(&mut self) {
         for (key, length) in self.inbox.lengths() {
-            let (author, form, round) = key;
-            let heard = self.is_heard(author, (form, round) == (Form::Fast, 0));
-            let checked = self.check_length(author, form, round, length);
+            let (author, round) = key;
+            let heard = self.is_heard(author);
+            let checked = self.check_length(author, round, length);
             if !heard || checked.is_err() {
-                self.inbox
-                    .retain(|author, form, round| (author, form, round) != key);
+                self.inbox.drop_of(author, round);
             }
             if let Err(reason) = checked
                 && heard

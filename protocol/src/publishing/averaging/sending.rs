@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::messages::notice::Round;
 use crate::messages::signing::MessageError;
 use crate::messages::wire;
-use crate::publishing::averaging::machine::{Averaging, Mode};
+use crate::publishing::averaging::machine::Averaging;
 use crate::publishing::interface::PublishingDeed;
 use crate::topology::party::Party;
 
@@ -32,7 +32,6 @@ impl Averaging {
                 let keep = self.recent.len().saturating_sub(1);
                 self.recent.drain(..keep);
                 self.recent.push(frame);
-                self.sent = Some((signed.form, signed.round));
             }
             Err(reason) => self.fault(reason.to_string()),
         }
@@ -40,10 +39,9 @@ impl Averaging {
 
     /// The neighbours that this node's messages go to.
     pub(super) fn partners(&self) -> Vec<Party> {
-        match (&self.stage, &self.electorate) {
-            (Mode::Fallback { fallback, .. }, _) => fallback.roles().live.clone(),
-            (_, Some(electorate)) => electorate.neighbours.clone(),
-            (_, None) => self.setup.graph.neighbours(self.setup.me).to_vec(),
+        match &self.electorate {
+            Some(electorate) => electorate.neighbours.clone(),
+            None => self.setup.graph.neighbours(self.setup.me).to_vec(),
         }
     }
 

@@ -1,7 +1,6 @@
 use super::*;
-use crate::averaging::sketch;
 use crate::messages::log::{SentEntry, ShareId, Verdict};
-use crate::messages::notice::{Disclosed, Found, Sketch, Unreached};
+use crate::messages::notice::{Disclosed, Found, Unreached};
 use crate::messages::row::Row;
 use crate::messages::signature::Signature;
 use crate::messages::signing::Members;
@@ -17,21 +16,12 @@ use crate::run::machine::tests::run_of;
 use crate::simulator::cluster::tests::plan;
 
 /// A run at its very end in which everything happened that may: everybody signed a list and a vote
-/// of all in either stage; as many as the plan tolerates departed or lied, so that all others
-/// called them gone and cut them off, and they all others.
+/// of all in each stage; as many as the plan tolerates departed or lied, so that all others called
+/// them gone, and they all others.
 fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
     let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
     let suspects = privacy.dropouts + privacy.colluding;
     let versions = || (0..parties).map(|party| (party, [7; 32])).collect();
-    let sketch = Sketch {
-        seed: sketch::Seed::default(),
-        sums: [i64::MAX; sketch::SUMS],
-    };
-    let sums = |number: u8| Notice::Sums {
-        number,
-        unheard: (0..parties).collect(),
-        sketch: Box::new(sketch),
-    };
     let unreached = |party| Unreached {
         party,
         ready: Some([5; 16]),
@@ -54,11 +44,9 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
             parties: (0..parties).map(unreached).collect(),
         },
         Notice::Missed,
-        Notice::Averaged { whole: true },
+        Notice::Averaged,
     ];
-    notices.extend((0..sketch::MOST_SKETCHES).map(sums));
     let about = 0..if author < suspects { parties } else { suspects };
-    notices.extend(about.clone().map(|party| Notice::Severed { party, held: true }));
     let of_plan = stages(plan, &Course::of(plan, 0));
     for stage in of_plan.all() {
         notices.push(Notice::Item {

@@ -61,10 +61,13 @@ impl Run {
                 publication: Some(publication),
                 ..
             } if publication.is_under_way() => {
-                publication.leave(self.now, &self.commons.around(&self.gone));
+                publication.leave();
                 self.carry_out_publication();
             }
-            Machine::Publishing { .. } => self.publish(Step::Over),
+            Machine::Publishing { agreement, .. } => {
+                let stage = agreement.stage();
+                self.publish(stage, Step::Over);
+            }
             Machine::Correcting { .. } | Machine::Opening { .. } if self.record.finished => {}
             Machine::Correcting { .. } | Machine::Opening { .. } => {
                 self.finish(Ending::Withheld { reason }, Published::default());

@@ -53,8 +53,9 @@ impl Run {
         match &self.machine {
             _ if self.record.finished => vec![],
             Machine::Settling { agreement, .. } => lacking(agreement, Stage::Settling),
-            Machine::Publishing { agreement, .. } => lacking(agreement, Stage::Publishing),
-            Machine::Correcting { agreement, .. } => lacking(agreement, agreement.stage()),
+            Machine::Publishing { agreement, .. } | Machine::Correcting { agreement, .. } => {
+                lacking(agreement, agreement.stage())
+            }
             Machine::Opening { opening, .. } => opening.awaited(),
             _ => vec![],
         }

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::agreement::agreeing::Step;
+use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::AgreedLogs;
 use crate::messages::notice::ItemSet;
 use crate::messages::stage::Stage;
 use crate::mixing::exchange::Exchange;
-use crate::publishing::interface::{FinalError, Published, PublishingDeed, Setup};
+use crate::publishing::averaging::machine::FLOODING_STAGES;
+use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup};
 use crate::publishing::publication::Publication;
 use crate::publishing::result::Sum;
 use crate::publishing::way::Way;
@@ -56,7 +57,6 @@ impl Run {
             signer: self.commons.signer().clone(),
             graph: self.electorate.public.clone(),
             settle_ms: self.settle_ms,
-            quorum: self.electorate.quorum,
         };
         let early = std::mem::take(&mut self.early_rounds);
         let Way::Readable(finals) = &self.commons.rules.way else {
@@ -82,18 +82,18 @@ impl Run {
         }
     }
 
-    /// A step of the second agreement.
-    pub(super) fn publish(&mut self, step: Step) {
+    /// A step of an agreement on finals, or on what stands for them.
+    pub(super) fn publish(&mut self, stage: Stage, step: Step) {
         let (set, agreed) = match step {
             Step::Say(notice) => return self.commons.say(notice),
-            Step::Vote { early, set } => return self.commons.vote(Stage::Publishing, early, set),
+            Step::Vote { early, set } => return self.commons.vote(stage, early, set),
             Step::Agreed(set) => (set, true),
-            Step::Over => (self.items_held(), false),
+            Step::Over => (self.items_held(stage), false),
         };
         let Machine::Publishing { publication, .. } = &mut self.machine else {
             return;
         };
-        let items = self.commons.items(Stage::Publishing);
+        let items = self.commons.items(stage);
         match publication {
             Some(publication) if agreed => {
                 publication.agreed(self.now, &set, items, &self.commons.around(&self.gone));
@@ -107,9 +107,9 @@ impl Run {
         self.carry_out_publication();
     }
 
-    /// The items of the second stage that this node holds of those who may publish.
-    fn items_held(&self) -> ItemSet {
-        let mut set = self.commons.items(Stage::Publishing).set();
+    /// The items of a stage that this node holds of those who may publish.
+    fn items_held(&self, stage: Stage) -> ItemSet {
+        let mut set = self.commons.items(stage).set();
         if let Machine::Publishing { agreement, .. } = &self.machine {
             set.retain(|(party, _)| agreement.expected().contains(party));
         }
@@ -146,10 +146,32 @@ impl Run {
                 PublishingDeed::Send(peer, frame) => self.commons.send(peer, frame),
                 PublishingDeed::Offence(peer, text) => self.commons.offence(peer, text),
                 PublishingDeed::Fault(text) => self.commons.event(Event::Fault(text)),
+                PublishingDeed::Flood { members, item } => self.begin_flooding(members, item),
                 PublishingDeed::Ended(published) => self.conclude(*published),
             }
         }
         any
+    }
+
+    /// A message of averaging was missed: the finals themselves are agreed on, among those who
+    /// averaged. Where these are fewer than the plan's quorum all of them have to sign: any two
+    /// sets that are agreed on have a signer in common that follows the protocol, as ever.
+    fn begin_flooding(&mut self, members: BTreeSet<Party>, item: OwnItem) {
+        let machine = std::mem::replace(&mut self.machine, Machine::Over);
+        let publication = match machine {
+            Machine::Publishing { publication, .. } => publication.map(Publication::into_flooding),
+            _ => None,
+        };
+        self.commons.give_body(Stage::Finals, item);
+        let mut electorate = self.electorate.clone();
+        electorate.quorum = electorate.quorum.min(members.len());
+        let flooding_ms = self.settle_ms.saturating_mul(FLOODING_STAGES);
+        let clock = Clock::new(self.now, flooding_ms);
+        let agreement = Agreement::new(electorate, Stage::Finals, members, clock, BTreeSet::new());
+        self.machine = Machine::Publishing {
+            agreement,
+            publication,
+        };
     }
 
     pub(super) fn conclude(&mut self, published: Published) {
@@ -163,7 +185,9 @@ impl Run {
             Some(_) => published,
             None => self.with_sum_checked(published),
         };
-        let ending = if published.agreed && everybody && published.sum.is_some() {
+        // Averages are not agreed on: each node is within ν/2 of the mean by itself.
+        let stands = published.agreed || published.accuracy.is_some();
+        let ending = if stands && everybody && published.sum.is_some() {
             Ending::Done
         } else {
             Ending::Degraded
@@ -250,7 +274,7 @@ impl Run {
         let Machine::Publishing { agreement, .. } = &self.machine else {
             return true;
         };
-        let votes = self.commons.flood.votes(Stage::Publishing);
+        let votes = self.commons.flood.votes(agreement.stage());
         let signers: BTreeSet<Party> = votes.map(|vote| vote.signer).collect();
         let mut expected = agreement.expected().iter();
         let voted = expected.all(|party| signers.contains(party) || self.gone.contains_key(party));

@@ -28,32 +28,26 @@ fn everybody(plan: &Plan) -> BTreeSet<Party> {
     (0..plan.parties()).collect()
 }
 
-/// Each outcome's largest difference from the exact sum, in steps, with what it says of it.
+/// Each average's largest difference from the exact sum, in steps, with what its node says of it.
 fn distances(report: &Report, included: &BTreeSet<Party>) -> Vec<(f64, Accuracy)> {
     let exact = report.sum_over(included).expect("somebody");
-    let outcomes = report
-        .outcomes
-        .iter()
-        .flatten()
-        .filter(|outcome| outcome.sum.is_some());
     let distance = |outcome: &Outcome| {
-        let sum = outcome.sum.as_ref().expect("filtered");
-        (
-            crate::simulator::invariants::mass::largest_difference(&sum.value, &exact),
-            outcome.accuracy.expect("averaged"),
-        )
+        let (sum, accuracy) = outcome.sum.as_ref().zip(outcome.accuracy)?;
+        let distance = crate::simulator::invariants::mass::largest_difference(&sum.value, &exact);
+        Some((distance, accuracy))
     };
-    outcomes.map(distance).collect()
+    report.outcomes.iter().flatten().filter_map(distance).collect()
 }
 
 fn all_done(plan: &Arc<Plan>, report: &Report) {
     assert_eq!(report.violations, []);
     for outcome in &report.outcomes {
         let outcome = outcome.as_ref().expect("finished");
-        assert_eq!((&outcome.ending, outcome.agreed), (&Ending::Done, true));
+        assert_eq!((&outcome.ending, outcome.agreed), (&Ending::Done, false));
         assert_eq!(outcome.included, everybody(plan));
     }
     let nu = plan.draft().run.accuracy;
+    assert_eq!(distances(report, &everybody(plan)).len(), plan.parties());
     for (distance, accuracy) in distances(report, &everybody(plan)) {
         assert!(
             distance <= accuracy.steps && accuracy.standard_errors <= nu / 2.0 && accuracy.apart <= nu,
@@ -157,7 +151,7 @@ fn vanish(lines: &str, parties: usize, runs: u64, loud: bool) -> (u32, u32, u32)
                 .as_ref()
                 .unwrap_or_else(|| panic!("seed {seed}: party {other} never ended"));
             match &outcome.included {
-                included if outcome.agreed && outcome.sum.is_some() => {
+                included if outcome.sum.is_some() && (outcome.agreed || outcome.accuracy.is_some()) => {
                     assert!(
                         *included == everybody(&plan) || *included == without,
                         "seed {seed}"
@@ -199,6 +193,45 @@ fn a_party_that_vanishes_while_publishing_costs_nobody_the_result() {
             );
         }
     }
+}
+
+/// Who misses a message has the finals flooded: all end with the very same exact sum, which is
+/// agreed on, and not with averages.
+#[test]
+fn after_a_kill_in_the_rounds_all_hold_the_exact_sum() {
+    let plan = plan(8, &format!("{RING}\n{SHORT}"), 5);
+    let report = simulate(&plan, Conditions::new(3));
+    let opens = |(at, who, event): &(Time, Party, Event)| {
+        (*who == 2 && *event == Event::Phase(Phase::Publishing)).then_some(*at)
+    };
+    let opened = report.events.iter().find_map(opens).expect("it publishes");
+    let ended = report.finished_at[2].expect("it ends");
+    let mut flooded = 0;
+    for part in 1..8 {
+        let at = opened.as_nanos() + (ended.as_nanos() - opened.as_nanos()) * part / 8;
+        let (party, at) = (2, Time::from_nanos(at));
+        let conditions = Conditions::new(3).with_faults(vec![Fault::Crash { party, at }]);
+        let report = simulate(&plan, conditions);
+        assert_eq!(report.violations, [], "{part}");
+        let outcomes: Vec<&Outcome> = report.outcomes.iter().flatten().collect();
+        assert_eq!(outcomes.len(), 7, "{part}");
+        let all_agreed = outcomes.iter().all(|outcome| outcome.agreed);
+        let all_averaged = outcomes.iter().all(|outcome| outcome.accuracy.is_some());
+        assert!(all_agreed || all_averaged, "{part}");
+        if all_agreed {
+            flooded += 1;
+            let first = outcomes[0];
+            let exact = report.sum_over(&first.included).expect("somebody");
+            for outcome in outcomes {
+                assert_eq!(outcome.included, first.included, "{part}");
+                let sum = outcome.sum.as_ref().map(|sum| &sum.value);
+                assert!(outcome.accuracy.is_none() && sum == first.sum.as_ref().map(|sum| &sum.value));
+                // Roll-back gives the sum of who is in it, where nobody but it is missing.
+                assert!(sum.is_some_and(|sum| *sum == exact) || outcome.included.len() < 8);
+            }
+        }
+    }
+    assert!(flooded > 0, "the kill always came too early or too late");
 }
 
 #[test]

@@ -51,7 +51,10 @@ impl Clear {
         // What a correction gives back may be a single share.
         let last = matches!(
             wire::read_public(frame).as_ref().map(PublicFrame::item),
-            Ok(Some((Stage::Publishing | Stage::Correction(_), ..)))
+            Ok(Some((
+                Stage::Publishing | Stage::Correction(_) | Stage::Finals,
+                ..
+            )))
         );
         let may_be = |mark: &&[u8; MARK]| self.begins[beginning(mark)];
         let marks = frame

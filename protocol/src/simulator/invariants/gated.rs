@@ -36,7 +36,7 @@ impl Gated {
                 if matches!(
                     signed.notice,
                     Notice::Item {
-                        stage: Stage::Publishing | Stage::Correction(_),
+                        stage: Stage::Publishing | Stage::Correction(_) | Stage::Finals,
                         ..
                     }
                 ) =>
@@ -44,7 +44,7 @@ impl Gated {
                 signed.author
             }
             Ok(PublicFrame::Body {
-                stage: Stage::Publishing | Stage::Correction(_),
+                stage: Stage::Publishing | Stage::Correction(_) | Stage::Finals,
                 author,
                 ..
             }) => author,
@@ -66,7 +66,6 @@ impl Gated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::notice::Form;
     use crate::messages::notice::Round;
     use crate::messages::signature::Signature;
 
@@ -108,10 +107,7 @@ mod tests {
             let round = Round {
                 author,
                 digest,
-                form: Form::Fast,
                 round: 0,
-                view: 0,
-                spread: 0.0,
                 signature,
             };
             wire::round_frame(&round, b"opening")

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::agreement::flood::slot::Slot;
 use crate::messages::log::{ShareId, Verdict};
-use crate::messages::notice::{Form, Notice, SignedNotice};
+use crate::messages::notice::{Notice, SignedNotice};
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PrivateFrame, PublicFrame};
 use crate::simulator::invariants::violation::Violation;
@@ -16,7 +16,7 @@ use crate::topology::party::Party;
 pub struct Once {
     notices: BTreeMap<Slot, Notice>,
     bodies: BTreeMap<(Stage, Party), Vec<u8>>,
-    rounds: BTreeMap<(Party, Form, u32), Vec<u8>>,
+    rounds: BTreeMap<(Party, u32), Vec<u8>>,
     shares: BTreeMap<ShareId, Vec<u8>>,
     messages: BTreeMap<(u32, Party), Vec<u8>>,
     answers: BTreeMap<ShareId, Verdict>,
@@ -61,7 +61,7 @@ impl Once {
             }) => same(&mut self.bodies, (stage, author), frame[bytes].to_vec(), "bodies"),
             Ok(PublicFrame::Round { round, .. }) => same(
                 &mut self.rounds,
-                (round.author, round.form, round.round),
+                (round.author, round.round),
                 frame.to_vec(),
                 "rounds",
             ),
@@ -169,23 +169,20 @@ mod tests {
         let log = |bytes: &[u8]| wire::body_frame(Stage::Settling, 2, bytes);
         assert_eq!(once.public(&log(b"one")), Ok(()));
         assert!(once.public(&log(b"two")).is_err());
-        let round = |spread| {
+        let round = |values: &[u8]| {
             let (digest, signature) = ([0; 32], Signature([0; 64]));
             wire::round_frame(
                 &Round {
                     author: 1,
                     digest,
-                    form: Form::Ratio,
                     round: 2,
-                    view: 0,
-                    spread,
                     signature,
                 },
-                b"sums",
+                values,
             )
         };
-        assert_eq!(once.public(&round(0.5)), Ok(()));
-        assert!(once.public(&round(0.25)).is_err());
+        assert_eq!(once.public(&round(b"one")), Ok(()));
+        assert!(once.public(&round(b"two")).is_err());
         assert_eq!(once.spend(3), Ok(()));
         assert!(once.spend(3).is_err());
     }

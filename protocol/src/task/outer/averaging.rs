@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::messages::notice::{Form, Network};
+use crate::messages::notice::Network;
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::run::interface::Output;
 use crate::run::outcome::Event;
@@ -27,7 +27,7 @@ impl Outer {
     fn tell_state(&mut self) {
         let number = self.rounds.now;
         let values: Vec<u8> = self.rounds.state.iter().flat_map(|x| x.to_le_bytes()).collect();
-        match self.signer.round(Form::Fast, number, 0, 0.0, &values) {
+        match self.signer.round(number, &values) {
             Ok(signed) => {
                 let inner = wire::round_frame(&signed, &values);
                 self.tell(wire::iteration_frame(number + FIRST_FRAME, &inner));
@@ -95,7 +95,7 @@ impl Outer {
             Err(reason) => return self.offence(from, reason.to_string()),
         };
         let own = round.author == from && self.rounds.neighbours.contains(&from);
-        if !own || number.checked_sub(FIRST_FRAME) != Some(round.round) || round.form != Form::Fast {
+        if !own || number.checked_sub(FIRST_FRAME) != Some(round.round) {
             return self.offence(from, "a round that is not its own, or with another number");
         }
         let awaited = [Some(self.rounds.now), self.rounds.now.checked_add(1)];

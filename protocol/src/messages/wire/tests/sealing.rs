@@ -22,8 +22,8 @@ fn the_bytes_of_notices_that_open_are_pinned() {
     let envelope = format!("0101 03 fb0201 00 {}", "cc".repeat(64));
     let (one, two) = ("a1".repeat(32), "a2".repeat(32));
     let pinned = [
-        format!("{envelope} 13 02 {one}"),
-        format!("{envelope} 14 02 04 {two}"),
+        format!("{envelope} 11 02 {one}"),
+        format!("{envelope} 12 02 04 {two}"),
     ];
     let opening = notices()
         .into_iter()

@@ -3,7 +3,6 @@
 use super::*;
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::{Answer, ShareId, Verdict};
-use crate::messages::notice::Form;
 use crate::messages::signature::Signature;
 use crate::plan::peers::simulated_keypair;
 
@@ -27,7 +26,6 @@ struct Stated {
     author: Party,
     number: u32,
     round: u32,
-    form: Form,
     values: Vec<u8>,
 }
 
@@ -36,7 +34,6 @@ fn good() -> Stated {
         author: 1,
         number: 2,
         round: 0,
-        form: Form::Fast,
         values: state(&[0.5, -0.5]),
     }
 }
@@ -64,7 +61,7 @@ fn state(values: &[f64]) -> Vec<u8> {
 
 fn stated(plan: &Plan, said: &Stated) -> Bytes {
     let signer = Signer::new(said.author, *plan.digest(), simulated_keypair(said.author), 0);
-    let signed = signer.round(said.form, said.round, 0, 0.0, &said.values);
+    let signed = signer.round(said.round, &said.values);
     let inner = wire::round_frame(&signed.expect("it signs"), &said.values);
     Bytes::from_owner(wire::iteration_frame(said.number, &inner))
 }
@@ -84,11 +81,9 @@ fn a_state_that_no_honest_neighbour_says_is_an_offence_and_is_not_taken() {
     let lengths = [&[][..], &[0.5], &[0.5; 3]].map(state);
     let wrong = wrong.chain(lengths).chain([vec![0; 17]]);
     let mut offences: Vec<(Party, Stated)> = wrong.map(|values| (1, of_values(values))).collect();
-    let form = Form::Ratio;
     offences.extend([
         (1, of_round(0, 3)),
         (1, of_round(1, 2)),
-        (1, Stated { form, ..good() }),
         // Somebody else's, and of somebody who is no neighbour.
         (1, of_author(4)),
         (2, of_author(2)),
@@ -161,7 +156,6 @@ fn the_last_word_carries_no_state() {
             author: 1,
             number: last + 2,
             round: last,
-            form: Form::Fast,
             values,
         };
         Input::Public {
