@@ -17,9 +17,10 @@
 //! up; a node that has begun never gives up. It gives a up, never to begin with a or a lower
 //! number, (i) if for two silence limits no START of a member of S has come that it lacked, or
 //! `join_ms` after it signed, or (ii) as soon as more than `colluding` members of S have given up.
-//! So honest ones give up within about the time of one flood, and a party that hangs, or a liar that signs none or another one, ends no run that can
-//! do without it. Why no node begins twice is proved in [`signed`]. The last number is never given
-//! up: the run ends `join_ms` after it was signed. Nothing private has left by then.
+//! So honest ones give up within about the time of one flood, and a party that hangs, or a liar
+//! that signs none or another one, ends no run that can do without it. Why no node begins twice is
+//! proved in [`signed`]. The last number is never given up: the run ends `join_ms` after it was
+//! signed. Nothing private has left by then.
 
 mod grace;
 mod proposals;

@@ -50,11 +50,11 @@ pub enum FaultKind {
     HolePublic,
     /// Nothing that one node sends to another arrives, on either graph.
     HoleDirection,
-    /// Of what is sent to one node, 10 % are lost.
+    /// Segments to one node are lost, 10 % of them.
     Loss10,
-    /// Of what is sent to one node, 25 % are lost.
+    /// Segments to one node are lost, 25 % of them.
     Loss25,
-    /// Of what is sent to one node, 40 % are lost.
+    /// Segments to one node are lost, 40 % of them.
     Loss40,
     /// A liar shows no START to some, or to nobody.
     NoStart,
