@@ -2,6 +2,7 @@
 
 pub mod backlog;
 mod commons;
+mod confirmation;
 pub mod interface;
 mod item_rules;
 pub mod machine;

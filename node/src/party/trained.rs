@@ -7,6 +7,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::handed_over::ReleaseKind;
 use undertone_protocol::plan::run_file::settings::{Protect, TaskKind};
 use undertone_protocol::run::outcome::TrainingOutcome;
+use undertone_protocol::topology::party::Party;
 
 /// A training in an account.
 #[derive(Clone, Debug)]
@@ -38,7 +39,9 @@ pub(super) struct SummedStream {
 impl SummedStream {
     fn of(plan: &Plan, training: &TrainingOutcome) -> Option<Self> {
         let departed: Vec<u64> = training.departed.values().copied().collect();
-        let rounds = (1..=training.iterations).filter(|round| !training.rejected.contains(round));
+        let of_use =
+            |round: &u64| !training.rejected.contains(round) && !training.unopened.contains_key(round);
+        let rounds = (1..=training.iterations).filter(of_use);
         plan.draft().mechanism.sums_everybody().then(|| SummedStream {
             standard_error: stream_error(plan, rounds, &departed),
             protect: plan.draft().privacy.protect,
@@ -107,14 +110,15 @@ impl Trained {
 
 /// The audit of all iterations that have cost this node, from that of the one that cost most.
 ///
-/// Where the last of them may have been opened without this node, its loss is not known: it is no
-/// larger than what the others' gate lets through.
+/// Where one of them may have been opened without this node, the last one or one that was passed
+/// over since a secret was lacking, its loss is not known: it is no larger than what the others'
+/// gate lets through.
 fn together(plan: &Plan, training: &TrainingOutcome, audit: Audit) -> Audit {
-    let most = match training.stopped {
-        Some(_) => audit
+    let most = match training.stopped.is_some() || !training.unopened.is_empty() {
+        true => audit
             .mu
             .max(releases::budget(plan.draft()).unwrap_or(f64::INFINITY)),
-        None => audit.mu,
+        false => audit.mu,
     };
     let counted = training.spent.min(plan.draft().protected_releases());
     let mu = releases::together(most, counted);
@@ -143,6 +147,15 @@ fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
         "rejected": training.rejected,
         "departed": departed.collect::<serde_json::Map<_, _>>(),
     });
+    if !training.unopened.is_empty() {
+        let named = |parties: &Vec<Party>| -> Vec<&str> {
+            let names = parties.iter().map(|&party| members[party].name.as_str());
+            names.collect()
+        };
+        let unopened = training.unopened.iter();
+        let unopened = unopened.map(|(iteration, lacking)| (iteration.to_string(), json!(named(lacking))));
+        iterations["unopened"] = Value::Object(unopened.collect());
+    }
     if plan.mixes_ahead() {
         iterations["mixings"] = json!(training.mixings);
     }
@@ -173,8 +186,17 @@ fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
     if !training.departed.is_empty() {
         let members = &plan.draft().members;
         let departed = training.departed.iter();
-        let names = departed.map(|(&party, since)| format!("{} since {each} {since}", members[party].name));
-        let names: Vec<String> = names.collect();
+        let named = |(&party, since): (&Party, &u64)| {
+            let unopened = training.unopened.get(since);
+            let lacking = unopened.is_some_and(|lacking| lacking.contains(&party));
+            let why = if lacking {
+                ", whose secret could not be opened"
+            } else {
+                ""
+            };
+            format!("{} since {each} {since}{why}", members[party].name)
+        };
+        let names: Vec<String> = departed.map(named).collect();
         return Some(format!("the {what} is without {}", names.join(", without ")));
     }
     let rejected = training.rejected.len();

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::agreement::flood::Flood;
 use crate::agreement::gone::{self, Calls, Enough, Heard};
 use crate::agreement::items::Items;
-use crate::messages::notice::{ItemHash, ItemSet, Notice, SetHash};
+use crate::messages::notice::{ItemHash, ItemSet, Notice, SetHash, item_hash};
 use crate::messages::row::Row;
 use crate::messages::stage::Stage;
 use crate::time::Time;
@@ -62,7 +62,7 @@ impl Electorate {
     /// parties, and finals may be lost until no quorum is left to sum them.
     pub fn least(&self, stage: Stage) -> usize {
         match stage {
-            Stage::Settling | Stage::Sealed | Stage::Correction(_) => self.min_parties,
+            Stage::Settling | Stage::Sealed | Stage::Correction(_) | Stage::Opened => self.min_parties,
             Stage::Publishing | Stage::Finals => self.quorum,
         }
     }
@@ -452,9 +452,12 @@ impl Agreement {
         let votes = flood.votes(self.stage);
         let votes = votes.filter_map(|vote| Some((vote.signer, vote.set?.clone())));
         let lists = flood.lists(self.stage);
-        // An item that is empty for whoever owes none is announced by nobody.
+        // What is empty for whoever owes none is announced by nobody, nor is a known secret.
         let known = |party| {
-            let announced = || flood.item(self.stage, party).map(|item| item.0);
+            let announced = || match self.stage {
+                Stage::Opened => Some(item_hash(&[])),
+                stage => flood.item(stage, party).map(|item| item.0),
+            };
             sights.items.get(party).or_else(announced)
         };
         let several = |party| flood.signed_two(self.stage, party);

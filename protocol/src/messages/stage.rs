@@ -45,6 +45,9 @@ pub enum Stage {
     /// The items are finals of which the entries were agreed on, to be averaged, until a message
     /// was missed.
     Finals,
+    /// The items are that a party's secret is known to whoever holds them: nobody announces one.
+    /// Only where a release follows.
+    Opened,
 }
 
 impl Stage {
@@ -52,7 +55,7 @@ impl Stage {
     pub const fn phase(self) -> Phase {
         match self {
             Stage::Settling | Stage::Sealed => Phase::Settling,
-            Stage::Publishing | Stage::Correction(_) | Stage::Finals => Phase::Publishing,
+            Stage::Publishing | Stage::Correction(_) | Stage::Finals | Stage::Opened => Phase::Publishing,
         }
     }
 }
@@ -74,6 +77,8 @@ enum Finals {
     Sealed {
         /// The most stages of corrections.
         corrections: u32,
+        /// Whether another release may follow: then parties agree on what was opened.
+        followed: bool,
     },
 }
 
@@ -93,7 +98,19 @@ impl Stages {
         let departures = u32::try_from(dropouts).unwrap_or(u32::MAX);
         Stages(Finals::Sealed {
             corrections: departures.saturating_add(1),
+            followed: false,
         })
+    }
+
+    /// Where finals are sealed, those of a run that another release may follow.
+    pub fn followed(self) -> Self {
+        match self.0 {
+            Finals::Sealed { corrections, .. } => Stages(Finals::Sealed {
+                corrections,
+                followed: true,
+            }),
+            finals => Stages(finals),
+        }
     }
 
     /// Whether finals are sealed.
@@ -107,32 +124,42 @@ impl Stages {
             Finals::Kept => vec![Stage::Settling],
             Finals::Readable => vec![Stage::Settling, Stage::Publishing],
             Finals::Averaged => vec![Stage::Settling, Stage::Publishing, Stage::Finals],
-            Finals::Sealed { corrections } => {
+            Finals::Sealed {
+                corrections,
+                followed,
+            } => {
                 let corrections = (1..=corrections).map(Stage::Correction);
                 [Stage::Settling, Stage::Sealed]
                     .into_iter()
                     .chain(corrections)
+                    .chain(followed.then_some(Stage::Opened))
                     .collect()
             }
         }
     }
 
-    /// Whether this is one of them.
+    /// Whether this is one of them, and one in which parties announce items.
     pub fn has(self, stage: Stage) -> bool {
         match (stage, self.0) {
             (Stage::Settling, _)
             | (Stage::Publishing, Finals::Readable | Finals::Averaged)
             | (Stage::Finals, Finals::Averaged)
             | (Stage::Sealed, Finals::Sealed { .. }) => true,
-            (Stage::Correction(number), Finals::Sealed { corrections }) => {
+            (Stage::Correction(number), Finals::Sealed { corrections, .. }) => {
                 (1..=corrections).contains(&number)
             }
-            (Stage::Publishing | Stage::Sealed | Stage::Correction(_) | Stage::Finals, _) => false,
+            (Stage::Publishing | Stage::Sealed | Stage::Correction(_) | Stage::Finals | Stage::Opened, _) => {
+                false
+            }
         }
     }
 
     /// Whether this is one of them, and one in which parties agree on a set.
     pub fn agree_in(self, stage: Stage) -> bool {
-        self.has(stage) && stage != Stage::Sealed
+        match stage {
+            Stage::Sealed => false,
+            Stage::Opened => matches!(self.0, Finals::Sealed { followed: true, .. }),
+            _ => self.has(stage),
+        }
     }
 }

@@ -180,6 +180,7 @@ impl Kept {
                 .collect(),
             called: BTreeSet::new(),
             ended: false,
+            waits_on: false,
             looked: 0,
         }
     }
@@ -191,6 +192,8 @@ struct Opened {
     secret: Option<Secret>,
     /// Whether its owner told it.
     by_owner: bool,
+    /// Whether its owner signed another one than it has dealt.
+    lied: bool,
     /// Good shares that were told.
     shares: BTreeMap<Party, [u8; 32]>,
 }
@@ -201,12 +204,30 @@ impl Opened {
             dealt,
             secret: None,
             by_owner: false,
+            lied: false,
             shares: BTreeMap::new(),
         }
     }
 
+    fn unopened(&self, party: Party) -> Unopened {
+        Unopened {
+            party,
+            shares: self.shares.len(),
+            needed: self.dealt.deal.threshold(),
+            word: match (self.secret.is_some(), self.lied) {
+                (true, _) => OwnWord::Late,
+                (false, true) => OwnWord::Wrong,
+                (false, false) => OwnWord::None,
+            },
+        }
+    }
+
     fn take_secret(&mut self, told: &Disclosed) -> Result<(), DealError> {
-        let secret = self.dealt.deal.secret(&told.0)?;
+        let secret = self
+            .dealt
+            .deal
+            .secret(&told.0)
+            .inspect_err(|_| self.lied = true)?;
         self.secret = Some(secret);
         self.by_owner = true;
         Ok(())
@@ -236,7 +257,18 @@ pub struct OpeningSights<'a> {
     pub called: &'a BTreeSet<Party>,
 }
 
-/// A member whose secret nobody here knows.
+/// How a member's own word on its secret came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnWord {
+    /// It did not, or what came was good and no more was needed.
+    None,
+    /// It signed a secret that is not the one that it has dealt, with its own signature on both.
+    Wrong,
+    /// The secret is known here, later than others went on without it.
+    Late,
+}
+
+/// A member whose secret was not known in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unopened {
     /// Whose secret it is.
@@ -245,12 +277,22 @@ pub struct Unopened {
     pub shares: usize,
     /// So many make it known.
     pub needed: usize,
+    /// What came of its own word.
+    pub word: OwnWord,
 }
 
 impl Unopened {
     /// The sentence for a person, with the party's name.
     pub fn sentence(&self, name: &str) -> String {
-        format!("{name}'s secret has {} of {} shares", self.shares, self.needed)
+        let Unopened { shares, needed, .. } = self;
+        match self.word {
+            OwnWord::None => format!("{name}'s secret has {shares} of {needed} shares"),
+            OwnWord::Wrong => format!(
+                "{name} signed a secret that is not the one that it dealt, which has {shares} of {needed} \
+                 shares"
+            ),
+            OwnWord::Late => format!("{name}'s secret came too late"),
+        }
     }
 }
 
@@ -301,6 +343,8 @@ pub struct SetOpening {
     /// Whom this node has called gone.
     called: BTreeSet<Party>,
     ended: bool,
+    /// Whether secrets that come after the end are looked at.
+    waits_on: bool,
     /// So many of the secrets and shares that were told were looked at.
     looked: usize,
 }
@@ -311,7 +355,7 @@ impl SetOpening {
         if let Some(secret) = self.unsaid.take() {
             return Some(OpeningStep::Say(self.tell_own(secret)));
         }
-        if self.ended {
+        if self.ended && !self.waits_on {
             return None;
         }
         let flood = &*sights.flood;
@@ -327,7 +371,11 @@ impl SetOpening {
         }
         if self.lacking().next().is_none() {
             self.end();
+            self.waits_on = false;
             return Some(OpeningStep::Open);
+        }
+        if self.ended {
+            return None;
         }
         let call = self.next_call(now, sights).map(OpeningStep::Say);
         if let Some(step) = call.or_else(|| self.next_share(now, sights)) {
@@ -338,6 +386,17 @@ impl SetOpening {
             return Some(OpeningStep::Over(self.lacking().collect()));
         }
         None
+    }
+
+    /// Goes on looking at what is told, after the end: whoever lacks a secret may still get it.
+    pub fn wait_on(&mut self) {
+        let all_known = self.set.values().all(|opened| opened.secret.is_some());
+        self.waits_on = !all_known;
+    }
+
+    /// The deadlines of opening.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Nothing more is told: letters that were not needed are wiped, unread.
@@ -379,6 +438,23 @@ impl SetOpening {
         self.lacking().map(|lacking| lacking.party).collect()
     }
 
+    /// Members whose secrets are known here, ascending.
+    pub fn known(&self) -> impl Iterator<Item = Party> {
+        let known = self.set.iter().filter(|(_, opened)| opened.secret.is_some());
+        known.map(|(party, _)| *party)
+    }
+
+    /// Members whose secrets nobody here knows.
+    pub fn lacking_secrets(&self) -> Vec<Unopened> {
+        self.lacking().collect()
+    }
+
+    /// What is to be said of these members, whose secrets were not known in time.
+    pub fn unopened(&self, of: &BTreeSet<Party>) -> Vec<Unopened> {
+        let these = self.set.iter().filter(|(party, _)| of.contains(party));
+        these.map(|(party, opened)| opened.unopened(*party)).collect()
+    }
+
     /// How many letters and shares of others are kept.
     #[cfg(test)]
     pub(crate) fn held_shares(&self) -> usize {
@@ -387,11 +463,7 @@ impl SetOpening {
 
     fn lacking(&self) -> impl Iterator<Item = Unopened> {
         let unknown = self.set.iter().filter(|(_, opened)| opened.secret.is_none());
-        unknown.map(|(&party, opened)| Unopened {
-            party,
-            shares: opened.shares.len(),
-            needed: opened.dealt.deal.threshold(),
-        })
+        unknown.map(|(&party, opened)| opened.unopened(party))
     }
 
     fn tell_own(&mut self, secret: Secret) -> Notice {

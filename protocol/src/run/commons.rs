@@ -75,6 +75,7 @@ impl Commons {
                 Stage::Publishing | Stage::Sealed | Stage::Correction(_) | Stage::Finals => {
                     rules.way.item_limit()
                 }
+                Stage::Opened => 0,
             };
             let items = Items::new(me, largest as u64, rules.settle_ms);
             (stage, if sealed { items.closed() } else { items })
@@ -158,6 +159,13 @@ impl Commons {
         let stage = Stage::Correction(number);
         self.items_mut(stage).open(others.into_iter());
         self.take_at_hand(now, stage);
+    }
+
+    /// The secrets of these parties are known here.
+    pub(super) fn hold_opened(&mut self, known: impl Iterator<Item = Party>) {
+        let items = self.items_mut(Stage::Opened);
+        let new: Vec<Party> = known.filter(|party| items.get(*party).is_none()).collect();
+        items.open(new.into_iter());
     }
 
     /// Lets an agreement do one step with what is held.

@@ -174,7 +174,12 @@ pub(super) fn stages(plan: &Plan, course: &Course) -> Stages {
     if course.ahead {
         Stages::KEPT
     } else if plan.draft().run.sealed {
-        Stages::sealed(plan.draft().privacy.dropouts)
+        let stages = Stages::sealed(plan.draft().privacy.dropouts);
+        // Sums over neighbourhoods are opened for everybody, or nothing follows.
+        match plan.draft().releases() > 1 && !plan.reads_circles() {
+            true => stages.followed(),
+            false => stages,
+        }
     } else if plan.terms().is_some() {
         Stages::AVERAGED
     } else {

@@ -120,10 +120,12 @@
 //! it had queued for it, and the machine sends again what matters once it is told of a new one.
 
 mod circles;
+mod confirming;
 mod correcting;
 mod gathering;
 #[cfg(test)]
 pub(crate) mod held;
+mod inputs;
 mod leaving;
 mod mixing;
 mod mixing_again;
@@ -163,6 +165,7 @@ use crate::publishing::interface::Published;
 use crate::publishing::opening::SetOpening;
 use crate::publishing::publication::Publication;
 use crate::run::commons::Commons;
+use crate::run::confirmation::Confirmation;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::item_rules::ItemRules;
 use crate::run::members::{attendance, electorate, starts};
@@ -237,6 +240,7 @@ enum Machine {
     Opening {
         opening: SetOpening,
         unsealing: Unsealing,
+        confirmation: Confirmation,
     },
     /// Noise of releases to come is mixed, among these; or it is not, though their logs are agreed
     /// on: then it may be mixed again.
@@ -413,39 +417,6 @@ impl Run {
             .unwrap_or_else(|| Output::Wait { until: self.wake() })
     }
 
-    fn check(&self, input: &Input) -> Result<(), InputError> {
-        match *input {
-            Input::Connected { peer, .. }
-            | Input::Disconnected { peer, .. }
-            | Input::Gone { peer }
-            | Input::Refused { peer }
-            | Input::Declined { peer }
-            | Input::Unanswered { peer }
-            | Input::Public { from: peer, .. }
-            | Input::Private { from: peer, .. }
-                if peer >= self.electorate.parties =>
-            {
-                Err(InputError::Peer(peer))
-            }
-            Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => {
-                Err(InputError::NotAsked("Spent"))
-            }
-            Input::Revealed(_) if !self.is_revealing() => Err(InputError::NotAsked("Revealed")),
-            Input::Contribution { .. } if !self.awaits_value() => Err(InputError::NotAsked("Contribution")),
-            Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => {
-                Err(InputError::NotAsked("Verdict"))
-            }
-            Input::Recalled(ref recalled)
-                if !self
-                    .holdings()
-                    .is_some_and(|exchange| exchange.has_asked_for(recalled)) =>
-            {
-                Err(InputError::NotAsked("Recalled"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// This node keeps long bodies on a shelf. Called before it is fed anything.
     pub fn shelving(mut self, shelf: &Shelf) -> Self {
         self.commons.shelve(shelf);
@@ -521,7 +492,7 @@ impl Run {
                     None => return false,
                 }
             }
-            Machine::Opening { .. } => return self.step_opening(),
+            Machine::Opening { .. } => return self.step_opening() || self.step_confirming(),
             Machine::Publishing { agreement, .. } => {
                 let stage = agreement.stage();
                 match self.commons.step(agreement, stage, self.now, &self.gone) {
@@ -589,7 +560,15 @@ impl Run {
                 agreement.wake(self.now, &self.gone).min(self.publication_wake())
             }
             Machine::Correcting { agreement, .. } => agreement.wake(self.now, &self.gone),
-            Machine::Opening { opening, .. } => opening.wake(self.now, &self.gone),
+            Machine::Opening {
+                opening,
+                confirmation,
+                ..
+            } => {
+                let agreement = confirmation.agreement();
+                let confirmed = agreement.map_or(Time::FAR, |it| it.wake(self.now, &BTreeMap::new()));
+                opening.wake(self.now, &self.gone).min(confirmed)
+            }
             Machine::Auditing { until, .. } => *until,
             Machine::Awaiting | Machine::Spending { .. } | Machine::Mixed { .. } | Machine::Over => Time::FAR,
         };

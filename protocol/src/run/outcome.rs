@@ -145,7 +145,7 @@ pub struct MissedMessages {
 /// What a training came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingOutcome {
-    /// Sums that were opened, those that were rejected included.
+    /// Iterations that are over, those that were rejected or not opened included.
     pub iterations: u64,
     /// How often noise was mixed ahead: 0 where it is not.
     pub mixings: u32,
@@ -156,6 +156,9 @@ pub struct TrainingOutcome {
     /// Iterations whose sum was further out than contributions and noise can be: the model, or the
     /// latest mean, stayed.
     pub rejected: Vec<u64>,
+    /// Iterations that were not opened, each with those whose secrets were lacking: they cost what
+    /// any other does, the model, or the latest mean, stayed, and what came after is without them.
+    pub unopened: BTreeMap<u64, Vec<Party>>,
     /// Who departed, each with the first iteration that is without it.
     pub departed: BTreeMap<Party, u64>,
     /// Why it ended before its last iteration.

@@ -305,6 +305,7 @@ impl Equivocation {
                 }
                 other
             }
+            Stage::Opened => item.to_vec(),
             Stage::Publishing | Stage::Finals => {
                 let mut other = item.to_vec();
                 match self.version {

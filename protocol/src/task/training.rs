@@ -9,11 +9,14 @@
 //! same model or mean, to the bit. What is said in a later run is signed for a digest that has it
 //! in it: who came to another one is not understood.
 //!
-//! Nothing of iteration k + 1 leaves a node before k is open there. There is no second attempt at
-//! an iteration, and none is passed over: where one is not opened the training ends, with what
-//! there is so far.
+//! Nothing of iteration k + 1 leaves a node before k is open there, or all have agreed that it is
+//! not. There is no second attempt at an iteration. Where one is not opened since somebody's secret
+//! is lacking, it counts as spent, and the next one is without that party; where nothing is agreed
+//! the training ends, with what there is so far.
 
+mod ending;
 mod mixing_again;
+mod record;
 #[cfg(test)]
 mod tests;
 
@@ -34,10 +37,9 @@ use crate::run::interface::{Input, InputError, Output};
 #[cfg(test)]
 use crate::run::machine::held::HeldSecrets;
 use crate::run::machine::{Identity, Run};
-use crate::run::outcome::{
-    Ending, Event, GossipOutcome, MissedMessages, Outcome, SealedFinal, TrainingOutcome,
-};
+use crate::run::outcome::{Ending, Event, Outcome, SealedFinal};
 use crate::task::released::Released;
+use crate::task::training::record::{MOST_REJECTED, TrainingRecord};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -77,23 +79,6 @@ pub struct Training {
     outbox: VecDeque<Output>,
 }
 
-/// What is known of the training so far.
-#[derive(Default)]
-struct TrainingRecord {
-    corrected: Vec<u64>,
-    rejected: Vec<u64>,
-    departed: BTreeMap<Party, u64>,
-    /// Whose contributions others opened, in any iteration.
-    opened_for: BTreeSet<Party>,
-    /// Iterations of which this node's own contribution may be read in a sum.
-    spent: u64,
-    /// Who began, and when this node held every START.
-    began: (BTreeSet<Party>, Option<Time>),
-    /// The outcome of the last iteration that was opened here.
-    last: Option<Box<Outcome>>,
-    finished: bool,
-}
-
 /// What everything of a later run is signed for: the plan, the run's number, and what its
 /// contributions are computed from.
 fn digest_of(plan: &Plan, number: u32, released: &[f64]) -> Digest {
@@ -107,23 +92,6 @@ fn digest_of(plan: &Plan, number: u32, released: &[f64]) -> Digest {
     hash.update(number.to_le_bytes());
     hash.update(coordinates.finalize());
     hash.finalize().into()
-}
-
-/// What a stream of sums over circles came to at one node.
-fn of_circles(training: TrainingOutcome) -> GossipOutcome {
-    let rounds = training.iterations as u32;
-    let missed = |(party, since): (Party, u64)| {
-        let first = since as u32;
-        let count = (rounds + 1).saturating_sub(first);
-        (party, MissedMessages { first, count })
-    };
-    GossipOutcome {
-        rounds,
-        spent: training.spent as u32,
-        missed: training.departed.into_iter().map(missed).collect(),
-        stopped: training.stopped,
-        estimates: training.result.unwrap_or_default(),
-    }
 }
 
 impl Training {
@@ -382,6 +350,9 @@ impl Training {
             self.record.spent += 1;
         }
         self.record.opened_for.extend(&outcome.opened_for);
+        if self.run.goes_on_without_sum() {
+            return self.passed_over(now, iteration, outcome);
+        }
         let usable = outcome.sum.is_some() || (outcome.out_of_range && !self.plan.reads_circles());
         let opened = me_included && usable;
         if !opened {
@@ -399,17 +370,42 @@ impl Training {
             self.record.departed.insert(party, iteration);
         });
         match &outcome.sum {
-            Some(sum) => self.released.take(&self.plan, sum),
+            Some(sum) => {
+                self.released.take(&self.plan, sum);
+                (self.record.any_of_use, self.record.rejected_in_a_row) = (true, 0);
+            }
             None => {
                 self.record.rejected.push(iteration);
+                self.record.rejected_in_a_row += 1;
                 self.released.stay();
             }
         }
         self.outbox.push_back(Output::Event(Event::Iteration(iteration)));
         self.record.last = Some(outcome.clone());
-        if iteration >= self.plan.draft().releases() {
+        let spoilt = self.record.rejected_in_a_row >= MOST_REJECTED;
+        if iteration >= self.plan.draft().releases() || spoilt {
             return self.finish(outcome);
         }
+        self.go_on_in_time(now, iteration, outcome);
+    }
+
+    /// The sum of an iteration is not opened, and the next one is without whose secrets lacked:
+    /// what there was stays, as with a sum that is of no use.
+    fn passed_over(&mut self, now: Time, iteration: u64, outcome: Box<Outcome>) {
+        let lacking: Vec<Party> = outcome.unopened.iter().map(|it| it.party).collect();
+        let expected = match self.number {
+            1 => (0..self.plan.parties()).collect(),
+            _ => self.run.started().clone(),
+        };
+        let gone = expected.difference(&outcome.included);
+        self.record.departed.extend(gone.map(|&party| (party, iteration)));
+        self.record.unopened.insert(iteration, lacking);
+        self.released.stay();
+        self.go_on_in_time(now, iteration, outcome);
+    }
+
+    /// Begins the next iteration, once its pace lets it.
+    fn go_on_in_time(&mut self, now: Time, iteration: u64, outcome: Box<Outcome>) {
         match self.next_begins(iteration) {
             next if now < next => self.paced = Some((next, outcome)),
             _ => self.go_on(now, outcome),
@@ -483,71 +479,6 @@ impl Training {
                 released: self.released.latest().into(),
             }),
         }
-    }
-
-    /// The training is over: with all iterations, or with what there is.
-    fn finish(&mut self, outcome: Box<Outcome>) {
-        if std::mem::replace(&mut self.record.finished, true) {
-            return;
-        }
-        self.run.wipe();
-        self.before.iter_mut().for_each(Run::wipe);
-        let TrainingRecord {
-            corrected,
-            rejected,
-            departed,
-            opened_for,
-            spent,
-            began,
-            last,
-            ..
-        } = std::mem::take(&mut self.record);
-        self.record.finished = true;
-        let iterations = self.released.sums();
-        let stopped = match &outcome.ending {
-            Ending::Done | Ending::Degraded if iterations == self.plan.draft().releases() => None,
-            Ending::Done | Ending::Degraded if outcome.out_of_range => Some(
-                "a sum was further out than values and noise can be: somebody lied, and this node went \
-                 no further with it"
-                    .to_owned(),
-            ),
-            Ending::Done | Ending::Degraded => Some("an iteration was not opened".to_owned()),
-            Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => {
-                Some(reason.clone())
-            }
-        };
-        // With a model it ends as its last opened iteration did, which others may have gone beyond.
-        let mut ended = *last.unwrap_or(outcome);
-        (ended.started, ended.started_at) = began;
-        ended.opened_for = opened_for.into_iter().collect();
-        // Others may have gone on from what was agreed then, and hold another model.
-        ended.agreed &= stopped.is_none();
-        if iterations > 0 {
-            let everybody = ended.included.len() == self.plan.parties();
-            let whole = everybody && stopped.is_none() && rejected.is_empty();
-            ended.ending = if whole { Ending::Done } else { Ending::Degraded };
-        }
-        let training = TrainingOutcome {
-            iterations,
-            mixings: self.mixings,
-            spent,
-            corrected,
-            rejected,
-            departed,
-            stopped,
-            result: self.released.result(),
-        };
-        match self.plan.reads_circles() {
-            true => {
-                // Its sums are this node's alone, and nobody's log is of shares.
-                (ended.logs, ended.verdict, ended.sum) = (None, None, None);
-                ended.gossip = Some(Box::new(of_circles(training)));
-            }
-            false => ended.training = Some(training),
-        }
-        self.outbox.push_back(Output::Event(Event::Phase(Phase::Done)));
-        self.outbox.push_back(Output::Finished(Box::new(ended)));
-        self.run.tell_finished();
     }
 
     /// The iteration that is under way, or was the last.

@@ -446,12 +446,14 @@ impl Stated {
             let departed = iterations["departed"].as_object().into_iter().flatten();
             let departed: Vec<u64> = departed.filter_map(|(_, since)| since.as_u64()).collect();
             let rejected = iterations["rejected"].as_array().into_iter().flatten();
-            let rejected: BTreeSet<u64> = rejected.filter_map(Value::as_u64).collect();
+            let unopened = iterations["unopened"].as_object().into_iter().flatten();
+            let unopened = unopened.filter_map(|(round, _)| round.parse().ok());
+            let lost: BTreeSet<u64> = rejected.filter_map(Value::as_u64).chain(unopened).collect();
             let run = iterations["run"]
                 .as_u64()
                 .unwrap_or(0)
                 .min(trained::planned(plan));
-            let rounds = (1..=run).filter(|round| !rejected.contains(round));
+            let rounds = (1..=run).filter(|round| !lost.contains(round));
             return Ok(Some(trained::stream_error(plan, rounds, &departed)));
         }
         let included = self.parties(plan, "included")?;

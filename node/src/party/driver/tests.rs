@@ -172,6 +172,7 @@ fn training(result: Option<Vec<f64>>) -> Outcome {
         spent: 3,
         corrected: vec![],
         rejected: vec![],
+        unopened: Default::default(),
         departed: BTreeMap::new(),
         stopped: None,
         result,

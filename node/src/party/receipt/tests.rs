@@ -10,7 +10,7 @@ use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntr
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
-use undertone_protocol::publishing::opening::Unopened;
+use undertone_protocol::publishing::opening::{OwnWord, Unopened};
 use undertone_protocol::publishing::result::Sum;
 use undertone_protocol::run::outcome::GateVerdict;
 use undertone_protocol::time::Time;
@@ -187,6 +187,7 @@ fn who_could_read_no_result_states_the_plans_loss() {
         party: 2,
         shares: 1,
         needed: 3,
+        word: OwnWord::None,
     }];
     let tight = lacking.gate.as_ref().expect("judged").audit.epsilon;
     for (end, exit, outcome, about) in [

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
-use undertone_protocol::publishing::opening::Unopened;
+use undertone_protocol::publishing::opening::{OwnWord, Unopened};
 use undertone_protocol::time::Time;
 
 use super::*;
@@ -116,6 +116,7 @@ fn a_missing_mean_has_a_reason_that_says_what_it_cost() {
         party: 3,
         shares: 1,
         needed: 3,
+        word: OwnWord::None,
     }];
     let reason = reason_without_mean(&plan, &lacking, SealedFinal::Unknown);
     assert!(reason.contains("party-3's secret has 1 of 3 shares"), "{reason}");

@@ -25,6 +25,7 @@ fn whole(plan: &Plan) -> TrainingOutcome {
         spent: releases,
         corrected: vec![],
         rejected: vec![],
+        unopened: Default::default(),
         departed: BTreeMap::new(),
         stopped: None,
         result: Some(vec![0.5; 2]),
@@ -82,6 +83,17 @@ fn a_result_says_who_left_what_was_rejected_and_why_it_ended() {
     })
     .expect("degraded");
     assert_eq!(left, "the last mean is without party-2 since round 5");
+    let passed_over = TrainingOutcome {
+        departed: BTreeMap::from([(2, 5)]),
+        unopened: BTreeMap::from([(5, vec![2])]),
+        ..whole(&plan)
+    };
+    let (account, _) = trained(&plan, &passed_over);
+    assert_eq!(account.iterations["unopened"], json!({ "5": ["party-2"] }));
+    assert_eq!(
+        account.reason.as_deref(),
+        Some("the last mean is without party-2 since round 5, whose secret could not be opened")
+    );
     let rejected = vec![3, 4];
     let odd = reason(TrainingOutcome {
         rejected,

@@ -63,6 +63,11 @@ impl Flood {
         voted.map(|((_, hash), signers)| (self.items(hash), signers.len()))
     }
 
+    /// Whether anybody has signed a list or a vote of a stage.
+    pub fn says_anything_in(&self, stage: Stage) -> bool {
+        self.votes(stage).next().is_some() || self.lists(stage).next().is_some()
+    }
+
     /// The set with this hash, for whoever asks for it.
     pub fn set_named(&self, hash: &SetHash) -> Option<&Set> {
         self.set(hash)

@@ -382,6 +382,7 @@ fn a_wrong_share_does_not_count() {
         party: silent,
         shares: 2,
         needed: 3,
+        word: OwnWord::None,
     }]);
     assert_eq!(bench.steps(SETTLE_MS), [over]);
     bench.share_of(silent, liar);

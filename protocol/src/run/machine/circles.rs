@@ -287,7 +287,13 @@ impl Run {
     /// weights that are in it, in units of 2^-16. None: it is further out than values and noise can
     /// be, and of no use.
     pub(super) fn circle_sum(&self) -> Result<Option<(LatticeVector, u32)>, FinalError> {
-        let (Machine::Opening { opening, unsealing }, Some(circle)) = (&self.machine, &self.circle) else {
+        let (
+            Machine::Opening {
+                opening, unsealing, ..
+            },
+            Some(circle),
+        ) = (&self.machine, &self.circle)
+        else {
             return Err(FinalError::NoResidues);
         };
         let members = &unsealing.members;

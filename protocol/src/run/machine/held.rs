@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::run::machine::{Machine, Run};
 use crate::sealing::run_key::RunKey;
+use crate::time::Time;
 
 /// All of a run's secrets.
 #[derive(Default)]
@@ -17,6 +18,14 @@ pub(crate) struct HeldSecrets {
 }
 
 impl Run {
+    /// When the second half of opening begins, while this node is at it.
+    pub(crate) fn half_of_opening(&self) -> Option<Time> {
+        match &self.machine {
+            Machine::Opening { opening, .. } => Some(opening.clock().half),
+            _ => None,
+        }
+    }
+
     /// What this run keeps, added to what is held elsewhere.
     pub(crate) fn held_secrets(&self, held: &mut HeldSecrets) {
         if let Some(seals) = &self.seals {

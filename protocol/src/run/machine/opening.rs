@@ -13,6 +13,7 @@ use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
 use crate::publishing::result::Sum;
 use crate::publishing::sealed::ToldKeys;
 use crate::publishing::way::Way;
+use crate::run::confirmation::Confirmation;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event, SealedFinal};
 use crate::run::unsealing::Unsealing;
@@ -37,7 +38,11 @@ impl Run {
         let clock = Clock::new(self.stage_begins(&unsealing), self.settle_ms);
         let set = of.into_iter().map(|(party, (_, dealt))| (party, dealt)).collect();
         let opening = kept.open(set, clock);
-        self.machine = Machine::Opening { opening, unsealing };
+        self.machine = Machine::Opening {
+            opening,
+            unsealing,
+            confirmation: Confirmation::Unasked,
+        };
     }
 
     /// A step of opening. False: it wants nothing now.
@@ -57,15 +62,18 @@ impl Run {
             Some(OpeningStep::Say(notice)) => self.commons.say(notice),
             Some(OpeningStep::Wrong { author, reason }) => self.commons.offence(author, reason),
             Some(OpeningStep::NoShare { of, reason }) => self.tell_of_no_share(of, reason),
-            Some(OpeningStep::Open) => self.opened(),
-            Some(OpeningStep::Over(lacking)) => self.unopened(lacking),
+            Some(OpeningStep::Open) => self.all_secrets_known(),
+            Some(OpeningStep::Over(lacking)) => self.secrets_lack(lacking),
         }
         true
     }
 
     /// Every secret is here, and so is everything that is sealed.
-    fn opened(&mut self) {
-        let Machine::Opening { opening, unsealing } = &self.machine else {
+    pub(super) fn opened(&mut self) {
+        let Machine::Opening {
+            opening, unsealing, ..
+        } = &self.machine
+        else {
             return;
         };
         let opened_for = opening.opened_for();
@@ -100,8 +108,12 @@ impl Run {
 
     /// The sum of all that the set has sealed and corrected.
     fn sum(&self) -> Result<LatticeVector, FinalError> {
-        let (Machine::Opening { opening, unsealing }, Way::Sealed(finals)) =
-            (&self.machine, &self.commons.rules.way)
+        let (
+            Machine::Opening {
+                opening, unsealing, ..
+            },
+            Way::Sealed(finals),
+        ) = (&self.machine, &self.commons.rules.way)
         else {
             return Err(FinalError::NoResidues);
         };
@@ -145,14 +157,10 @@ impl Run {
     }
 
     /// The stage is over, and a secret is lacking: there is no mean, and no smaller set is opened.
-    fn unopened(&mut self, lacking: Vec<Unopened>) {
-        let members = &self.plan.draft().members;
-        let each = lacking.iter();
-        let sentences: Vec<String> = each
-            .map(|lacking| lacking.sentence(&members[lacking.party].name))
-            .collect();
+    pub(super) fn unopened(&mut self, lacking: Vec<Unopened>) {
+        let sentences = self.sentences(&lacking);
         self.commons
-            .event(Event::Fault(format!("not opened: {}", sentences.join("; "))));
+            .event(Event::Fault(format!("not opened: {sentences}")));
         self.record.unopened = lacking;
         let Machine::Opening { unsealing, .. } = &self.machine else {
             return;

@@ -43,7 +43,8 @@ impl NoiseSource<LatticeVector> for NoNoise {
 }
 
 impl Run {
-    /// The run of the next release, signed for `digest`, once this one's set is open here. It waits
+    /// The run of the next release, signed for `digest`, once this one's set is open here, or it is
+    /// agreed to go on without whose secret is not known. It waits
     /// for this node's value
     /// ([`Input::Contribution`](crate::run::interface::Input::Contribution)). None if this one has
     /// neither been opened nor mixed noise ahead, or has gone on already.
@@ -52,7 +53,11 @@ impl Run {
     /// a stage takes.
     pub fn successor(&mut self, digest: Digest) -> Option<Run> {
         let started = match &self.machine {
-            Machine::Opening { unsealing, .. } => unsealing.members.clone(),
+            Machine::Opening {
+                unsealing,
+                confirmation,
+                ..
+            } => confirmation.remaining().unwrap_or(&unsealing.members).clone(),
             Machine::Mixed { members } if self.ahead.is_some() => members.clone(),
             _ => return None,
         };
@@ -223,7 +228,9 @@ impl Run {
     pub(super) fn wipe_unless_it_goes_on(&mut self) {
         let through = match self.machine {
             Machine::Mixed { .. } => true,
-            Machine::Opening { .. } => self.record.sealed == Some(SealedFinal::Opened),
+            Machine::Opening { .. } => {
+                self.record.sealed == Some(SealedFinal::Opened) || self.goes_on_without_sum()
+            }
             _ => false,
         };
         if !(through && self.may_go_on()) {

@@ -164,6 +164,7 @@ mod tests {
                 spent: iterations,
                 corrected: vec![],
                 rejected: vec![],
+                unopened: Default::default(),
                 departed: BTreeMap::new(),
                 stopped: None,
                 result: Some(vec![model]),

@@ -96,6 +96,7 @@ impl Outer {
                 spent: self.done + u64::from(!everybody),
                 corrected: vec![],
                 rejected: vec![],
+                unopened: Default::default(),
                 departed: Default::default(),
                 stopped,
                 result: Some(self.iterate.to_f64(self.plan.lattice().step())),

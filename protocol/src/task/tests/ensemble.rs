@@ -113,10 +113,14 @@ pub(crate) fn identity(party: Party) -> Identity {
 
 /// One party's task, fed with nothing yet.
 pub(crate) fn task_of(plan: &Arc<Plan>, party: Party) -> Task {
+    task_with(plan, party, contribution(plan, party, 1))
+}
+
+/// One party's task, with this as its first contribution.
+pub(crate) fn task_with(plan: &Arc<Plan>, party: Party, value: LatticeVector) -> Task {
     let rng = ChaCha8Rng::seed_from_u64(party as u64);
     let std = plan.calibration().correlated_std;
     let noise = LatticeNoise::new(rng, *plan.lattice(), plan.mixed_coordinates(), std);
-    let value = contribution(plan, party, 1);
     Task::new(plan.clone(), identity(party), value, Box::new(noise), Time::ZERO)
 }
 
@@ -195,6 +199,19 @@ impl<'a> Ensemble<'a> {
             (party, Input::Tick)
         });
         self.feed(party, input);
+    }
+
+    /// Steps until all that is due by then has happened, and then it is that time.
+    pub(crate) fn until_time(&mut self, at: Time) {
+        loop {
+            let awake = (0..self.tasks.len()).filter(|party| !self.silent.contains(party));
+            let next = awake.map(|party| self.wakes[party]).min();
+            if self.post.is_empty() && next.is_none_or(|next| next > at) {
+                break;
+            }
+            self.step();
+        }
+        self.now = self.now.max(at);
     }
 
     /// Steps until something holds.

@@ -1,16 +1,18 @@
 mod mixings;
+mod unopened;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
+use super::ending::of_circles;
 use super::*;
 use crate::messages::notice::{Network, Notice};
 use crate::messages::wire::PublicFrame;
-use crate::run::outcome::GateVerdict;
+use crate::run::outcome::{GateVerdict, TrainingOutcome};
 use crate::sealing::mask::MaskKey;
 use crate::simulator::cluster::tests::plan;
 use crate::task::machine::Task;
-use crate::task::tests::ensemble::{Ensemble, Travelling, contribution, rounds_plan, task_of};
+use crate::task::tests::ensemble::{Ensemble, Travelling, contribution, rounds_plan, task_of, task_with};
 
 const PARTIES: usize = 6;
 const RELEASES: u64 = 4;
@@ -177,7 +179,8 @@ fn a_sealed_vector_that_others_may_have_opened_is_spent() {
             let before = u64::from(iteration) - 1;
             assert_eq!((training.iterations, training.spent), (before, before + 1));
             assert_eq!(training.result.is_some(), iteration > 1);
-            assert_eq!(training.stopped.as_deref(), Some("an iteration was not opened"));
+            let stopped = training.stopped.clone().expect("it stopped");
+            assert!(stopped.starts_with("an iteration was not opened: "), "{stopped}");
             assert_eq!(outcome.ending, Ending::Degraded);
             assert!(!ensemble.run(0).keeps_secrets());
         }
@@ -253,6 +256,48 @@ fn a_rejected_sum_uses_up_its_iteration() {
                 .expect("asked")
         };
         assert_eq!(released(3), released(2));
+    }
+}
+
+/// Each rejected sum costs everybody a release, and its author stays: the third in a row is the
+/// last. One that is of use in between begins the count again.
+#[test]
+fn a_training_ends_with_the_third_rejected_sum_in_a_row() {
+    for plan in [rounds_plan("pairwise", 6, ""), rounds_plan("inca", 6, "")] {
+        for (spoilt, last, rejected) in [
+            (&[1, 2, 3, 4][..], 3, &[1, 2, 3][..]),
+            (&[2, 3, 4], 4, &[2, 3, 4]),
+            (&[1, 2, 4, 5], 6, &[1, 2, 4, 5]),
+        ] {
+            let mut ensemble = Ensemble::new(&plan);
+            let of_plan = plan.clone();
+            let spoil = |value: &mut LatticeVector| {
+                let residues = value.residues_mut().expect("residues");
+                MaskKey::once([7; 32]).add_to(residues).expect("short");
+            };
+            ensemble.source = Box::new(move |party, iteration, _| {
+                let mut value = contribution(&of_plan, party, iteration);
+                if party == 3 && spoilt.contains(&iteration) {
+                    spoil(&mut value);
+                }
+                Some(value)
+            });
+            if spoilt.contains(&1) {
+                let mut value = contribution(&plan, 3, 1);
+                spoil(&mut value);
+                ensemble.tasks[3] = task_with(&plan, 3, value);
+            }
+            ensemble.play();
+            for party in 0..PARTIES {
+                let (outcome, training) = (ensemble.outcome(party), ensemble.training(party));
+                assert_eq!((training.iterations, training.spent), (last, last), "{spoilt:?}");
+                assert_eq!(training.rejected, rejected);
+                let stopped = training.stopped.clone().unwrap_or_default();
+                assert_eq!(stopped.contains("3 sums in a row"), last < 6, "{stopped}");
+                assert_eq!(training.result.is_some(), rejected[0] > 1 || last == 6);
+                assert_eq!(outcome.ending, Ending::Degraded);
+            }
+        }
     }
 }
 
@@ -459,6 +504,7 @@ fn missed_messages_are_counted_from_the_first_to_the_last_round() {
         spent: iterations + 1,
         corrected: vec![],
         rejected: vec![],
+        unopened: Default::default(),
         departed: departed.iter().copied().collect(),
         stopped: Some("why".into()),
         result: Some(vec![1.0, 2.0]),

@@ -1,0 +1,211 @@
+//! Going on without whose secret could not be opened.
+//!
+//! Where a release follows, a set that is not opened need not end the run: its release is spent,
+//! and the next one is of those whose secrets are known. All must see that alike: one node goes on
+//! with the sum, another without it, and their next vectors do not fit together. So they agree, by
+//! the machine that agrees on logs ([`crate::agreement::agreeing`]), in a stage of its own that
+//! follows opening: an item of [`Stage::Opened`] is that its party's secret is known to whoever
+//! holds it. Nobody announces one; each node holds those whose secrets it knows. If the agreed set
+//! is all of the set, the sum counts, also at whoever gets the last secret now; if it is smaller,
+//! the sum counts nowhere, also not at whoever could read it.
+//!
+//! A node whose secrets all came in the first half of opening goes on at once and says that it has
+//! them all only if somebody asks. So nothing of this is said in most releases.
+//!
+//! **What a liar can do.** It can tell its secret late, to some, or not at all, and deal bad
+//! letters. *Nobody honest is left out for it.* Let floods take f at most and the nodes' clocks be
+//! s apart, f + s ≤ `settle_ms`, which plans are checked for. Every honest member tells its secret
+//! as it enters, so that each honest node holds it before anybody signs a set here. Whoever signs
+//! a set that lacks a member follows lists of more than half of all members, which lack it, or a
+//! set that more than `colluding` signed early; who follows the protocol signs early only what
+//! lacks nobody. So no agreed set lacks an honest member. *No node goes on alone:* one that goes on
+//! at once held all secrets in the first half of its own opening, and passed them on; all others
+//! hold them before half of this stage, and sign the whole set. Any other node acts on an agreed
+//! set alone, of which there is one ([`crate::plan::quorum`]). *It costs one release:* whoever is
+//! not in the agreed set is in no later run. What remains is what a liar can do to any agreement
+//! here: with its secret told to about half of the nodes at the moment at which they sign, it can
+//! split the vote, and end the run.
+//!
+//! *Nothing more is told by it.* A node that goes on, with the sum or without it, seals one vector
+//! for the next release: no key masks two. What it sealed for this one counts as read.
+//!
+//! Sums over neighbourhoods have none of this: a round whose sum is void at some node, and not at
+//! another, tells the difference.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::agreement::agreeing::{Agreement, Clock, Step};
+use crate::messages::notice::{ItemSet, item_hash};
+use crate::messages::stage::Stage;
+use crate::publishing::interface::Published;
+use crate::publishing::opening::Unopened;
+use crate::run::confirmation::Confirmation;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::{Ending, Event};
+use crate::topology::party::Party;
+
+impl Run {
+    /// Whether those of this run agree on what was opened before they go on.
+    fn confirms(&self) -> bool {
+        let follows = self.commons.rules.stages.agree_in(Stage::Opened) && self.may_go_on();
+        follows && self.record.withheld.is_none()
+    }
+
+    /// Every secret is here. In the second half of opening, or later, others may have gone on
+    /// without one.
+    pub(super) fn all_secrets_known(&mut self) {
+        let Machine::Opening {
+            opening,
+            confirmation,
+            ..
+        } = &self.machine
+        else {
+            return;
+        };
+        match confirmation {
+            // What the agreement makes of it comes next.
+            Confirmation::Under(_) => {}
+            Confirmation::Unasked if self.confirms() && self.now >= opening.clock().half => {
+                self.begin_confirming();
+            }
+            Confirmation::Unasked => self.opened(),
+            Confirmation::Answered | Confirmation::Without(_) | Confirmation::Over => {}
+        }
+    }
+
+    /// Opening is over, and these secrets are lacking.
+    pub(super) fn secrets_lack(&mut self, lacking: Vec<Unopened>) {
+        if !self.confirms() {
+            return self.unopened(lacking);
+        }
+        let sentences = self.sentences(&lacking);
+        self.commons.event(Event::Fault(format!(
+            "not opened in time: {sentences}; the parties agree on whom they go on without"
+        )));
+        self.begin_confirming();
+    }
+
+    fn begin_confirming(&mut self) {
+        let Machine::Opening {
+            opening,
+            unsealing,
+            confirmation,
+        } = &mut self.machine
+        else {
+            return;
+        };
+        opening.wait_on();
+        *confirmation = Confirmation::Under(Box::new(Agreement::new(
+            self.electorate.clone(),
+            Stage::Opened,
+            unsealing.members.clone(),
+            Clock::new(opening.clock().end, self.settle_ms),
+            BTreeSet::new(),
+        )));
+    }
+
+    /// A step of the agreement on what was opened. False: it wants nothing now.
+    pub(super) fn step_confirming(&mut self) -> bool {
+        let Machine::Opening {
+            opening,
+            unsealing,
+            confirmation,
+        } = &mut self.machine
+        else {
+            return false;
+        };
+        match confirmation {
+            Confirmation::Unasked if self.record.finished => {
+                let flood = &self.commons.flood;
+                let opened = opening.secrets().is_some();
+                if !opened || !flood.says_anything_in(Stage::Opened) {
+                    return false;
+                }
+                *confirmation = Confirmation::Answered;
+                let whole = unsealing.members.iter().map(|party| (*party, item_hash(&[])));
+                self.commons.vote(Stage::Opened, true, whole.collect());
+            }
+            Confirmation::Under(agreement) => {
+                self.commons.hold_opened(opening.known());
+                // Whoever is gone may have told its secret before.
+                let nobody = BTreeMap::new();
+                match self.commons.step(agreement, Stage::Opened, self.now, &nobody) {
+                    None => return false,
+                    Some(Step::Say(notice)) => self.commons.say(notice),
+                    Some(Step::Vote { early, set }) => self.commons.vote(Stage::Opened, early, set),
+                    Some(Step::Agreed(set)) => self.confirmed(&set),
+                    Some(Step::Over) => self.unconfirmed(),
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// It is agreed whose secrets are known.
+    fn confirmed(&mut self, set: &ItemSet) {
+        let Machine::Opening {
+            opening,
+            unsealing,
+            confirmation,
+        } = &mut self.machine
+        else {
+            return;
+        };
+        let remaining: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
+        if remaining == unsealing.members {
+            *confirmation = Confirmation::Over;
+            return self.opened();
+        }
+        let without = unsealing.members.difference(&remaining).copied();
+        let unopened = opening.unopened(&without.collect());
+        *confirmation = Confirmation::Without(remaining.clone());
+        let sentences = self.sentences(&unopened);
+        self.commons
+            .event(Event::Fault(format!("not opened: {sentences}")));
+        self.record.unopened = unopened;
+        self.finish(Ending::Degraded, Published::without_sum(remaining, true));
+    }
+
+    /// The stage is over, and nothing is agreed.
+    fn unconfirmed(&mut self) {
+        let Machine::Opening {
+            opening,
+            confirmation,
+            ..
+        } = &mut self.machine
+        else {
+            return;
+        };
+        *confirmation = Confirmation::Over;
+        let lacking = opening.lacking_secrets();
+        if !lacking.is_empty() {
+            return self.unopened(lacking);
+        }
+        let reason = "too few parties said in time that they hold every secret, and some may go on without \
+                      this sum; if all were up, raise run.settle_ms";
+        self.withhold(reason.to_owned());
+        let reason = self.record.withheld.clone().unwrap_or_default();
+        self.finish(Ending::Withheld { reason }, Published::default());
+    }
+
+    /// Those of whom the next release is, where the agreed set of this one was not opened.
+    pub(crate) fn goes_on_without_sum(&self) -> bool {
+        match &self.machine {
+            Machine::Opening { confirmation, .. } => {
+                let remaining = confirmation.remaining();
+                remaining.is_some_and(|remaining| remaining.contains(&self.course.me))
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn sentences(&self, lacking: &[Unopened]) -> String {
+        let members = &self.plan.draft().members;
+        let sentences: Vec<String> = lacking
+            .iter()
+            .map(|lacking| lacking.sentence(&members[lacking.party].name))
+            .collect();
+        sentences.join("; ")
+    }
+}

@@ -1,0 +1,43 @@
+//! Whether an input fits where the run is.
+
+use crate::run::interface::{Input, InputError};
+use crate::run::machine::{Machine, Run};
+
+impl Run {
+    /// Checks that an input fits.
+    ///
+    /// # Errors
+    /// Our caller's mistake: a peer that the plan does not have, or an answer to no question.
+    pub(super) fn check(&self, input: &Input) -> Result<(), InputError> {
+        match *input {
+            Input::Connected { peer, .. }
+            | Input::Disconnected { peer, .. }
+            | Input::Gone { peer }
+            | Input::Refused { peer }
+            | Input::Declined { peer }
+            | Input::Unanswered { peer }
+            | Input::Public { from: peer, .. }
+            | Input::Private { from: peer, .. }
+                if peer >= self.electorate.parties =>
+            {
+                Err(InputError::Peer(peer))
+            }
+            Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => {
+                Err(InputError::NotAsked("Spent"))
+            }
+            Input::Revealed(_) if !self.is_revealing() => Err(InputError::NotAsked("Revealed")),
+            Input::Contribution { .. } if !self.awaits_value() => Err(InputError::NotAsked("Contribution")),
+            Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => {
+                Err(InputError::NotAsked("Verdict"))
+            }
+            Input::Recalled(ref recalled)
+                if !self
+                    .holdings()
+                    .is_some_and(|exchange| exchange.has_asked_for(recalled)) =>
+            {
+                Err(InputError::NotAsked("Recalled"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
