@@ -169,7 +169,8 @@ pub(crate) fn ledgers() -> [Vec<Vec<u8>>; 2] {
         draw: 1e-9,
         distance: 1e-11,
     };
-    for digest in ["aa", "bb", "cc"] {
+    let [first, second, third] = ["a", "b", "c"].map(|digit| digit.repeat(64));
+    for digest in [&first, &second, &third] {
         let of = Protected {
             data_set: "ward".into(),
             unit: Unit::Party,
@@ -179,13 +180,13 @@ pub(crate) fn ledgers() -> [Vec<Vec<u8>>; 2] {
             .reserve(digest, of, charge(0.25), vec![])
             .expect("there is no limit");
     }
-    for digest in ["aa", "bb"] {
+    for digest in [&first, &second] {
         let charged = ledger.charge_part(digest, charge(0.2));
         charged.expect("it was reserved");
     }
-    ledger.raise("aa", charge(0.5)).expect("it was charged");
-    ledger.settle("bb", charge(0.1)).expect("it was charged");
-    ledger.reveal("cc").expect("there is room");
+    ledger.raise(&first, charge(0.5)).expect("it was charged");
+    ledger.settle(&second, charge(0.1)).expect("it was charged");
+    ledger.reveal(&third).expect("there is room");
     ["ledger", "a.key.spent/marks"]
         .map(|name| vec![std::fs::read(folder.path().join(name)).expect("it is there")])
 }

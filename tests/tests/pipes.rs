@@ -50,8 +50,6 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once_and_named() {
         "audit fifo".into(),
         "simulate fifo --parties 3".into(),
         "local --run fifo --nodes 3".into(),
-        "account inca fifo --correlated uniform --independent-std 1 --delta 1e-6".into(),
-        "account ppsc fifo --correlated uniform --independent-std 1 --delta 1e-6".into(),
         "account connectivity --parties 3 --graph fifo".into(),
         "status --endpoint 127.0.0.1:9 --token-file fifo".into(),
         "submit fifo --input alice.npy --endpoint 127.0.0.1:9".into(),
@@ -63,6 +61,8 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once_and_named() {
         join.replace("alice.npy", "fifo.npy"),
         "predict fifo.json --input alice.npy".into(),
         "receipt fifo".into(),
+        "account inca fifo --correlated uniform --independent-std 1 --delta 1e-6".into(),
+        "account ppsc fifo --correlated uniform --independent-std 1 --delta 1e-6".into(),
     ] {
         let code = refused(&parties, &line);
         assert!([2, 7].contains(&code), "{line}: {code}");

@@ -41,6 +41,7 @@ use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::BudgetStatus;
 use crate::party::journal::Journal;
 use crate::party::marks::Marks;
+use crate::party::plan_digest::PlanDigest;
 use crate::telling::failure::{Exit, Failure};
 
 #[derive(Clone, Debug)]
@@ -116,6 +117,13 @@ impl Ledger {
         charge: Charge,
         totals: Vec<(AccountName, Total)>,
     ) -> Result<(), Refusal> {
+        // It would be booked under no plan, and its charge lost.
+        if PlanDigest::parse(digest).is_none() {
+            return Err(Refusal::new(
+                Kind::Internal,
+                "a plan's digest has 64 hexadecimal digits",
+            ));
+        }
         if self.books.charged(digest).is_some() || self.reserved.contains_key(digest) {
             return Err(
                 Refusal::new(Kind::Spent, "this node has already taken part in this plan")

@@ -34,7 +34,7 @@ const MOST_NAMED: usize = 100;
 /// A receipt with its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kept {
+pub(crate) struct KeptReceipt {
     digest: String,
     /// The text of receipt.json.
     pub(crate) receipt: String,
@@ -84,7 +84,7 @@ struct DamagedLine {
 
 /// What a line has.
 enum ReceiptLine {
-    Receipt(Kept),
+    Receipt(KeptReceipt),
     Version(u32),
 }
 
@@ -206,7 +206,7 @@ impl Archive {
     }
 
     /// The latest receipt of a run.
-    fn read(&self, digest: &str) -> io::Result<Option<Kept>> {
+    fn read(&self, digest: &str) -> io::Result<Option<KeptReceipt>> {
         let Some(key) = key_of(digest) else {
             return Ok(None);
         };
@@ -256,7 +256,7 @@ impl Archive {
         self.catch_up().map(drop)
     }
 
-    fn keep(&mut self, kept: &Kept) -> io::Result<()> {
+    fn keep(&mut self, kept: &KeptReceipt) -> io::Result<()> {
         let torn = self.catch_up()?;
         if self
             .read(&kept.digest)
@@ -330,7 +330,7 @@ impl Receipts {
     /// A disk that is full, or fails; the receipt is not there then.
     pub(super) fn keep(&self, digest: &str, [receipt, signature]: [String; 2]) -> Result<(), Failure> {
         let digest = digest.to_owned();
-        let kept = Kept {
+        let kept = KeptReceipt {
             digest,
             receipt,
             signature,
@@ -344,7 +344,7 @@ impl Receipts {
     ///
     /// # Errors
     /// It is damaged.
-    pub(super) fn read(&self, digest: &str) -> Result<Option<Kept>, Failure> {
+    pub(super) fn read(&self, digest: &str) -> Result<Option<KeptReceipt>, Failure> {
         let mut archive = self.archive();
         let read = archive.catch_up().and_then(|_| archive.read(digest));
         let found = read.map_err(|e| {
@@ -396,7 +396,7 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
 ///
 /// # Errors
 /// A file that cannot be read; `None` where no sound line has it.
-pub(crate) fn find(path: &Path, digest: &str) -> io::Result<Option<Kept>> {
+pub(crate) fn find(path: &Path, digest: &str) -> io::Result<Option<KeptReceipt>> {
     let (file, mut found) = (input_file::open(path)?, None);
     each_line(&file, 0, |_, line| {
         if let Some(ReceiptLine::Receipt(kept)) = parse(line)

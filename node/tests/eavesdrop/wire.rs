@@ -118,7 +118,7 @@ fn phase(kind: u8, stage: u8) -> u8 {
         // An item, a list, a vote, a call, and asking for an item.
         2..=7 if stage == 0 || stage == 2 => 2,
         2..=7 => 3,
-        0 | 1 | 8 | 13 | 14 | 16 | 17 | 18 | 21..=23 => 0,
+        0 | 1 | 8 | 12..=16 | 19..=21 => 0,
         _ => 3,
     }
 }

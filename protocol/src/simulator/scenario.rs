@@ -121,7 +121,7 @@ impl Fault {
         }
     }
 
-    /// The same fault at another moment.
+    /// This fault, at another moment.
     pub fn moved_to(mut self, moment: Time) -> Self {
         let (Fault::Crash { at, .. }
         | Fault::Silence { at, .. }
