@@ -20,6 +20,9 @@ fn planned() -> Parties {
         let made = Command::new("mkfifo").arg(parties.path(name)).status();
         assert!(made.is_ok_and(|made| made.success()), "mkfifo is of POSIX");
     }
+    std::fs::write(parties.path("token"), "a".repeat(32)).expect("writable");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(parties.path("token"), private).expect("it is ours");
     parties
 }
 
@@ -50,9 +53,8 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once_and_named() {
         "audit fifo".into(),
         "simulate fifo --parties 3".into(),
         "local --run fifo --nodes 3".into(),
-        "account connectivity --parties 3 --graph fifo".into(),
-        "status --endpoint 127.0.0.1:9 --token-file fifo".into(),
-        "submit fifo --input alice.npy --endpoint 127.0.0.1:9".into(),
+        "status --api 127.0.0.1:9 --token-file fifo".into(),
+        "submit fifo --input alice.npy --api 127.0.0.1:9 --token-file token".into(),
         "node --config fifo".into(),
     ] {
         assert_eq!(refused(&parties, &line), 2, "{line}");
@@ -63,6 +65,7 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once_and_named() {
         "receipt fifo".into(),
         "account inca fifo --correlated uniform --independent-std 1 --delta 1e-6".into(),
         "account ppsc fifo --correlated uniform --independent-std 1 --delta 1e-6".into(),
+        "account connectivity --parties 3 --graph fifo".into(),
     ] {
         let code = refused(&parties, &line);
         assert!([2, 7].contains(&code), "{line}: {code}");
