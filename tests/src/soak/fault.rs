@@ -207,7 +207,7 @@ impl FaultScenario {
     pub fn draw(kind: FaultKind, mechanism: &Mechanism, calm: &Report, conditions: Conditions) -> Self {
         let parts = kind.is_hole() || matches!(kind, FaultKind::Cut | FaultKind::Loss40);
         let excuse = (parts && !mechanism.spares_a_party).then_some(PRINTED);
-        let mut rng = ChaCha8Rng::seed_from_u64(conditions.seed ^ 0x5eed_0f_fa17);
+        let mut rng = ChaCha8Rng::seed_from_u64(conditions.seed ^ 0x005e_ed0f_fa17);
         let party = rng.random_range(0..PARTIES);
         let at = moment(calm, &mut rng);
         let mut scenario = FaultScenario {
