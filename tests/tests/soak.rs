@@ -26,7 +26,7 @@ fn faults_within_dropouts_cost_no_survivor_its_result() {
     let (mut trials, mut summary) = (Trials::default(), Summary::default());
     let mechanisms = MECHANISMS.len() as u64;
     let seeds = 0..mechanisms * FAULTS.len() as u64;
-    for seed in seeds.filter(|seed| (seed + seed / mechanisms) % 2 == 0) {
+    for seed in seeds.filter(|seed| (seed + seed / mechanisms).is_multiple_of(2)) {
         let cell = simulated::cell(seed).filter(|(_, kind)| BORNE.contains(kind));
         if let Some((mechanism, kind)) = cell {
             summary.add(simulated::row(trials.of(mechanism), kind, seed));
