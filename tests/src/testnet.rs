@@ -222,7 +222,7 @@ impl Testnet {
         }
     }
 
-    /// So many of a hundred packets more that reach a host are lost, until [`Testnet::heal`].
+    /// This many of a hundred packets more that reach a host are lost, until [`Testnet::heal`].
     pub fn lose(&self, host: usize, percent: u32) {
         let loss = format!("numgen random mod 100 < {percent} drop");
         let rule = format!("add rule inet weather border iifname \"eth0\" {loss}");

@@ -148,7 +148,7 @@ impl Year {
         }
     }
 
-    /// What a party's daemon has now.
+    /// The present state of a party's daemon.
     pub fn stand(&self, party: usize) -> Stand {
         let (daemon, state) = (&self.daemons[party], self.state(party));
         let key = self.parties.path(&format!("{}.key.spent", daemon.name));

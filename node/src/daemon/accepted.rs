@@ -94,7 +94,7 @@ impl MemberAnswer {
     }
 }
 
-/// What all members but this one said when they were asked last.
+/// The last answers of all members but this one.
 struct Look {
     least: usize,
     answers: Vec<(String, MemberAnswer)>,
@@ -228,7 +228,7 @@ fn tell(run: &Arc<Run>, (plan, me): (&Plan, Party), look: &Look) {
     }
 }
 
-/// What a member says of the plan.
+/// A member's answer about the plan.
 async fn ask(shared: &Arc<Shared>, peer: PeerId, digest: [u8; 32]) -> MemberAnswer {
     let question = Question::Check { digest: Some(digest) };
     let asked = shared.hub.ask(Network::Public, peer, &question, &[]);

@@ -1,4 +1,4 @@
-//! What a restart needs of an accepted offer: what this party brings, and what is set aside for it.
+//! The part of an accepted offer that a restart needs: its contribution, and the budget set aside.
 //! It lies beside the offer until the run has begun or the offer is over.
 
 use std::io;
@@ -34,7 +34,7 @@ pub(super) struct Kept {
     data_set: Option<String>,
 }
 
-/// What the party brings.
+/// The party's contribution.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum KeptVector {
@@ -42,11 +42,11 @@ enum KeptVector {
     OfDataSet,
     /// A file of the data folder.
     Named(String),
-    /// What was uploaded, by the name of its file beside the record.
+    /// An uploaded one, by the name of its file beside the record.
     Uploaded(String),
 }
 
-/// What of a contribution a restart needs, before it is used up.
+/// The part of a contribution that a restart needs, before it is used up.
 pub(super) struct ToKeep {
     vector: KeptVector,
     data_set: Option<String>,
@@ -138,7 +138,7 @@ pub(super) fn record(folder: &Path) -> PathBuf {
 }
 
 impl Kept {
-    /// What the party brings, from the offer's folder.
+    /// The party's contribution, from the offer's folder.
     pub(super) fn brings(&self, folder: &Path) -> Contribution {
         let vector = match &self.vector {
             KeptVector::OfDataSet => None,

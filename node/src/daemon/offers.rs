@@ -103,7 +103,7 @@ impl Offers {
         self.folder.join(digest)
     }
 
-    /// What is kept of the offers that were accepted and whose runs have not begun.
+    /// The records of offers that were accepted and whose runs have not begun.
     pub(super) fn kept(&self) -> Vec<(OfferStatus, Kept)> {
         let kept = |offer: OfferStatus| {
             let record = kept::record(&self.folder.join(&offer.digest));

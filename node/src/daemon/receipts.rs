@@ -82,7 +82,7 @@ struct DamagedLine {
     digest: Option<String>,
 }
 
-/// What a line has.
+/// The content of a line.
 enum ReceiptLine {
     Receipt(KeptReceipt),
     Version(u32),

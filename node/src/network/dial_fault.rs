@@ -1,4 +1,4 @@
-//! What is found where a peer should be.
+//! The finding where a peer should be.
 
 use libp2p::PeerId;
 use thiserror::Error;

@@ -46,7 +46,7 @@ pub enum NetworkEvent {
         peer: PeerId,
         /// Where it should listen, as `host:port`.
         place: String,
-        /// What was found there instead.
+        /// The finding there.
         fault: DialFault,
     },
     /// A peer that was never connected answers, and says that it has no such run. It is asked

@@ -28,7 +28,7 @@ struct Mark {
     digest: String,
     peer: String,
     mark: Happened,
-    /// What the ledger of a daemon says of the plan.
+    /// The ledger's word on the plan, where a daemon has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     charge: Option<Noted>,
 }
@@ -45,13 +45,13 @@ enum Happened {
     Torn,
 }
 
-/// What the ledger of a daemon says of a plan.
+/// A daemon's ledger's word on a plan.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noted {
     /// Whose data it is about, in the ledger's own words.
     pub of: Value,
-    /// What the plan's run costs.
+    /// The cost of the plan's run.
     pub charge: Charge,
 }
 
@@ -60,11 +60,11 @@ pub struct Noted {
 struct Marked {
     draws: u8,
     spent: bool,
-    /// What a ledger says: whose data, by its number, and the charge.
+    /// A ledger's word: whose data, by its number, and the charge.
     noted: Option<(u32, Charge)>,
 }
 
-/// What was read: of each plan there ever was some 70 bytes.
+/// All marks that were read: some 70 bytes for each plan there ever was.
 #[derive(Debug, Default)]
 struct Read {
     /// The identities that wrote, and the subjects of their ledgers. They are few, and plans are
@@ -301,7 +301,7 @@ impl Marks {
         noted == Some((&charge.of, charge.charge))
     }
 
-    /// What ledgers said of plans, whoever this key belonged to: digest, whether it is spent, whose
+    /// Ledgers' words on plans, whoever this key belonged to: digest, whether it is spent, whose
     /// data, and charge.
     pub fn charges(&self) -> impl Iterator<Item = (PlanDigest, bool, &Value, Charge)> {
         let plans = self.read.plans.iter();

@@ -81,7 +81,7 @@ impl Standing {
         )
     }
 
-    /// What such a party is, as messages say it of one or of several.
+    /// The name of its kind, as messages say it of one party or of several.
     pub fn phrase(self) -> &'static str {
         match self {
             Standing::Ready => "ready",

@@ -59,11 +59,11 @@ pub struct Unreached {
     pub party: Party,
     /// The start of its node whose READY is held; none without a READY.
     pub ready: Option<Incarnation>,
-    /// What is found in its place.
+    /// The finding in its place.
     pub found: Found,
 }
 
-/// What a node finds that does not reach a neighbour.
+/// The finding of a node that does not reach a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Found {
     /// It is connected, and has said nothing for a while.

@@ -277,7 +277,7 @@ pub struct Unopened {
     pub shares: usize,
     /// So many make it known.
     pub needed: usize,
-    /// What came of its own word.
+    /// The fate of its own word.
     pub word: OwnWord,
 }
 
@@ -449,7 +449,7 @@ impl SetOpening {
         self.lacking().collect()
     }
 
-    /// What is to be said of these members, whose secrets were not known in time.
+    /// The words on these members, whose secrets were not known in time.
     pub fn unopened(&self, of: &BTreeSet<Party>) -> Vec<Unopened> {
         let these = self.set.iter().filter(|(party, _)| of.contains(party));
         these.map(|(party, opened)| opened.unopened(*party)).collect()

@@ -18,7 +18,7 @@ pub trait Publication: Send {
     /// members.
     fn unresolved(&mut self, set: &ItemSet, items: &Items);
 
-    /// What goes on once finals are flooded, after [`PublishingDeed::Flood`].
+    /// The publication that goes on once finals are flooded, after [`PublishingDeed::Flood`].
     fn into_flooding(self: Box<Self>) -> Box<dyn Publication>;
 
     /// What is to be done since the last call.

@@ -10,7 +10,7 @@ use crate::mixing::portion::{Portion, Share};
 use crate::plan::checked::Plan;
 use crate::topology::party::Party;
 
-/// What an average is off by at most, if nobody lied.
+/// The largest error of an average, if nobody lied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accuracy {
     /// Each coordinate of the sum is within this of the exact sum of the included finals, in

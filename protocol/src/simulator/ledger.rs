@@ -59,7 +59,7 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
     }
 }
 
-/// What a party mixes: its value, or nothing where noise is mixed ahead.
+/// The value that a party mixes, or nothing where noise is mixed ahead.
 pub(crate) fn mixed_of(plan: &Plan, value: &LatticeVector) -> LatticeVector {
     if plan.mixes_ahead() {
         plan.lattice().zeros(plan.mixed_coordinates())

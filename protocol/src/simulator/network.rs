@@ -156,7 +156,7 @@ impl Links {
         link.map_or(Time::ZERO, |link| link.arrives[direction(from, to)])
     }
 
-    /// What is sent in this direction vanishes until then.
+    /// All that is sent in this direction vanishes until then.
     pub(super) fn darken(&mut self, network: Network, from: Party, to: Party, until: Time) {
         if let Some(link) = self.link(network, from, to) {
             let dark_until = &mut link.dark_until[direction(from, to)];

@@ -1,4 +1,4 @@
-//! What goes wrong in a run, drawn by seed.
+//! The faults of a run, drawn by seed.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -138,7 +138,7 @@ impl FaultKind {
     }
 }
 
-/// What goes wrong in one run.
+/// The faults of one run.
 #[derive(Debug)]
 pub struct FaultScenario {
     /// The kind.

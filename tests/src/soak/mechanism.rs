@@ -1,4 +1,4 @@
-//! What runs: a small plan of each mechanism, and what its parties contribute.
+//! The runs: a small plan of each mechanism, and what its parties contribute.
 
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ impl Trial {
             .run()
     }
 
-    /// What a party contributes to an iteration or release, from 1.
+    /// A party's contribution to an iteration or release, from 1.
     fn contribution(&self, party: Party, iteration: u32, released: &[f64]) -> LatticeVector {
         if let Some(step) = self.steps.get(party) {
             return self.step(step, iteration, released);
@@ -189,7 +189,7 @@ impl Trial {
         self.plan.lattice().encode(values.chain(noise))
     }
 
-    /// What an outer iteration comes to, from the state before it; the first begins anew.
+    /// The result of an outer iteration, from the state before it; the first begins anew.
     fn step(&self, step: &LocalStep, iteration: u32, released: &[f64]) -> LatticeVector {
         let mut state = released.to_vec();
         if iteration == 1 {

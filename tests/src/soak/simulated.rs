@@ -38,9 +38,9 @@ impl Trials {
 
 /// A run, and what it was.
 pub struct SoakRun {
-    /// What went wrong.
+    /// The faults.
     pub scenario: FaultScenario,
-    /// What came of it.
+    /// The outcome.
     pub report: Report,
 }
 
@@ -54,7 +54,7 @@ pub fn run(trial: &Trial, kind: FaultKind, seed: u64) -> SoakRun {
     SoakRun { scenario, report }
 }
 
-/// What came of the run of a seed, for the table. A panic is an invariant that did not hold.
+/// The outcome of a seed's run, for the table. A panic is an invariant that did not hold.
 pub fn row(trial: &Trial, kind: FaultKind, seed: u64) -> Row {
     let done = catch_unwind(AssertUnwindSafe(|| row_of(trial, &run(trial, kind, seed), seed)));
     done.unwrap_or_else(|_| Row {

@@ -1,4 +1,4 @@
-//! What came of many runs: a table by mechanism and fault, every reason, and the seeds.
+//! The outcome of many runs: a table by mechanism and fault, every reason, and the seeds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use undertone_protocol::topology::party::Party;
 
-/// What came of one run.
+/// The outcome of one run.
 #[derive(Debug)]
 pub struct Row {
     /// The mechanism's name.

@@ -14,7 +14,7 @@ const FINE: Weather = Weather {
     delay: Duration::ZERO,
 };
 
-/// What each run has beside its mechanism and its times.
+/// The lines that each run has beside its mechanism and its times.
 const RUN: &str = "version = 1\nname = \"dark\"\n[data]\nnoise_ok = true\nshape = [100]\n";
 
 /// A round waits no longer than a second for what does not come.
@@ -69,7 +69,6 @@ impl Hosts {
 }
 
 #[test]
-#[ignore = "compiled, and not run yet: the machine had no time for it"]
 fn a_dark_edge_of_fifteen_costs_nobody_its_mean() {
     if let Err(missing) = possible() {
         return left_out("a dark edge", &missing);
@@ -96,7 +95,6 @@ fn a_dark_edge_of_fifteen_costs_nobody_its_mean() {
 }
 
 #[test]
-#[ignore = "compiled, and not run yet: the machine had no time for it"]
 fn losses_on_the_way_to_a_host_cost_nobody_its_mean() {
     if let Err(missing) = possible() {
         return left_out("losses on the way to a host", &missing);

@@ -1,4 +1,4 @@
-//! What the lines of a ledger come to: every plan's charge, compactly. A daemon has some of them a
+//! The sum of a ledger's lines: every plan's charge, compactly. A daemon has some of them a
 //! minute, for years.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::daemon::ledger::account::{AccountName, Protected};
 use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::party::plan_digest::PlanDigest;
 
-/// What is known of a plan: some 70 bytes with its digest.
+/// All that is known of a plan: some 70 bytes with its digest.
 #[derive(Clone, Copy, Debug)]
 struct PlanBook {
     /// The number of what it is charged for.
@@ -25,7 +25,7 @@ struct PlanBook {
 /// All that was booked.
 #[derive(Debug, Default)]
 pub(super) struct Books {
-    /// What runs are charged for: a few.
+    /// The few subjects that runs are charged for.
     subjects: Vec<Protected>,
     plans: BTreeMap<PlanDigest, PlanBook>,
     /// The run of each account that was charged last.

@@ -23,7 +23,7 @@ use crate::network::muxer::Yamux;
 use crate::network::session::STREAM;
 use crate::network::tests::nodes::*;
 
-/// What all connections of a wire share.
+/// The state that all connections of a wire share.
 #[derive(Clone)]
 struct Line {
     /// Nothing is carried while it is.

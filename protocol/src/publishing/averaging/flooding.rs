@@ -1,4 +1,4 @@
-//! What follows a missed message: everybody floods its final, and adds up those of the set that is
+//! After a missed message: everybody floods its final, and adds up those of the set that is
 //! agreed on.
 //!
 //! A final is readable as soon as its opening has left, so the flood tells nothing new; and it is

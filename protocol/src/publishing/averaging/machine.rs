@@ -306,7 +306,7 @@ impl Averaging {
         self.stages_end(AVERAGING_STAGES + LAST_WORD_STAGES)
     }
 
-    /// So many times `settle_ms` after E was agreed.
+    /// The end of this many times `settle_ms`, from when E was agreed.
     fn stages_end(&self, stages: u64) -> Time {
         let begun = self
             .electorate

@@ -25,7 +25,7 @@ fn listed(parts: &[(Vec<Party>, &str)], names: impl Fn(&[Party]) -> String) -> S
     parts.join("; ")
 }
 
-/// What helps next time, if these are missing; `key` gives them longer.
+/// Advice for the next time, where these are missing; `key` gives them longer.
 fn advice(missing: &[(Party, Standing)], key: &str) -> String {
     let is_unanswered = |(_, standing): &(Party, Standing)| *standing == Standing::Unanswered;
     let mut advice = String::new();

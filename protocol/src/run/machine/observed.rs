@@ -25,7 +25,7 @@ impl Run {
         self.commons.items(stage).get(author)?.bytes()
     }
 
-    /// What its logs name shares by.
+    /// The numbers by which its logs name shares.
     pub(crate) fn log_schedule(&self) -> &Schedule {
         &self.commons.rules.schedule
     }

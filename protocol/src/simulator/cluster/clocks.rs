@@ -3,7 +3,7 @@
 use super::*;
 
 impl Simulation<'_> {
-    /// What a node's clock shows.
+    /// The time that a node's clock shows.
     pub(super) fn clock(&self, party: Party) -> Time {
         self.now + self.nodes[party].ahead
     }

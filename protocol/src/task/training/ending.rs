@@ -8,7 +8,7 @@ use crate::task::training::Training;
 use crate::task::training::record::{MOST_REJECTED, TrainingRecord};
 use crate::topology::party::Party;
 
-/// What a stream of sums over circles came to at one node.
+/// The result of a stream of sums over circles at one node.
 pub(super) fn of_circles(training: TrainingOutcome) -> GossipOutcome {
     let rounds = training.iterations as u32;
     let missed = |(party, since): (Party, u64)| {

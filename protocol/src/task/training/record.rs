@@ -1,4 +1,4 @@
-//! What is known of a training so far.
+//! The record of a training so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::topology::party::Party;
 /// and can spoil the next one as well; once or twice may be a value that overflowed.
 pub(super) const MOST_REJECTED: u32 = 3;
 
-/// What is known of the training so far.
+/// The record of the training so far.
 #[derive(Default)]
 pub(super) struct TrainingRecord {
     pub(super) corrected: Vec<u64>,

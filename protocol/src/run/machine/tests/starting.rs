@@ -22,7 +22,7 @@ struct Room {
     begun: BTreeMap<Party, Time>,
     ends: BTreeMap<Party, Ending>,
     offences: Vec<String>,
-    /// What each told its owner, in order.
+    /// The words of each to its owner, in order.
     faults: Vec<String>,
     starts: u8,
     /// These cannot count that their number for a draw leaves.

@@ -165,7 +165,7 @@ fn a_dark_edge_costs_nobody_its_mean() {
     assert!(failed.is_empty(), "{} cases\n{}", failed.len(), failed.join("\n"));
 }
 
-/// What a party has at the end of several sums: why it stopped, how many it had, and what they came
+/// A party's end of several sums: why it stopped, how many it had, and what they came
 /// to, if that is the same for all.
 fn several(outcome: &Outcome) -> (Option<&String>, u64, Option<&Vec<f64>>) {
     match (&outcome.training, outcome.gossip.as_deref()) {
