@@ -245,7 +245,7 @@ impl Hub {
     }
 
     /// Tells peers that wait for this run that this node takes no part in it; while the run is
-    /// attached nobody is told.
+    /// attached nobody gets that answer.
     pub fn decline(&self, digest: [u8; 32]) {
         self.state.private.roster.decline(digest);
         self.state.public.roster.decline(digest);

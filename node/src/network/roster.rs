@@ -25,7 +25,7 @@ use crate::network::vestibule::Vestibule;
 /// that the run is over, not turned away as strangers.
 const RETAINED: Duration = Duration::from_secs(30);
 
-/// Declined runs that are remembered; peers who wait for an earlier one are told that it is absent.
+/// The most declined runs that are remembered. A peer that asks for an earlier one hears "absent".
 /// Our choice: more than an operator is offered in the time that any of them waits.
 const DECLINED: usize = 256;
 
@@ -227,7 +227,7 @@ impl Roster {
         self.lock().runs.remove(digest);
     }
 
-    /// Whoever asks for this run is told that this node takes no part, unless it is attached.
+    /// Answers peers that ask for this run that this node takes no part, unless it is attached.
     pub(super) fn decline(&self, digest: [u8; 32]) {
         let declined = &mut self.lock().declined;
         if !declined.contains(&digest) {

@@ -231,7 +231,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// that is suspended and goes on does so one after another. Our choice.
 const LOOKS: u32 = 4;
 
-/// How long a node that is told a second time may take to end by itself, so that nothing stays half
+/// The time that a node has to end by itself after a second signal, so that nothing stays half
 /// written. Our choice.
 const WRITING: Duration = Duration::from_millis(500);
 

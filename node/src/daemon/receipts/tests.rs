@@ -102,7 +102,7 @@ fn a_flipped_byte_is_named_and_keeps_no_other_receipt_back() {
             named.len() == 1 && named[0].starts_with("receipts: line 3"),
             "byte {at}: {named:?}"
         );
-        // Where its digest is whole, whoever asks for it is told.
+        // A request for it names the damage, where its digest is whole.
         if at > ends[1] + 80 {
             let failure = receipts.read(&digest(1)).unwrap_err();
             assert_eq!(failure.exit, Exit::Internal);

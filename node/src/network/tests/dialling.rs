@@ -206,7 +206,7 @@ async fn one_that_nobody_can_dial_is_not_gone_before_it_had_time_to_come_back() 
     }
 }
 
-/// Both ends of every connection are told nothing: it stands, and carries nothing.
+/// Every connection stands and carries nothing, and neither end gets an error.
 #[tokio::test]
 async fn a_connection_on_which_nobody_answers_is_closed_and_dialled_again() {
     let mut wired = Wired::new().await;
