@@ -32,16 +32,17 @@ pub struct Mechanism {
     /// Its name in tables.
     pub name: &'static str,
     /// The run file after its name.
-    lines: &'static str,
+    pub lines: &'static str,
     /// Whether parties bring rows.
-    records: bool,
+    pub records: bool,
     /// Whether finals leave sealed.
     pub sealed: bool,
     /// Whether it can do without a party.
     pub spares_a_party: bool,
 }
 
-const fn mechanism(name: &'static str, lines: &'static str) -> Mechanism {
+/// A mechanism whose finals leave sealed, of vectors, that can do without a party.
+pub const fn mechanism(name: &'static str, lines: &'static str) -> Mechanism {
     Mechanism {
         name,
         lines,
