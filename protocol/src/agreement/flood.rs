@@ -119,6 +119,8 @@ pub struct Flood {
     passed_over: BTreeSet<(u8, Party)>,
     /// Parties that signed two STARTs of this number in one start of their node.
     two_starts: BTreeSet<(u8, Party)>,
+    /// Parties that signed two READYs, STARTs or give-ups of one number in one start of their node.
+    liars: BTreeSet<Party>,
     /// The sets that STARTs and votes name.
     sets: NamedSets,
 }
@@ -160,6 +162,7 @@ impl Flood {
             disclosures: Disclosures::default(),
             passed_over: BTreeSet::new(),
             two_starts: BTreeSet::new(),
+            liars: BTreeSet::new(),
             sets: NamedSets::default(),
         }
     }
@@ -260,6 +263,7 @@ impl Flood {
             self.passed_over.insert((number, author));
             if second {
                 self.two_starts.insert((number, author));
+                self.liars.insert(author);
             }
         }
         if succession == Some(Succession::Contradicts) {
@@ -293,6 +297,12 @@ impl Flood {
     fn succession(&self, slot: Slot, known: &Held, signed: &SignedNotice, gathered: bool) -> Succession {
         let newer = signed.sequence > known.sequence && known.replaced < REPLACEMENTS;
         match slot {
+            // A start of a node says one READY. (Its withdrawal is of no start by this reckoning.)
+            Slot::Ready(_)
+                if known.incarnation.is_some() && known.incarnation == signed.notice.incarnation() =>
+            {
+                Succession::Contradicts
+            }
             Slot::Ready(_) if newer && !gathered => Succession::Replaces,
             Slot::Unreached(_) if newer => Succession::Replaces,
             Slot::Ready(_) | Slot::Unreached(_) => Succession::Stale,
@@ -361,6 +371,12 @@ impl Flood {
         self.passed_over.range(all).map(|(_, party)| *party)
     }
 
+    /// Whether a party is known to have said two things of one start of its node before START, of
+    /// which an honest one says one.
+    pub fn lies(&self, party: Party) -> bool {
+        self.liars.contains(&party)
+    }
+
     /// Whether a party signed two STARTs of this number in one start of its node.
     pub fn signed_two_starts(&self, number: u8, party: Party) -> bool {
         self.two_starts.contains(&(number, party))
@@ -370,6 +386,9 @@ impl Flood {
     fn contradiction(&mut self, signed: SignedNotice, slot: Slot) -> Result<Receipt, FloodError> {
         let author = signed.author;
         let Notice::Item { stage, hash, .. } = signed.notice else {
+            if matches!(slot, Slot::Ready(_) | Slot::Start(..) | Slot::GiveUp(..)) {
+                self.liars.insert(author);
+            }
             return Err(FloodError::Two { author, slot });
         };
         let held = self.versions_of(stage, author).count();

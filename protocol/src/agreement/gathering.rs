@@ -10,8 +10,9 @@
 //!   names;
 //! - of number a + 1 once it has given up a: over those of S whose START(a, S) *and* whose give-up
 //!   of a are here, when these are all whose START(a, S) is here, or after two silence limits, if
-//!   they are at least `min_parties`; or on a START(a + 1, S′) of others that names it, S′ within
-//!   S.
+//!   they are at least `min_parties`; if they are fewer then, over all of S whose give-ups are here
+//!   ([`reunited`](Gathering::reunited)); or on a START(a + 1, S′) of others that names it, S′
+//!   within S.
 //!
 //! It begins once it holds START(a, S) of the same S from every member of S, unless it has given a
 //! up; a node that has begun never gives up. It gives a up, never to begin with a or a lower
@@ -475,9 +476,13 @@ impl Gathering {
         }
         let is_over = now >= self.signed_deadline(signed);
         let (survivors, starters) = signed.survivors(flood);
-        let is_enough = survivors.len() >= self.attendance.min_parties;
-        if is_enough && (is_over || survivors.len() == starters) {
+        let is_enough = |seats: &[Seat]| seats.len() >= self.attendance.min_parties;
+        if is_enough(&survivors) && (is_over || survivors.len() == starters) {
             return Some(self.signed(now, flood, next, survivors));
+        }
+        let reunited = if is_over { self.reunited(flood) } else { vec![] };
+        if is_enough(&reunited) {
+            return Some(self.signed(now, flood, next, reunited));
         }
         let number = signed.number;
         is_over.then(|| {

@@ -258,6 +258,25 @@ impl Commons {
         to.into_iter().for_each(|peer| self.send(peer, frame.clone()));
     }
 
+    /// Where a neighbour's START of this number is over other commitments than this node's, sends
+    /// it all that are here. Somebody has said two, each to others: one of them gets both so, and
+    /// shows them to all.
+    pub(super) fn show_commitments(&mut self, number: u8) {
+        let over = |party: Party| self.flood.reveal(number, party).map(|(all, _)| all);
+        let Some(own) = over(self.signer.me()) else {
+            return;
+        };
+        let is_other =
+            |peer: &&Party| self.connected.contains(peer) && over(**peer).is_some_and(|all| all != own);
+        let Some(&peer) = self.neighbours.iter().find(is_other) else {
+            return;
+        };
+        let parties = 0..self.flood.members().len();
+        let held = parties.filter_map(|party| self.flood.committing_notice(number, party));
+        let frames: Vec<_> = held.map(|held| held.frame.clone()).collect();
+        frames.into_iter().for_each(|frame| self.send(peer, frame));
+    }
+
     /// Signs a notice, keeps it and floods it.
     pub(super) fn say(&mut self, notice: Notice) {
         self.say_with(notice, &[]);
@@ -425,11 +444,17 @@ impl Commons {
             signed.notice,
             Notice::Ready { .. } | Notice::Commit { .. } | Notice::Withdraw { .. }
         );
+        let lied = self.flood.lies(signed.author);
         match self.flood.receive(frame, signed, gathered) {
             // Both have its signature; whoever passed on the second has done nothing wrong.
-            Err(reason @ (FloodError::Two { author, .. } | FloodError::SmallKey(author))) => {
+            Err(reason @ FloodError::Two { author, slot }) => {
+                // The others leave it out of the next START, too.
+                if !lied && self.flood.lies(author) {
+                    self.show_both(slot, frame);
+                }
                 self.offence(author, reason);
             }
+            Err(reason @ FloodError::SmallKey(author)) => self.offence(author, reason),
             Err(reason) => self.offence(from, reason),
             Ok(Receipt::Stale) => return false,
             Ok(Receipt::Known(Slot::Item(stage, author))) if self.lacks_first(stage, author) => {
@@ -451,7 +476,7 @@ impl Commons {
                         author,
                         format!("it signed more than one item of {}", stage.phase().name()),
                     );
-                    self.show_both(stage, author, frame);
+                    self.show_both(Slot::Item(stage, author), frame);
                 }
                 let item = self.flood.version(stage, author, &hash).and_then(Held::item);
                 self.announced(stage, author, item, from);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::agreement::flood::Flood;
+use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
 use crate::messages::commitment::{Commitment, Commitments, Nonce};
 use crate::messages::held_kind::Kind;
@@ -44,14 +45,18 @@ impl Flood {
             })
     }
 
-    /// The commitment to a party's nonce for the START of this number: in its newest READY, or
-    /// where it gave up the START before.
-    pub fn commitment(&self, number: u8, party: Party) -> Option<&Commitment> {
-        let slot = match number.checked_sub(1) {
+    /// The notice in which a party commits to its nonce for the START of this number: its newest
+    /// READY, or that it gave up the START before.
+    pub fn committing_notice(&self, number: u8, party: Party) -> Option<&Held> {
+        self.get(match number.checked_sub(1) {
             None => Slot::Ready(party),
             Some(before) => Slot::GiveUp(before, party),
-        };
-        match &self.get(slot)?.notice {
+        })
+    }
+
+    /// The commitment to a party's nonce for the START of this number.
+    pub fn commitment(&self, number: u8, party: Party) -> Option<&Commitment> {
+        match &self.committing_notice(number, party)?.notice {
             Notice::Commit { commitment, .. } => Some(commitment),
             Notice::GiveUp { next, .. } => next.as_ref(),
             _ => None,

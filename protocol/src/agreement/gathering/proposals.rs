@@ -1,12 +1,16 @@
 //! STARTs of others: which one a node joins, and whether they begin without it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agreement::flood::Flood;
 use crate::agreement::gathering::Gathering;
 use crate::agreement::gathering::signed::HeldStart;
-use crate::messages::notice::Seat;
+use crate::messages::notice::{Seat, SetHash};
 use crate::topology::party::Party;
+
+fn parties_of(seats: &[Seat]) -> BTreeSet<Party> {
+    seats.iter().map(|seat| seat.party).collect()
+}
 
 impl Gathering {
     /// The seats that a party's START of this number names, if they are known, and this node and
@@ -30,7 +34,8 @@ impl Gathering {
         let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
         // Every distinct one is looked at once, however many have signed it.
         let mut candidates: Vec<(HeldStart<'_>, Option<&[Seat]>, usize)> = Vec::new();
-        for party in flood.starters(number) {
+        // Whoever has said two things would be joined by some.
+        for party in flood.starters(number).filter(|&party| !flood.lies(party)) {
             let (Some(said), Some(seats)) = (
                 HeldStart::of(flood, number, party),
                 self.proposal(flood, number, party),
@@ -42,7 +47,10 @@ impl Gathering {
                 continue;
             }
             let same = || said.commitments.copied() == self.commitments(flood, number, seats);
-            let joinable = seats.iter().all(current) && self.is_given_up_by(flood, seats) && same();
+            let joinable = seats.iter().all(current)
+                && self.is_given_up_by(flood, seats)
+                && same()
+                && self.doubted(flood).is_disjoint(&parties_of(seats));
             candidates.push((said, joinable.then_some(seats), 1));
         }
         let joinable = candidates
@@ -93,5 +101,47 @@ impl Gathering {
             seats.is_some_and(|seats| seats.binary_search(&self.me).is_err())
         };
         flood.starters(number).filter(without).collect()
+    }
+
+    /// Members of the START that this node signed last, and has given up, that have given up that
+    /// number as well, whatever START they signed. A party that said one READY to some and another
+    /// one to others had them sign two sets: they go on together, without it.
+    pub(super) fn reunited(&self, flood: &Flood) -> Vec<Seat> {
+        let Some(signed) = &self.signed else {
+            return vec![];
+        };
+        let doubted = self.doubted(flood);
+        let gave_up = |seat: &&Seat| signed.has_given_up(flood, seat);
+        let is_one = |seat: &&Seat| !doubted.contains(&seat.party) && !flood.lies(seat.party);
+        let seats = signed.seats.iter().filter(gave_up).filter(is_one);
+        seats.copied().collect()
+    }
+
+    /// Members of the START that this node signed last whom more parties than may lie name by
+    /// another start of its node, in a START of the same number.
+    fn doubted(&self, flood: &Flood) -> BTreeSet<Party> {
+        let Some(signed) = &self.signed else {
+            return BTreeSet::new();
+        };
+        let mut sets: BTreeMap<SetHash, usize> = BTreeMap::new();
+        for party in flood.starters(signed.number) {
+            let start = flood.start(signed.number, party);
+            *sets
+                .entry(start.map_or(signed.hash, |(hash, _)| hash))
+                .or_default() += 1;
+        }
+        let mut others: BTreeMap<Party, usize> = BTreeMap::new();
+        for (hash, signers) in sets {
+            let seats = flood.seats(&hash).unwrap_or_default().iter();
+            let is_other = |seat: &&Seat| {
+                let place = signed.seats.binary_search_by_key(&seat.party, |own| own.party);
+                place.is_ok_and(|place| signed.seats[place] != **seat)
+            };
+            for seat in seats.filter(is_other) {
+                *others.entry(seat.party).or_default() += signers;
+            }
+        }
+        others.retain(|_, signers| *signers > self.attendance.colluding);
+        others.into_keys().collect()
     }
 }

@@ -25,10 +25,15 @@
 //! no member that may have begun S, and a member has committed to its nonce of that number before
 //! anybody shows another.
 //!
-//! Not covered: a liar that says different READYs or give-ups to different nodes at the last moment
-//! has these sign different sets, which ends the run for all. And a liar that shows its START of S
-//! to one node only, at the moment at which the others give up. That node begins, alone, and has no
-//! result. If `dropouts` has no room for both, nobody has.
+//! A liar that says two READYs to two halves has them sign two sets, and both are given up. The
+//! next START is over all who gave up, whichever set they signed, without it
+//! ([`reunited`](super::Gathering)).
+//!
+//! Not covered: a liar that has nodes sign different sets of the last number as well, with READYs
+//! or give-ups that reach them within the time of one flood before they sign; that ends the run for
+//! all. And a liar that shows its START of S to one node only, at the moment at which the others
+//! give up. That node begins, alone, and has no result. If `dropouts` has no room for both, nobody
+//! has.
 //!
 //! [`Run`]: crate::run::machine::Run
 
@@ -180,9 +185,11 @@ impl Signed {
         self.news
     }
 
-    /// Members that have signed this START and given it up, and how many have signed it.
+    /// Members that have signed this START and given it up, and how many have signed it, without
+    /// known liars.
     pub(super) fn survivors(&self, flood: &Flood) -> (Vec<Seat>, usize) {
-        let signed = self.seats.iter().filter(|seat| self.has_signed(flood, **seat));
+        let counts = |seat: &&Seat| self.has_signed(flood, **seat) && !flood.lies(seat.party);
+        let signed = self.seats.iter().filter(counts);
         let signed: Vec<Seat> = signed.copied().collect();
         let count = signed.len();
         let both = signed.into_iter().filter(|seat| self.has_given_up(flood, seat));

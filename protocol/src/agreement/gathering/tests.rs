@@ -5,6 +5,7 @@ use libp2p_identity::Keypair;
 use super::*;
 use crate::agreement::agreeing::Electorate;
 use crate::agreement::flood::slot::Slot;
+use crate::agreement::flood::{FloodError, Receipt};
 use crate::messages::commitment::Nonce;
 use crate::messages::notice::{Network, Recipient};
 use crate::messages::set::Set;
@@ -80,21 +81,23 @@ impl Bench {
     }
 
     fn hear(&mut self, party: Party, notice: Notice) {
+        let slot = Slot::of(party, &notice);
+        self.received(party, notice).expect("good");
+        let said = self
+            .flood
+            .ready(party)
+            .filter(|_| slot == Some(Slot::Ready(party)));
+        self.machine.presence.heard(party, Time::ZERO, said);
+    }
+
+    fn received(&mut self, party: Party, notice: Notice) -> Result<Receipt, FloodError> {
         let epoch = self.said;
         self.said += 1;
         let signed = Signer::new(party, [1; 32], key(party), epoch)
             .sign(Recipient::All, notice)
             .expect("signs");
         let frame: Arc<[u8]> = wire::notice_frame(&signed);
-        let slot = Slot::of(party, &signed.notice);
-        self.flood
-            .receive(&frame, signed, self.machine.has_signed())
-            .expect("good");
-        let said = self
-            .flood
-            .ready(party)
-            .filter(|_| slot == Some(Slot::Ready(party)));
-        self.machine.presence.heard(party, Time::ZERO, said);
+        self.flood.receive(&frame, signed, self.machine.has_signed())
     }
 
     /// A party's START over these, and the set that it names.

@@ -47,13 +47,10 @@ impl Commons {
         }
     }
 
-    /// That somebody signed two versions of its item is told to all neighbours at once: which of
-    /// them got the one, and which the other, nobody knows.
-    pub(super) fn show_both(&mut self, stage: Stage, author: Party, second: &Bytes) {
-        let first = self
-            .flood
-            .get(Slot::Item(stage, author))
-            .map(|held| held.frame.clone());
+    /// That somebody signed two notices for the same purpose is told to all neighbours at once:
+    /// which of them got the one, and which the other, nobody knows.
+    pub(super) fn show_both(&mut self, slot: Slot, second: &Bytes) {
+        let first = self.flood.get(slot).map(|held| held.frame.clone());
         let both = first.into_iter().chain([Arc::from(&second[..])]);
         both.for_each(|frame| self.flood_but(&frame, &[]));
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::agreement::gathering::{GatheringStep, Unstarted};
 use crate::agreement::presence::Standing;
 use crate::messages::log::ShareId;
+use crate::messages::notice::Notice;
 use crate::messages::set::Set;
 use crate::messages::stage::Phase;
 use crate::mixing::exchange::{Exchange, Outset};
@@ -50,6 +51,9 @@ impl Run {
             }
             GatheringStep::GiveUp { notice, lacking } => {
                 self.commons.event(Event::GivenUp(lacking));
+                if let Notice::GiveUp { number, .. } = notice {
+                    self.commons.show_commitments(number);
+                }
                 self.commons.say(notice);
             }
             GatheringStep::Call => self.commons.hurry(self.now),

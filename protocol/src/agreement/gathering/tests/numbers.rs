@@ -263,6 +263,59 @@ fn node_whose_start_cannot_begin_since_others_signed_one_without_it_ends_at_once
     assert_eq!(bench.act(8000), signs_next(1, &[0, 3, 4, 5]));
 }
 
+/// Party 0 of seven, six of which suffice, signs over all; to 3, 4 and 5 party 6 has said the READY
+/// of another start.
+fn split() -> Bench {
+    let mut bench = Bench::of(7);
+    bench.flood = bench.flood.with_numbers(2);
+    let attendance = &mut bench.machine.attendance;
+    (attendance.numbers, attendance.join_ms) = (2, PATIENT_MS);
+    (1..7).for_each(|party| bench.ready(party));
+    let all = [0, 1, 2, 3, 4, 5, 6];
+    assert_eq!(bench.step(5), signs(&all));
+    bench.hear_all(0, &[1, 2, 6], &all);
+    bench
+}
+
+/// The seats of all seven, where party 6 started anew.
+fn with_another_start() -> Vec<Seat> {
+    let mut other = seats(&[0, 1, 2, 3, 4, 5, 6]);
+    other[6].incarnation = started(16);
+    other
+}
+
+#[test]
+fn halves_that_signed_over_two_starts_of_a_party_go_on_together_without_it() {
+    let mut bench = split();
+    for party in 3..6 {
+        bench.hear_start(party, &with_another_start());
+    }
+    assert_eq!(bench.act(10), None);
+    assert_eq!(bench.act(10 + PATIENCE_MS), gave_up(0, &[3, 4, 5]));
+    (1..7).for_each(|party| bench.hear(party, gives_up(0, party)));
+    let deadline = 10 + 2 * PATIENCE_MS;
+    // It would have those join who know it by this start, and nobody else.
+    bench.hear_all(1, &[6], &[0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(bench.act(deadline - 1), None, "others may hear of more");
+    assert_eq!(bench.act(deadline), signs_next(1, &[0, 1, 2, 3, 4, 5]));
+}
+
+#[test]
+fn one_member_alone_has_nobody_left_out_by_naming_another_start_of_it() {
+    let mut bench = split();
+    bench.hear_start(3, &with_another_start());
+    bench.hear_all(0, &[4], &[0, 1, 2, 3, 4, 5]);
+    assert_eq!(bench.act(10), None);
+    assert_eq!(bench.act(10 + PATIENCE_MS), gave_up(0, &[3, 4, 5]));
+    for party in [1, 2, 3, 4, 6] {
+        bench.hear(party, gives_up(0, party));
+    }
+    assert_eq!(
+        bench.act(10 + 2 * PATIENCE_MS),
+        signs_next(1, &[0, 1, 2, 3, 4, 6])
+    );
+}
+
 #[test]
 fn last_start_is_not_given_up_and_ends_the_run_at_its_deadline() {
     let mut bench = signed(1);
@@ -328,6 +381,38 @@ fn no_nonce_is_shown_to_a_member_that_has_not_committed_to_its_own() {
     );
     bench.flood.take_set(Set::Seats(over)).expect("a set");
     assert_eq!(bench.act(6 + JOIN_MS), None);
+}
+
+/// To some it commits to one nonce of the next START, and to others to another one.
+#[test]
+fn member_that_gives_up_with_two_commitments_is_left_out_of_the_next_start() {
+    let mut bench = drawing();
+    bench.flood = bench.flood.with_numbers(3);
+    bench.machine.attendance.numbers = 3;
+    (1..4).for_each(|party| bench.hear(party, committed(party)));
+    bench.act(5);
+    for party in [1, 3] {
+        bench.hear(party, reveal(party, &[0, 1, 2, 3], nonce(party)));
+    }
+    assert!(matches!(
+        bench.act(5 + JOIN_MS),
+        Some(GatheringStep::GiveUp { .. })
+    ));
+    let commits = |party: Party, byte: u8| Notice::GiveUp {
+        number: 0,
+        incarnation: started(party as u8),
+        next: Some([byte; 32]),
+    };
+    for party in 1..4 {
+        bench.hear(party, commits(party, party as u8));
+    }
+    let twice = bench.received(3, commits(3, 33));
+    assert!(matches!(twice, Err(FloodError::Two { author: 3, .. })));
+    let step = bench.act(5 + 2 * JOIN_MS);
+    let Some(GatheringStep::Start { seats: named, .. }) = step else {
+        panic!("{step:?}");
+    };
+    assert_eq!(named, seats(&[0, 1, 2]));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Parties that hang, and liars, around START: the others go on without them.
 
 use super::*;
-use crate::messages::notice::{Notice, SignedNotice};
+use crate::messages::notice::{Notice, Recipient, SignedNotice};
+use crate::messages::signing::Signer;
 use crate::messages::wire::{self, PublicFrame};
+use crate::plan::peers::simulated_keypair;
+use crate::sealing::run_key::RunKey;
 use crate::simulator::cluster::lying::Sent;
 use crate::simulator::equivocator::OtherWord;
 
@@ -102,6 +105,59 @@ fn without_room_for_a_departure_a_hanging_party_ends_the_run_and_is_named() {
         match &report.outcomes[party].as_ref().expect("ends").ending {
             Ending::Aborted { reason } => assert!(reason.contains("signed none: party-2"), "{reason}"),
             other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// What a liar's READY is to some: of another start of its node, or with another commitment.
+fn other_ready(liar: Party, plan: &Plan, signed: SignedNotice) -> Option<Arc<[u8]>> {
+    let mut notice = signed.notice;
+    match &mut notice {
+        Notice::Ready { key, .. } => *key = *RunKey::from_secret([77; 32]).public(),
+        Notice::Commit { commitment, .. } => commitment[0] ^= 1,
+        _ => return None,
+    }
+    let mut signer = Signer::new(liar, *plan.digest(), simulated_keypair(liar), signed.sequence);
+    let signed = signer.sign(Recipient::All, notice).expect("signs");
+    Some(wire::notice_frame(&signed))
+}
+
+/// The liar is the last that all others wait for, so that each signs as soon as its READY is there.
+#[test]
+fn liar_that_says_two_readies_to_two_halves_ends_no_run() {
+    let liar = 5;
+    for lines in [SEALED_LINES, STATIC] {
+        let plan = plan(PARTIES, lines, 3);
+        for seed in 0..4 {
+            let mut conditions = Conditions::new(seed);
+            conditions.other_word = Some((liar, OtherWord::Votes(BTreeSet::new())));
+            let mut simulation = Simulation::new(plan.clone(), inputs(&plan), &class_gate, conditions);
+            let told = plan.clone();
+            simulation.wire = Some(Box::new(move |sending| {
+                let frame = || sending.frame.clone();
+                let signed = match wire::read_public(sending.frame) {
+                    Ok(PublicFrame::Notice(signed)) if signed.author == liar => signed,
+                    _ => return Sent::AsItIs,
+                };
+                let is_ready = matches!(signed.notice, Notice::Ready { .. } | Notice::Commit { .. });
+                match (is_ready, sending.from == liar, sending.to % 2 == 0) {
+                    (true, true, true) => Sent::Later(vec![(100, frame())]),
+                    (true, true, false) => {
+                        let other = other_ready(liar, &told, signed).expect("a READY");
+                        Sent::Later(vec![(100, other)])
+                    }
+                    // What it says to one half reaches the other when both have signed.
+                    (true, false, _) => Sent::Later(vec![(50, frame())]),
+                    _ => Sent::AsItIs,
+                }
+            }));
+            let report = simulation.run();
+            assert_eq!(report.violations, [], "{lines}, seed {seed}");
+            for party in others(&plan, &[liar]) {
+                let outcome = report.outcomes[party].as_ref().expect("ends");
+                assert!(outcome.agreed, "{lines}, seed {seed}: {:?}", outcome.ending);
+                assert_eq!(outcome.included, others(&plan, &[liar]));
+            }
         }
     }
 }
