@@ -466,6 +466,8 @@ impl Service {
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         self.not_stopping()?;
         let digest = status.digest.clone();
+        // It may have come twice at once: what the other one has set aside stays.
+        self.not_twice(&digest)?;
         let charge = policy::charge(&job.plan, job.me);
         {
             let mut ledger = self.shared.ledger();
@@ -562,7 +564,9 @@ impl Service {
                 Err(refusal) => reason = format!("data set {}: {}", rule.data_set, refusal.message),
             }
         }
-        self.shared.offers.settle(digest, OfferState::Open, Some(reason));
+        if self.not_twice(digest).is_ok() {
+            self.shared.offers.settle(digest, OfferState::Open, Some(reason));
+        }
         None
     }
 }

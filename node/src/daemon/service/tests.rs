@@ -186,6 +186,29 @@ async fn a_plan_is_taken_once_and_again_after_it_was_taken_back_and_never_once_i
     );
 }
 
+/// A second click, or an offer that its proposer sends again before the first answer.
+#[tokio::test]
+async fn a_plan_that_comes_twice_at_once_is_taken_once_and_stays_set_aside() {
+    let rules = "[policy]\nmax_epsilon = 100.0\n[[auto_accept]]\nproposer = \"bob\"\ndata_set = \"ward\"\n";
+    let daemon = Daemon::start(&format!("{rules}{WARD}")).await;
+    let (service, plans) = (&daemon.service, [daemon.plan(1), daemon.plan(2)]);
+    let twice = [daemon.submit(&plans[0]), daemon.submit(&plans[0])];
+    let answers = futures::future::join_all(twice).await;
+    let refused: Vec<Kind> = answers.into_iter().filter_map(kind).collect();
+    assert_eq!(refused, [Kind::Conflict]);
+    let offer = || service.receive_offer(daemon.ids[1], plans[1].to_json().as_bytes().to_vec());
+    let answers = futures::future::join_all([offer(), offer()]).await;
+    assert!(answers.contains(&Ok(OfferState::Accepted)), "{answers:?}");
+    for digest in plans.iter().map(|plan| plan.digest_hex()) {
+        let run = service.run(&digest).unwrap();
+        assert!(run.reserved.is_some(), "{:?}", run.state);
+    }
+    // A restart takes it up.
+    let offered = plans[1].digest_hex();
+    assert_eq!(service.offer(&offered).unwrap().state, OfferState::Accepted);
+    assert!(kept::record(&service.shared.offers.folder(&offered)).exists());
+}
+
 #[tokio::test]
 async fn so_many_runs_wait_and_not_one_more() {
     let daemon = Daemon::start(WARD).await;
