@@ -33,10 +33,6 @@ use crate::telling::output_file;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
 
-/// How long a run that was taken back may take to tell the others. Our choice, above what the
-/// network takes to write what is queued.
-const FAREWELL: Duration = Duration::from_secs(1);
-
 /// What a run needs to begin.
 pub(super) struct Job {
     pub(super) plan: Arc<Plan>,
@@ -342,11 +338,12 @@ fn sorted(written: Result<Option<MeanFile>, Failure>) -> (Option<MeanFile>, Opti
     }
 }
 
-/// Comes when somebody has stopped the run and it has had the time to say so.
+/// Comes when somebody has stopped a run that does not end by itself. One that was taken back does:
+/// once its neighbours have read that it leaves, or the network waits for them no longer.
 async fn broken_off(run: &Run) -> Stop {
     let why = run.stopped().await;
     if run.taken_back().is_some() {
-        tokio::time::sleep(FAREWELL).await;
+        std::future::pending::<()>().await;
     }
     why
 }

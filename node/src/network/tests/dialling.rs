@@ -13,7 +13,6 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 use undertone_protocol::messages::notice::Network;
 
 use crate::network::address::{self, Place};
@@ -32,8 +31,9 @@ struct Line {
     cuts: watch::Sender<usize>,
     /// Connections whose dialler has said something.
     dialled: watch::Sender<usize>,
-    /// Connections that stand.
+    /// Connections that stand, and those that ever stood.
     open: watch::Sender<usize>,
+    opened: watch::Sender<usize>,
 }
 
 /// Carries what is said at one address to another.
@@ -53,6 +53,7 @@ impl Wire {
             cuts: watch::channel(0).0,
             dialled: watch::channel(0).0,
             open: watch::channel(0).0,
+            opened: watch::channel(0).0,
         };
         let mut carrying = JoinSet::new();
         let shared = line.clone();
@@ -93,6 +94,7 @@ async fn carry(mut from: TcpStream, target: SocketAddr, line: Line) {
         return;
     };
     line.open.send_modify(|open| *open += 1);
+    line.opened.send_modify(|opened| *opened += 1);
     tokio::select! {
         _ = tokio::io::copy_bidirectional(&mut from, &mut to) => {}
         _ = cuts.changed() => std::future::pending().await,
@@ -135,8 +137,13 @@ impl Wired {
         Wired { configs, wires }
     }
 
-    /// Waits until there is one connection on each graph.
+    /// Waits until each node has been connected by its own dial on each graph, and one connection
+    /// of the two is left there.
     async fn one_connection(wires: &[[Wire; 2]; 2]) {
+        for wire in wires.iter().flatten() {
+            let mut opened = wire.line.opened.subscribe();
+            opened.wait_for(|opened| *opened > 0).await.unwrap();
+        }
         let [ones, others] = wires;
         for ends in ones.iter().zip(others) {
             let (mut ones, mut others) = (ends.0.line.open.subscribe(), ends.1.line.open.subscribe());
@@ -237,31 +244,36 @@ async fn a_connection_on_which_nobody_answers_is_closed_and_dialled_again() {
     assert_eq!(two.frame().await.2, b"again");
 }
 
-/// Frames that each node sends to the other on each graph.
-const FRAMES: u16 = 200;
+/// Stands for the last frame of a conversation.
+const END: u32 = u32::MAX;
 
-/// Sends numbered frames on both graphs and takes the other's until all have come, in order and
-/// without an interruption.
-async fn converse(node: &mut Node, other: u8) {
-    let mut expected = [0, 0];
-    let mut sent = 0;
-    while sent < FRAMES || expected != [FRAMES; 2] {
-        tokio::select! {
-            () = sleep(Duration::from_millis(5)), if sent < FRAMES => {
-                for graph in [Network::Private, Network::Public] {
-                    node.send(graph, other, &sent.to_be_bytes());
-                }
-                sent += 1;
+/// Sends numbered frames on both graphs, each as soon as the other's last ones have come, until it
+/// is over. The other's come in order and without an interruption.
+async fn converse(node: &mut Node, other: u8, over: watch::Receiver<bool>) {
+    let (mut come, mut sent, mut ended) = ([0; 2], 0, false);
+    while !ended || come != [END; 2] {
+        if !ended && come.iter().all(|come| *come >= sent) {
+            ended = *over.borrow();
+            let number: u32 = if ended { END } else { sent };
+            for graph in [Network::Private, Network::Public] {
+                node.send(graph, other, &number.to_be_bytes());
             }
-            event = node.events.recv() => match event.expect("a running network") {
-                NetworkEvent::Frame { graph, bytes, .. } => {
-                    let next = &mut expected[usize::from(graph == Network::Public)];
-                    assert_eq!(&bytes[..], next.to_be_bytes(), "{graph}");
-                    *next += 1;
-                }
-                NetworkEvent::Connected { .. } => {}
-                other => panic!("unexpected {other:?}"),
-            },
+            sent += 1;
+            continue;
+        }
+        match node.next().await {
+            NetworkEvent::Frame { graph, bytes, .. } => {
+                let come = &mut come[usize::from(graph == Network::Public)];
+                *come = match bytes[..] == END.to_be_bytes() {
+                    true => END,
+                    false => {
+                        assert_eq!(&bytes[..], come.to_be_bytes(), "{graph}");
+                        *come + 1
+                    }
+                };
+            }
+            NetworkEvent::Connected { .. } => {}
+            other => panic!("unexpected {other:?}"),
         }
     }
 }
@@ -287,8 +299,20 @@ async fn both_dial(order: usize) {
         wires[node][graph].line.held.send_replace(false);
     }
     let [one, two] = &mut nodes;
-    soon(futures::future::join(converse(one, 2), converse(two, 1))).await;
-    soon(Wired::one_connection(&wires)).await;
+    let over = watch::channel(false).0;
+    let settled = async {
+        Wired::one_connection(&wires).await;
+        over.send_replace(true);
+    };
+    let conversing = [
+        converse(one, 2, over.subscribe()),
+        converse(two, 1, over.subscribe()),
+    ];
+    soon(futures::future::join(
+        settled,
+        futures::future::join_all(conversing),
+    ))
+    .await;
     for (node, other) in [(one, 2), (two, 1)] {
         let since = node.events.try_recv();
         assert!(since.is_err(), "unexpected {since:?}");
