@@ -175,7 +175,13 @@ impl Year {
 
     /// Kills a party's daemon (SIGKILL) and starts it again; from its start to its first answer.
     pub fn restart(&mut self, party: usize) -> Duration {
+        self.restart_on(party, |_| {})
+    }
+
+    /// Kills a party's daemon (SIGKILL), changes its state folder, and starts it again.
+    pub fn restart_on(&mut self, party: usize, change: impl FnOnce(&Path)) -> Duration {
         self.daemons.remove(party).kill();
+        change(&self.state(party));
         let begun = Instant::now();
         let daemon = self.start(party);
         let took = begun.elapsed();
@@ -254,7 +260,7 @@ fn under(folder: &Path) -> (usize, u64) {
 }
 
 /// Writes a run's record as it would be of a run that ended two days ago.
-fn make_old(record: &Path) {
+pub fn make_old(record: &Path) {
     let text = std::fs::read_to_string(record).expect("a record");
     let line = text.lines().next().expect("its JSON");
     let mut object: Value = serde_json::from_str(line).expect("JSON");
@@ -268,7 +274,8 @@ fn make_old(record: &Path) {
     std::fs::write(record, format!("{line}\n{sum}\n")).expect("writable");
 }
 
-fn until(what: &str, done: impl Fn() -> bool) {
+/// Waits until this holds.
+pub fn until(what: &str, done: impl Fn() -> bool) {
     let (begun, patience) = (Instant::now(), Duration::from_secs(60));
     while !done() {
         assert!(begun.elapsed() < patience, "not within {patience:?}: {what}");

@@ -108,10 +108,15 @@ struct Joined {
 }
 
 impl Joined {
-    /// So many of five join, and wait for nobody but the others. `grace`: a line of the run file,
-    /// how long those who are there wait for somebody who refuses.
-    fn of(joining: usize, grace: &str) -> Self {
-        let parties = Parties::new(5);
+    /// Four of five join, and wait for nobody but the other. `grace`: a line of the run file, how
+    /// long those who are there wait for somebody who refuses.
+    fn of_five(grace: &str) -> Self {
+        Joined::of(5, 4, grace)
+    }
+
+    /// The first so many of these parties join.
+    fn of(parties: usize, joining: usize, grace: &str) -> Self {
+        let parties = Parties::new(parties);
         parties.write_inputs(&[8]);
         parties.plan("plan", &format!("{RUN}{grace}"));
         let mut joined = Joined {
@@ -149,7 +154,7 @@ impl Joined {
 #[test]
 fn who_was_ready_and_leaves_is_started_without() {
     for how in [Signal::SIGKILL, Signal::SIGTERM] {
-        let mut joined = Joined::of(4, GRACE);
+        let mut joined = Joined::of_five(GRACE);
         let (leaver, _) = joined.nodes.remove(3);
         signal(leaver.pid(), how);
         leaver.wait();
@@ -159,6 +164,23 @@ fn who_was_ready_and_leaves_is_started_without() {
             assert_eq!(object["departed"], json!(["dave"]), "{how}: {object}");
         }
     }
+}
+
+#[test]
+fn one_of_six_that_is_stopped_before_the_start_costs_the_others_seconds() {
+    let mut joined = Joined::of(6, 5, GRACE);
+    let (stopped, _) = joined.nodes.remove(3);
+    // It was ready, and says nothing more: the others sign a START with it, and then one without.
+    signal(stopped.pid(), Signal::SIGSTOP);
+    let begun = Instant::now();
+    joined.add(5);
+    for (code, object) in joined.ends() {
+        assert_eq!(code, 5, "{object}");
+        assert_eq!(object["departed"], json!(["dave"]), "{object}");
+    }
+    assert!(begun.elapsed().as_secs() < 120, "{:?}", begun.elapsed());
+    signal(stopped.pid(), Signal::SIGKILL);
+    stopped.wait();
 }
 
 /// A stopped machine: its system takes connections, and nobody answers on them.
@@ -201,7 +223,7 @@ fn for_whom_nothing_answers_costs_the_grace_and_is_named() {
 #[test]
 fn who_was_ready_and_starts_again_takes_part() {
     // Nobody is to start without erin while dave comes back, however slowly.
-    let mut joined = Joined::of(4, "grace_ms = 600000\n");
+    let mut joined = Joined::of_five("grace_ms = 600000\n");
     let (leaver, _) = joined.nodes.remove(3);
     signal(leaver.pid(), Signal::SIGKILL);
     leaver.wait();
