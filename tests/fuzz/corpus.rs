@@ -280,31 +280,33 @@ impl Served {
 pub(crate) fn requests(token: &str) -> Vec<Vec<u8>> {
     let digest = "0".repeat(64);
     let head = format!("Host: x\r\nAuthorization: Bearer {token}\r\n");
-    let form = "Content-Type: multipart/form-data; boundary=b\r\n";
-    let upload = format!(
-        "--b\r\nContent-Disposition: form-data; name=\"plan\"; filename=\"plan.json\"\r\n\r\n{}\r\n--b\r\n\
-         Content-Disposition: form-data; name=\"vector\"; filename=\"x.csv\"\r\n\r\n1,2\r\n--b--\r\n",
-        "{\"version\": 1, \"members\": []}"
-    );
+    let (plan, table) = ("{\"version\": 1, \"members\": []}", "1,2\n");
     let round = "\u{93}NUMPY\u{1}";
     let requests = [
         "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
         format!("GET /v1/status HTTP/1.1\r\n{head}\r\nGET /v1/runs?limit=3 HTTP/1.1\r\n{head}\r\n"),
         format!("GET /metrics HTTP/1.1\r\n{head}Accept: application/openmetrics-text\r\n\r\n"),
         format!(
-            "POST /v1/runs HTTP/1.1\r\n{head}{form}Content-Length: {}\r\n\r\n{upload}",
-            upload.len()
+            "POST /v1/plans HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{plan}",
+            plan.len()
         ),
         format!(
-            "POST /v1/offers HTTP/1.1\r\n{head}{form}Transfer-Encoding: chunked\r\n\r\n5\r\n--b\r\n\r\n0\r\n\r\n"
+            "PUT /v1/runs/{digest}?data_set=a%20b HTTP/1.1\r\n{head}Content-Type: text/csv\r\nContent-Length: {}\r\n\r\n{table}",
+            table.len()
+        ),
+        format!(
+            "POST /v1/plans HTTP/1.1\r\n{head}Content-Type: application/toml\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx = 1\r\n0\r\n\r\n"
         ),
         format!("GET /v1/runs/{digest}/result HTTP/1.1\r\n{head}Accept: text/csv;q=0.5, */*;q=0.1\r\n\r\n"),
         format!(
-            "POST /v1/runs/{digest}/rounds/1 HTTP/1.1\r\n{head}Content-Length: {}\r\n\r\n{round}",
+            "POST /v1/runs/{digest}/rounds/1 HTTP/1.1\r\n{head}Content-Type: application/x-npy\r\nContent-Length: {}\r\n\r\n{round}",
             round.len()
         ),
         format!("GET /v1/runs/{digest}/events HTTP/1.1\r\n{head}Last-Event-ID: 7\r\n\r\n"),
-        format!("POST /v1/offers/{digest}/accept HTTP/1.1\r\n{head}{form}Content-Length: 7\r\n\r\n--b--\r\n"),
+        format!(
+            "POST /v1/offers/{digest}/accept?data_file=x.npy HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n"
+        ),
+        format!("PUT /v1/offers/{digest} HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n"),
         format!(
             "DELETE /v1/offers/00 HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
         ),

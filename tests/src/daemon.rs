@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use crate::http::{Http, Reply, form};
+use crate::http::{Http, Reply};
 use crate::{Ended, Parties, Running, Signal, run_in, signal, undertone};
 
 /// From its start to `/readyz`, on a machine that does other things.
@@ -158,11 +158,30 @@ impl Daemon {
         )
     }
 
-    /// `POST` of parts (name, file name, contents).
-    pub fn post(&self, path: &str, parts: &[(&str, Option<&str>, &[u8])]) -> Reply {
-        let (media_type, body) = form(parts);
+    /// Hands in a plan, and takes part in it with what the query names or with a vector. The
+    /// answer of the first of the two that was refused, else of the second.
+    pub fn submit(&self, plan: &[u8], query: &str, vector: Option<(&str, &[u8])>) -> Reply {
+        self.brought(
+            "/v1/runs",
+            self.http.hand_in("application/json", plan),
+            query,
+            vector,
+        )
+    }
+
+    /// Makes a plan of a run file and offers it, as [`Daemon::submit`] takes part.
+    pub fn propose(&self, run: &str, query: &str) -> Reply {
+        let made = self.http.hand_in("application/toml", run.as_bytes());
+        self.brought("/v1/offers", made, query, None)
+    }
+
+    fn brought(&self, place: &str, plan: Reply, query: &str, vector: Option<(&str, &[u8])>) -> Reply {
+        if plan.status != 201 {
+            return plan;
+        }
+        let digest = plan.json()["digest"].as_str().expect("a digest").to_owned();
         self.http
-            .ask("POST", path, &[("Content-Type", &media_type)], &body)
+            .bring("PUT", &format!("{place}/{digest}?{query}"), vector)
     }
 
     /// The daemon's process id.

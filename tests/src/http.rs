@@ -115,6 +115,19 @@ impl Http {
             .unwrap_or_else(|e| panic!("{method} {path} at {}: {e}", self.address))
     }
 
+    /// Hands in a plan (`application/json`) or a run file (`application/toml`).
+    pub fn hand_in(&self, media_type: &str, body: &[u8]) -> Reply {
+        self.ask("POST", "/v1/plans", &[("Content-Type", media_type)], body)
+    }
+
+    /// A request whose body is a vector, with its media type, or empty.
+    pub fn bring(&self, method: &str, path: &str, vector: Option<(&str, &[u8])>) -> Reply {
+        match vector {
+            Some((media_type, body)) => self.ask(method, path, &[("Content-Type", media_type)], body),
+            None => self.ask(method, path, &[], &[]),
+        }
+    }
+
     /// A request and its answer; fails if nobody answers.
     pub fn try_ask(
         &self,
@@ -272,20 +285,4 @@ fn read_chunks(reader: &mut impl BufRead, mut take: impl FnMut(&[u8]) -> bool) -
             return Ok(total);
         }
     }
-}
-
-/// multipart/form-data of parts (name, file name, contents): its `Content-Type` and its bytes.
-pub fn form(parts: &[(&str, Option<&str>, &[u8])]) -> (String, Vec<u8>) {
-    const BOUNDARY: &str = "a-boundary-that-no-test-sends";
-    let mut body = vec![];
-    for (name, file, contents) in parts {
-        let file = file.map_or(String::new(), |file| format!("; filename=\"{file}\""));
-        body.extend(
-            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n").bytes(),
-        );
-        body.extend_from_slice(contents);
-        body.extend(b"\r\n");
-    }
-    body.extend(format!("--{BOUNDARY}--\r\n").bytes());
-    (format!("multipart/form-data; boundary={BOUNDARY}"), body)
 }

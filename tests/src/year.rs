@@ -111,11 +111,7 @@ impl Year {
     }
 
     fn propose(&self) -> String {
-        let head = [("Content-Type", "application/toml")];
-        let proposed = self.daemons[0]
-            .http
-            .ask("POST", "/v1/offers", &head, RUN.as_bytes());
-        let proposed = proposed.json_of(201);
+        let proposed = self.daemons[0].propose(RUN, "").json_of(201);
         for daemon in &self.daemons[1..] {
             let said = &proposed["members"][&daemon.name];
             let offers = || daemon.http.get("/v1/offers?limit=1").text();

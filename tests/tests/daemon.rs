@@ -29,13 +29,7 @@ fn daemons(parties: &Parties, configuration: &str) -> Vec<Daemon> {
 
 fn submit(daemon: &Daemon, plan: &Path, file: &str) -> undertone_tests::http::Reply {
     let plan = std::fs::read(plan).expect("a plan");
-    daemon.post(
-        "/v1/runs",
-        &[
-            ("plan", Some("plan.json"), &plan),
-            ("data_file", None, file.as_bytes()),
-        ],
-    )
+    daemon.submit(&plan, &format!("data_file={file}"), None)
 }
 
 /// The run, once it is over.
@@ -410,11 +404,8 @@ fn a_full_disk_refuses_what_does_not_fit_and_the_daemon_goes_on() {
     let plan = std::fs::read(parties.path("plan.json")).expect("a plan");
     let vector = std::fs::read(parties.path("alice.npy")).expect("a vector");
     assert!(vector.len() > 200 * 1024);
-    let parts: [(&str, Option<&str>, &[u8]); 2] = [
-        ("plan", Some("plan.json"), &plan),
-        ("vector", Some("alice.npy"), &vector),
-    ];
-    daemon.post("/v1/runs", &parts).refused(507, "make room");
+    let sent = Some(("application/x-npy", &vector[..]));
+    daemon.submit(&plan, "", sent).refused(507, "make room");
     daemon.http.get(&format!("/v1/runs/{digest}")).refused(404, "");
     std::fs::write(parties.path("alice.data/ward.npy"), vector).expect("the test's disk is not full");
     submit(&daemon, &parties.path("plan.json"), "ward.npy").json_of(201);
@@ -428,15 +419,7 @@ fn a_full_disk_refuses_what_does_not_fit_and_the_daemon_goes_on() {
 /// What members would refuse to join they refuse to be offered.
 fn too_dear_an_offer(alice: &Daemon, bob: &Daemon) {
     let dear = RUN.replace("name", "privacy = { epsilon = 1.2 }\nname");
-    let proposed = alice
-        .http
-        .ask(
-            "POST",
-            "/v1/offers",
-            &[("Content-Type", "application/toml")],
-            dear.as_bytes(),
-        )
-        .json_of(201);
+    let proposed = alice.propose(&dear, "").json_of(201);
     let digest = proposed["digest"].as_str().expect("a digest");
     assert!(
         proposed["members"]["bob"]
@@ -478,11 +461,7 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
     let (alice, bob, carol) = (start(0, &by_itself), start(1, &by_itself), start(2, &asks));
     // Dave has time to come.
     let run = format!("{RUN}grace_ms = 30000\n");
-    let run = run.as_bytes();
-    let proposed = alice
-        .http
-        .ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], run)
-        .json_of(201);
+    let proposed = alice.propose(&run, "").json_of(201);
     let digest = proposed["digest"].as_str().expect("a digest").to_owned();
     let said = |name: &str| proposed["members"][name].as_str().unwrap_or_default().to_owned();
     assert_eq!(
@@ -516,12 +495,8 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
         plans.iter().all(|plan| *plan == plans[0]),
         "the same bytes everywhere"
     );
-    carol
-        .post(
-            &format!("/v1/offers/{digest}/accept"),
-            &[("data_set", None, b"ward")],
-        )
-        .json_of(201);
+    let accept = format!("/v1/offers/{digest}/accept?data_set=ward");
+    carol.http.bring("POST", &accept, None).json_of(201);
     for daemon in [&alice, &bob, &carol] {
         let run = ended(daemon, &digest);
         assert_eq!(

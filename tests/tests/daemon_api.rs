@@ -23,8 +23,9 @@ const LIMITS: &str = "[api]\nmax_body_bytes = 1048576\n";
 /// A coordinate that is in no log, error or answer.
 const MARK: f64 = 0.271_828_182_845;
 
-/// A part of a form: its name, its file's name, its bytes.
-type Part<'a> = (&'a str, Option<&'a str>, &'a [u8]);
+/// A vector with its media type.
+type Vector<'a> = (&'a str, &'a [u8]);
+const NPY: &str = "application/x-npy";
 
 fn nobody() -> String {
     "0".repeat(64)
@@ -68,8 +69,15 @@ impl Examined {
     }
 
     #[track_caller]
-    fn post(&mut self, path: &str, parts: &[(&str, Option<&str>, &[u8])]) -> Reply {
-        let reply = self.daemon.post(path, parts);
+    fn hand_in(&mut self, media_type: &str, body: &[u8]) -> Reply {
+        let reply = self.daemon.http.hand_in(media_type, body);
+        self.keep(reply)
+    }
+
+    /// Takes part in a plan that was handed in, at this query.
+    #[track_caller]
+    fn put(&mut self, place: &str, vector: Option<Vector>) -> Reply {
+        let reply = self.daemon.http.bring("PUT", place, vector);
         self.keep(reply)
     }
 }
@@ -134,17 +142,17 @@ fn what_makes_no_sense_is_refused_by_name_and_the_daemon_goes_on() {
     let mut examined = Examined::start(&parties, LIMITS);
     let plan = bytes(&parties.path("plan.json"));
     let vector = npy(&parties, "vector.npy", &[MARK; 8]);
-    let (plan, vector) = (
-        ("plan", Some("plan.json"), plan.as_slice()),
-        ("vector", Some("vector.npy"), vector.as_slice()),
-    );
-    wrong_paths(&mut examined, &digest, vector);
-    wrong_forms(&mut examined);
-    wrong_parts(&mut examined, plan, vector);
-    too_long_bodies(&mut examined, plan);
-    wrong_plans(&mut examined, plan, vector);
-    wrong_vectors(&mut examined, &parties, plan, vector);
+    wrong_paths(&mut examined, &digest, (NPY, &vector));
+    wrong_plans(&mut examined, &plan);
     wrong_proposals(&mut examined);
+    assert_eq!(
+        examined.hand_in("application/json", &plan).json_of(201)["digest"],
+        digest
+    );
+    let place = format!("/v1/runs/{digest}");
+    wrong_requests(&mut examined, &place, (NPY, &vector));
+    too_long_bodies(&mut examined, &place);
+    wrong_vectors(&mut examined, &parties, &place, &vector);
     assert_eq!(
         examined.get("/v1/runs").json_of(200),
         json!({ "runs": [] }),
@@ -158,9 +166,9 @@ fn what_makes_no_sense_is_refused_by_name_and_the_daemon_goes_on() {
 }
 
 /// Runs and offers that nobody knows, and paths that are none.
-fn wrong_paths(examined: &mut Examined, digest: &str, vector: Part) {
+fn wrong_paths(examined: &mut Examined, digest: &str, vector: Vector) {
     for (path, method) in examined.document.operations() {
-        if path.contains("{digest}") && method != "post" {
+        if path.contains("{digest}") && !["post", "put"].contains(&method.as_str()) {
             examined
                 .ask(
                     &method.to_uppercase(),
@@ -171,8 +179,15 @@ fn wrong_paths(examined: &mut Examined, digest: &str, vector: Part) {
                 .refused(404, "digest");
         }
     }
-    let accept = format!("/v1/offers/{}/accept", nobody());
-    examined.post(&accept, &[vector]).refused(404, "");
+    for (method, place) in [
+        ("POST", "offers/DIGEST/accept"),
+        ("PUT", "offers/DIGEST"),
+        ("PUT", "runs/DIGEST"),
+    ] {
+        let place = format!("/v1/{}", place.replace("DIGEST", &nobody()));
+        let reply = examined.daemon.http.bring(method, &place, Some(vector));
+        examined.keep(reply).refused(404, "digest");
+    }
     for name in [
         "x",
         &digest.to_uppercase(),
@@ -194,146 +209,133 @@ fn wrong_paths(examined: &mut Examined, digest: &str, vector: Part) {
         .refused(405, "PUT");
 }
 
-const FORM: &str = "multipart/form-data; boundary=b";
-
-/// Bodies that are no form.
-fn wrong_forms(examined: &mut Examined) {
-    for (media_type, body, status, about) in [
-        ("application/json", "{}", 415, "Content-Type"),
-        ("multipart/form-data", "", 415, "boundary"),
-        (FORM, "", 400, "multipart"),
-        (
-            FORM,
-            "--b\r\nContent-Disposition: form-data; name=\"plan\"\r\n\r\n{}",
-            400,
-            "multipart",
-        ),
-        (FORM, "--b\r\nno header\r\n\r\n--b--\r\n", 400, "multipart"),
+/// Bodies of no format that is known, and queries with too much, or too little.
+fn wrong_requests(examined: &mut Examined, place: &str, vector: Vector) {
+    let at = |query: &str| format!("{place}?{query}");
+    for media_type in [
+        "text/plain",
+        "multipart/form-data; boundary=b",
+        "application/x-npy2",
+        "",
     ] {
         examined
-            .ask(
-                "POST",
-                "/v1/runs",
-                &[("Content-Type", media_type)],
-                body.as_bytes(),
-            )
-            .refused(status, about);
+            .put(place, Some((media_type, vector.1)))
+            .refused(415, "application/x-npy");
+    }
+    examined
+        .ask("PUT", place, &[], vector.1)
+        .refused(415, "Content-Type");
+    examined.put(place, None).refused(400, "data_set");
+    examined
+        .put(&at("data_file=x.npy"), Some(vector))
+        .refused(400, "both");
+    examined
+        .put(&at("secret=x"), Some(vector))
+        .refused(400, "parameters: data_file");
+    examined
+        .put(&at("data_set=a&data_set=b"), Some(vector))
+        .refused(400, "two parameters");
+    for set in ["absent", "%ff", &"x".repeat(5000)] {
+        examined
+            .put(&at(&format!("data_set={set}")), None)
+            .refused(400, "data_set");
+    }
+    for file in [
+        "absent.npy",
+        "../alice.key",
+        "/etc/passwd",
+        "..%2Falice.key",
+        "%00",
+        "",
+    ] {
+        let reply = examined.put(&at(&format!("data_file={file}")), None);
+        assert!((400..500).contains(&reply.status), "{file}: {}", reply.text());
     }
 }
 
-/// Forms with parts too few, too many or unknown.
-fn wrong_parts(examined: &mut Examined, plan: Part, vector: Part) {
-    examined.post("/v1/runs", &[]).refused(400, "plan");
-    examined.post("/v1/runs", &[vector]).refused(400, "plan");
-    examined.post("/v1/runs", &[plan]).refused(400, "vector");
-    examined
-        .post("/v1/runs", &[plan, plan, vector])
-        .refused(400, "two parts");
-    examined
-        .post("/v1/runs", &[plan, vector, ("data_file", None, b"x.npy")])
-        .refused(400, "both");
-    examined
-        .post("/v1/runs", &[plan, vector, ("secret", None, b"x")])
-        .refused(400, "parts: plan");
-    examined
-        .post("/v1/runs", &[plan, ("vector", None, vector.2)])
-        .refused(415, "extension");
-    examined
-        .post("/v1/runs", &[plan, ("vector", Some("x.pickle"), vector.2)])
-        .refused(415, ".pickle");
-    examined
-        .post("/v1/runs", &[plan, ("data_set", None, &[b'x'; 256])])
-        .refused(413, "data_set");
-    examined
-        .post("/v1/runs", &[plan, ("data_set", None, b"\xff")])
-        .refused(400, "data_set");
-}
-
 /// Bodies above the limit, said beforehand or found out on the way.
-fn too_long_bodies(examined: &mut Examined, plan: Part) {
+fn too_long_bodies(examined: &mut Examined, place: &str) {
     let long = vec![b' '; 2 << 20];
     examined
-        .post("/v1/runs", &[plan, ("vector", Some("x.csv"), &long)])
+        .put(place, Some(("text/csv", &long)))
         .refused(413, "max_body_bytes");
-    let chunked = [("Content-Type", FORM), ("Transfer-Encoding", "chunked")];
-    let head = b"--b\r\nContent-Disposition: form-data; name=\"vector\"; filename=\"x.csv\"\r\n\r\n";
-    let mut pieces = format!("{:x}\r\n", head.len()).into_bytes();
-    pieces.extend_from_slice(head);
+    examined
+        .hand_in("application/json", &long)
+        .refused(413, "max_body_bytes");
+    let chunked = [("Content-Type", "text/csv"), ("Transfer-Encoding", "chunked")];
+    let mut pieces = b"1\r\n ".to_vec();
     for _ in 0..32 {
         pieces.extend(b"\r\n10000\r\n");
         pieces.extend_from_slice(&long[..1 << 16]);
     }
     pieces.extend(b"\r\n0\r\n\r\n");
     examined
-        .ask("POST", "/v1/runs", &chunked, &pieces)
+        .ask("PUT", place, &chunked, &pieces)
         .refused(413, "max_body_bytes");
 }
 
-/// Plans that are cut, or that somebody touched.
-fn wrong_plans(examined: &mut Examined, plan: Part, vector: Part) {
-    let text = String::from_utf8_lossy(plan.2).into_owned();
+/// Plans that are cut, or that somebody touched, or of another format.
+fn wrong_plans(examined: &mut Examined, plan: &[u8]) {
+    let text = String::from_utf8_lossy(plan).into_owned();
     let looser = text.replacen("\"epsilon\": 1.0", "\"epsilon\": 0.5", 1);
     assert_ne!(text, looser);
     for bad in ["", "{}", &text[..text.len() / 2], &looser] {
         let problem = examined
-            .post("/v1/runs", &[("plan", Some("plan.json"), bad.as_bytes()), vector])
+            .hand_in("application/json", bad.as_bytes())
             .refused(422, "");
         assert_eq!(
             (&problem["type"], &problem["exit_code"]),
             (&"urn:undertone:problem:plan-refused".into(), &3.into())
         );
     }
+    for media_type in ["text/csv", "multipart/form-data; boundary=b"] {
+        examined
+            .hand_in(media_type, plan)
+            .refused(415, "application/toml");
+    }
+    examined
+        .ask("POST", "/v1/plans", &[], plan)
+        .refused(415, "Content-Type");
 }
 
-/// Vectors of another shape, and files that are none or not for this daemon.
-fn wrong_vectors(examined: &mut Examined, parties: &Parties, plan: Part, vector: Part) {
+/// Vectors of another shape, or cut, or of no numbers.
+fn wrong_vectors(examined: &mut Examined, parties: &Parties, place: &str, vector: &[u8]) {
     let wider = npy(parties, "wide.npy", &[MARK; 9]);
     let strange = npy(parties, "nan.npy", &[f64::NAN; 8]);
-    for (name, bad, about) in [
-        ("wide.npy", wider.as_slice(), "shape"),
-        ("nan.npy", &strange, "not a number"),
-        ("cut.npy", &vector.2[..100], "truncated"),
-        ("0.csv", b"", "empty"),
+    for (media_type, bad, about) in [
+        (NPY, wider.as_slice(), "shape"),
+        (NPY, &strange, "not a number"),
+        (NPY, &vector[..100], "truncated"),
+        ("text/csv", b"", "empty"),
     ] {
-        let problem = examined
-            .post("/v1/runs", &[plan, ("vector", Some(name), bad)])
-            .refused(422, about);
+        let problem = examined.put(place, Some((media_type, bad))).refused(422, about);
         assert_eq!(
-            (&problem["type"], &problem["exit_code"]),
-            (&"urn:undertone:problem:input-unusable".into(), &7.into())
+            (&problem["type"], &problem["exit_code"], &problem["field"]),
+            (
+                &"urn:undertone:problem:input-unusable".into(),
+                &7.into(),
+                &"vector".into()
+            )
         );
         assert!(
             problem["detail"]
                 .as_str()
-                .is_some_and(|text| text.contains(name) && !text.contains("alice.state")),
+                .is_some_and(|text| text.contains("the vector: ") && !text.contains("alice.state")),
             "{problem}"
         );
     }
-    for name in ["absent.npy", "../alice.key", "/etc/passwd", ""] {
-        let reply = examined.post("/v1/runs", &[plan, ("data_file", None, name.as_bytes())]);
-        assert!((400..500).contains(&reply.status), "{name}: {}", reply.text());
-    }
-    examined
-        .post("/v1/runs", &[plan, ("data_set", None, b"absent")])
-        .json();
 }
 
 /// Run files that make no sense.
 fn wrong_proposals(examined: &mut Examined) {
     for (media_type, body) in [
         ("application/toml", "version = 1\nnonsense = 1\n"),
-        ("text/plain", "="),
+        ("text/plain; charset=utf-8", "="),
     ] {
-        let reply = examined.ask(
-            "POST",
-            "/v1/offers",
-            &[("Content-Type", media_type)],
-            body.as_bytes(),
-        );
-        reply.refused(400, "line");
+        examined.hand_in(media_type, body.as_bytes()).refused(400, "line");
     }
     examined
-        .post("/v1/offers", &[("run", Some("run.toml"), b"\xff")])
+        .hand_in("application/toml", b"\xff")
         .refused(400, "UTF-8");
 }
 
@@ -345,17 +347,16 @@ fn a_run_is_taken_once_followed_and_withdrawn_before_its_start() {
     let mut examined = Examined::start(&parties, LIMITS);
     let plan = bytes(&parties.path("plan.json"));
     let vector = npy(&parties, "vector.npy", &[MARK; 8]);
-    let parts: [(&str, Option<&str>, &[u8]); 2] = [
-        ("plan", Some("plan.json"), &plan),
-        ("vector", Some("vector.npy"), &vector),
-    ];
-    let taken = examined.post("/v1/runs", &parts);
+    let place = format!("/v1/runs/{digest}");
     assert_eq!(
-        taken.header("location"),
-        Some(format!("/v1/runs/{digest}").as_str())
+        examined.hand_in("application/json", &plan).json_of(201)["quote"],
+        Value::Null
     );
+    let taken = examined.put(&place, Some((NPY, &vector)));
+    assert_eq!(taken.header("location"), Some(place.as_str()));
     assert_eq!(taken.json_of(201)["digest"], digest.as_str());
-    examined.post("/v1/runs", &parts).refused(409, "");
+    examined.put(&place, Some((NPY, &vector))).refused(409, "");
+    examined.hand_in("application/json", &plan).refused(409, "");
     let at = |what: &str| format!("/v1/runs/{digest}{what}");
     assert_eq!(examined.get(&at("")).json_of(200)["name"], "api");
     assert_eq!(
@@ -454,23 +455,41 @@ fn what_policy_and_budget_forbid_is_403() {
     write_npy(&parties.path("alice.data/ward.npy"), &[8], &[MARK; 8]);
     parties.plan("dear", &RUN.replace("epsilon = 1.0", "epsilon = 2.0"));
     parties.plan("plan", RUN);
-    for (plan, exit, kind) in [("dear", 3, "policy"), ("plan", 6, "budget")] {
-        let plan = bytes(&parties.path(&format!("{plan}.json")));
-        let parts: [(&str, Option<&str>, &[u8]); 2] =
-            [("plan", Some("plan.json"), &plan), ("data_set", None, b"ward")];
-        let problem = examined.post("/v1/runs", &parts).refused(403, "");
+    let forbidden = |reply: Reply, exit: u32, kind: &str| {
+        let problem = reply.refused(403, "");
+        let kind = format!("urn:undertone:problem:{kind}");
         assert_eq!(
             (&problem["type"], &problem["exit_code"]),
-            (&format!("urn:undertone:problem:{kind}").into(), &exit.into())
+            (&kind.into(), &exit.into())
         );
+    };
+    let [dear, plan] = ["dear.json", "plan.json"].map(|name| bytes(&parties.path(name)));
+    forbidden(examined.hand_in("application/json", &dear), 3, "policy");
+    let place = |plan: Reply, of: &str| {
+        let digest = plan.json_of(201)["digest"].as_str().expect("a digest").to_owned();
+        format!("/v1/{of}/{digest}")
+    };
+    let run = place(examined.hand_in("application/json", &plan), "runs");
+    // What is refused stays handed in.
+    for _ in 0..2 {
+        forbidden(examined.put(&format!("{run}?data_set=ward"), None), 6, "budget");
     }
     // The same through a proposal: the plan is made, and not offered to anybody.
-    let run = RUN.replace("epsilon = 1.0", "epsilon = 2.0");
-    let parts: [(&str, Option<&str>, &[u8]); 2] = [
-        ("run", Some("run.toml"), run.as_bytes()),
-        ("data_set", None, b"ward"),
-    ];
-    examined.post("/v1/offers", &parts).refused(403, "");
+    let dear = RUN.replace("epsilon = 1.0", "epsilon = 2.0");
+    let offer = place(examined.hand_in("application/toml", dear.as_bytes()), "offers");
+    forbidden(examined.put(&format!("{offer}?data_set=ward"), None), 3, "policy");
+    examined.get(&offer).refused(404, "digest");
+    // Without a vector it is offered, once, and remains this node's to accept or to decline.
+    let offered = examined.put(&offer, None).json_of(201);
+    assert_eq!(
+        (
+            &offered["run"],
+            offered["members"].as_object().map(|all| all.len())
+        ),
+        (&Value::Null, Some(3))
+    );
+    examined.put(&offer, None).refused(409, "accept");
+    assert_eq!(examined.get(&offer).json_of(200)["proposer"], "alice");
     assert_eq!(examined.get("/v1/runs").json_of(200), json!({ "runs": [] }));
     assert_eq!(
         examined.get("/v1/status").json()["budgets"][0]["epsilon_spent"],

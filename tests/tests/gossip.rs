@@ -466,11 +466,7 @@ fn daemons_carry_a_stream() {
     let daemons: Vec<Daemon> = (0..4).map(start).collect();
     let plan = fs::read(parties.path("stream.json")).expect("a plan");
     for daemon in &daemons {
-        let parts: [(&str, Option<&str>, &[u8]); 2] = [
-            ("plan", Some("plan.json"), &plan),
-            ("data_file", None, b"rows.npy"),
-        ];
-        daemon.post("/v1/runs", &parts).json_of(201);
+        daemon.submit(&plan, "data_file=rows.npy", None).json_of(201);
     }
     for daemon in &daemons {
         let path = format!("/v1/runs/{digest}");

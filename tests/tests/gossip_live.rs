@@ -116,11 +116,7 @@ fn a_daemon_that_is_stopped_in_mid_stream_keeps_what_has_not_left() {
     let mut daemons: Vec<Daemon> = (0..4).map(start).collect();
     let plan = fs::read(parties.path("live.json")).expect("a plan");
     for daemon in &daemons {
-        let parts: [(&str, Option<&str>, &[u8]); 2] = [
-            ("plan", Some("plan.json"), &plan),
-            ("data_file", None, b"rows.npy"),
-        ];
-        daemon.post("/v1/runs", &parts).json_of(201);
+        daemon.submit(&plan, "data_file=rows.npy", None).json_of(201);
     }
     let claimed = read_json(&parties.path("live.json"))["claims"][0]["mu"].as_f64();
     let whole = claimed.expect("a loss").powi(2);
@@ -181,11 +177,8 @@ fn daemons_tell_sums_of_neighbours_on_their_own_machine_only() {
         write_npy(&rows, &[RELEASES, 3], &[0.1; 3 * RELEASES]);
         let rows = fs::read(&rows).expect("rows");
         for daemon in &daemons {
-            let parts: [(&str, Option<&str>, &[u8]); 2] = [
-                ("plan", Some("plan.json"), &plan),
-                ("vector", Some("rows.npy"), &rows),
-            ];
-            daemon.post("/v1/runs", &parts).json_of(201);
+            let vector = Some(("application/x-npy", &rows[..]));
+            daemon.submit(&plan, "", vector).json_of(201);
         }
         let path = format!("/v1/runs/{digest}");
         for daemon in &daemons {

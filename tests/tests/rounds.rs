@@ -294,13 +294,13 @@ fn daemons_take_parts_over_the_api() {
     let plan = fs::read(parties.path("plan.json")).expect("a plan");
     for daemon in &daemons {
         let first = part("first.npy", &[0.1, -0.1]);
-        let parts: [(&str, Option<&str>, &[u8]); 2] =
-            [("plan", None, &plan), ("vector", Some("first.npy"), &first)];
-        daemon.post("/v1/runs", &parts).json_of(201);
+        let vector = Some(("application/x-npy", &first[..]));
+        daemon.submit(&plan, "", vector).json_of(201);
     }
     let place = |round: u32| format!("/v1/runs/{digest}/rounds/{round}");
     let post = |daemon: &Daemon, round: u32, body: &[u8]| {
-        let reply = daemon.http.ask("POST", &place(round), &[], body);
+        let numpy = Some(("application/x-npy", body));
+        let reply = daemon.http.bring("POST", &place(round), numpy);
         document.check(&reply);
         reply
     };
@@ -323,6 +323,8 @@ fn daemons_take_parts_over_the_api() {
         post(daemon, 3, &part("early.npy", &[0.0, 0.0])).refused(409, "round");
         post(daemon, 2, &part("wide.npy", &[0.0; 3])).refused(422, "body");
         post(daemon, 2, b"no numpy").refused(422, "body");
+        let table = daemon.http.bring("POST", &place(2), Some(("text/csv", b"0,0")));
+        table.refused(415, "application/x-npy");
         if daemon.name != "alice" {
             assert_eq!(post(daemon, 2, &part("second.npy", &[0.4, 0.0])).status, 204);
             post(daemon, 2, &part("twice.npy", &[0.4, 0.0])).refused(409, "round");

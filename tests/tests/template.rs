@@ -228,16 +228,15 @@ fn daemons_write_the_template_of_their_data_folder() {
         fs::read(parties.path("part.npy")),
     );
     let (plan, part) = (plan.expect("a plan"), part.expect("a part"));
-    let parts: [(&str, Option<&str>, &[u8]); 2] =
-        [("plan", None, &plan), ("vector", Some("part.npy"), &part)];
+    let submit = |daemon: &Daemon| daemon.submit(&plan, "", Some(("application/x-npy", &part)));
     let name = format!("{}.safetensors", sha256(&model(77, 2)));
     for daemon in &daemons {
-        daemon.post("/v1/runs", &parts).refused(400, "template");
+        submit(daemon).refused(400, "template");
         let place = parties.path(&format!("{}.data/{name}", daemon.name));
         fs::write(&place, model(78, 2)).expect("writable");
-        daemon.post("/v1/runs", &parts).refused(422, "template");
+        submit(daemon).refused(422, "template");
         fs::write(&place, model(77, 2)).expect("writable");
-        daemon.post("/v1/runs", &parts).json_of(201);
+        submit(daemon).json_of(201);
     }
     let files: Vec<Vec<u8>> = daemons
         .iter()

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from . import settings
 from .errors import NoMean, NotThere, UndertoneError
-from .http import Api, Part
+from .http import Api
 from .missing import OVER, Missing
 from .rounds import Rounds
 from .values import Encoded, by_column, encode, encode_part
@@ -124,7 +124,7 @@ class Run:
         if run["outcome"] is None:
             raise NoMean(run)
         try:
-            mean = self._api.ask("GET", f"/v1/runs/{self.digest}/result", accept=self._value.accept)
+            mean = self._api.ask("GET", f"/v1/runs/{self.digest}/result", accept=self._value.media_type)
         except NotThere:
             raise NoMean(run) from None
         decoded = self._value.decode(mean.body, run["unit"] == "record")
@@ -256,25 +256,24 @@ class Daemon:
         """The run that was taken, and what members said to its offer."""
         if sum(way is not None for way in (plan, offer, propose)) != 1:
             raise TypeError("say one of plan=, offer= and propose=")
-        parts = [Part("vector", value.data, value.file_name)]
-        if data_set is not None:
-            parts.append(Part("data_set", data_set.encode()))
+        method = "PUT"
         if offer is not None:
             if not re.fullmatch("[0-9a-f]{64}", offer):
                 raise ValueError("an offer is named by the digest of its plan: 64 digits of lower-case hex")
-            path = f"/v1/offers/{quote(offer)}/accept"
+            method, path = "POST", f"/v1/offers/{offer}/accept"
         elif plan is not None:
-            path = "/v1/runs"
-            parts.insert(0, Part("plan", _bytes_of(plan), "plan.json"))
+            path = f"/v1/runs/{self._hand_in(plan, 'application/json')}"
         else:
-            path = "/v1/offers"
-            parts.insert(0, Part("run", _bytes_of(propose), "run.toml"))
-        answer: dict[str, Any] = self._api.post_form(path, parts).json()
+            assert propose is not None
+            path = f"/v1/offers/{self._hand_in(propose, 'application/toml')}"
+        if data_set is not None:
+            path += f"?data_set={quote(data_set, safe='')}"
+        taken = self._api.ask(method, path, body=value.data, media_type=value.media_type)
+        answer: dict[str, Any] = taken.json()
         return (answer["run"], answer["members"]) if propose is not None else (answer, {})
 
-
-def _bytes_of(file: File | None) -> bytes:
-    if isinstance(file, bytes):
-        return file
-    assert file is not None
-    return Path(file).read_bytes()
+    def _hand_in(self, file: File, media_type: str) -> str:
+        """The digest of a plan, or of one that the daemon makes of a run file."""
+        body = file if isinstance(file, bytes) else Path(file).read_bytes()
+        digest: str = self._api.ask("POST", "/v1/plans", body=body, media_type=media_type).json()["digest"]
+        return digest

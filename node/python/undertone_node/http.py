@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
-import secrets
 import socket
 from dataclasses import dataclass
-from typing import Any, Iterable
+from typing import Any
 
 from .errors import Refused, Unreachable, refusal
 from .settings import Token
@@ -43,15 +42,6 @@ class Answer:
             return json.loads(self.body)
         except ValueError:
             raise Unreachable("what answers at the API's address is no Undertone daemon") from None
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a form; one with a file name is an upload."""
-
-    name: str
-    data: bytes
-    file_name: str | None = None
 
 
 class Api:
@@ -92,12 +82,6 @@ class Api:
             raise _refused(answer)
         return answer
 
-    def post_form(self, path: str, parts: Iterable[Part]) -> Answer:
-        """Sends multipart/form-data."""
-        boundary = secrets.token_hex(16)
-        body = b"".join(_encoded(part, boundary) for part in parts) + f"--{boundary}--\r\n".encode()
-        return self.ask("POST", path, body=body, media_type=f"multipart/form-data; boundary={boundary}")
-
     def _connection(self) -> http.client.HTTPConnection:
         if self.address.startswith("unix:"):
             return _UnixConnection(self.address.removeprefix("unix:"), _SILENCE_S)
@@ -114,12 +98,6 @@ class Api:
         response = connection.getresponse()
         media_type = (response.getheader("Content-Type") or "").split(";")[0].strip()
         return Answer(response.status, media_type, response.read())
-
-
-def _encoded(part: Part, boundary: str) -> bytes:
-    file_name = f'; filename="{part.file_name}"' if part.file_name else ""
-    head = f'--{boundary}\r\nContent-Disposition: form-data; name="{part.name}"{file_name}\r\n\r\n'
-    return head.encode() + part.data + b"\r\n"
 
 
 def _refused(answer: Answer) -> Refused:

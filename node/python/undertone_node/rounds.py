@@ -65,7 +65,7 @@ class Rounds:
         shape."""
         encoded = encode_part(part)
         path = f"/v1/runs/{self.digest}/rounds/{self.round + 1}"
-        self._api.ask("POST", path, body=encoded.data, media_type="application/octet-stream")
+        self._api.ask("POST", path, body=encoded.data, media_type=encoded.media_type)
 
     def status(self) -> dict[str, Any]:
         """The run as the API describes it."""

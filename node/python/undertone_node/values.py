@@ -21,10 +21,9 @@ _NPY, _CSV, _MODEL = "application/x-npy", "text/csv", "application/x-safetensors
 class Encoded:
     """A value as it is uploaded, and how a mean of its kind is read."""
 
-    file_name: str
+    #: In which format the value is sent, and a mean of its kind is asked for.
+    media_type: str
     data: bytes
-    #: In which format the mean is asked for.
-    accept: str
     #: The mean of these bytes; the second argument says whether it is of one record.
     decode: Callable[[bytes, bool], Any]
 
@@ -37,10 +36,10 @@ def encode(value: Any) -> Encoded:
         def model(data: bytes, _: bool) -> Any:
             return safetensors.decode(data, value)
 
-        return Encoded("value.safetensors", safetensors.encode(value), _MODEL, model)
+        return Encoded(_MODEL, safetensors.encode(value), model)
     if is_frame(value):
         return _table(value)
-    return Encoded("value.npy", npy(value), _NPY, lambda data, _: read_npy(data))
+    return Encoded(_NPY, npy(value), lambda data, _: read_npy(data))
 
 
 def encode_part(value: Any) -> Encoded:
@@ -50,9 +49,9 @@ def encode_part(value: Any) -> Encoded:
         def parts(data: bytes, _: bool) -> Any:
             return safetensors.cut(read_npy(data), value)
 
-        return Encoded("value.safetensors", safetensors.encode(value), _NPY, parts)
+        return Encoded(_MODEL, safetensors.encode(value), parts)
     table = value.to_numpy() if is_frame(value) else value
-    return Encoded("value.npy", npy(table), _NPY, lambda data, _: read_npy(data))
+    return Encoded(_NPY, npy(table), lambda data, _: read_npy(data))
 
 
 def is_frame(value: Any) -> bool:
@@ -137,4 +136,4 @@ def _table(frame: Any) -> Encoded:
             return mean.iloc[0].rename("mean")
         return mean.set_index(frame.index) if len(mean) == len(frame) else mean
 
-    return Encoded("value.csv", text.encode(), _CSV, decode)
+    return Encoded(_CSV, text.encode(), decode)

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::accept_by::AcceptBy;
+use undertone_protocol::topology::party::Party;
 
+use crate::daemon::config::Config;
 use crate::daemon::contribution::Contribution;
 use crate::daemon::ledger::account::{AccountName, Protected, Total, unit_name};
 use crate::daemon::ledger::now_ms;
 use crate::daemon::policy;
 use crate::daemon::refusal::Refusal;
 use crate::daemon::shared::Shared;
+use crate::daemon::state::checksum;
 use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus};
 use crate::daemon::taking_part::Job;
 use crate::party::part;
@@ -26,21 +29,54 @@ pub(super) struct Admitted {
     pub(super) totals: Vec<(AccountName, Total)>,
 }
 
-/// Everything that `join` checks before a byte is sent, the policy, and the budget's name.
+/// A plan on its way in.
+pub(super) enum PlanSource {
+    /// One that was checked when it was handed in.
+    Checked(Arc<Plan>),
+    /// The bytes of an offered plan's file.
+    Text(Vec<u8>),
+}
+
+impl PlanSource {
+    pub(super) fn digest(&self) -> String {
+        match self {
+            PlanSource::Checked(plan) => plan.digest_hex(),
+            PlanSource::Text(text) => checksum(text),
+        }
+    }
+
+    /// The plan, once its claims were found to hold.
+    pub(super) fn checked(self) -> Result<Arc<Plan>, Refusal> {
+        match self {
+            PlanSource::Checked(plan) => Ok(plan),
+            PlanSource::Text(text) => {
+                let plan = files::parse(&text, "the plan").map_err(|failure| failure.field("plan"))?;
+                Ok(Arc::new(plan))
+            }
+        }
+    }
+}
+
+/// Checks that this node is a member of a plan that it accepts; its place in it.
+pub(super) fn check(config: &Config, plan: &Plan) -> Result<Party, Refusal> {
+    let me = part::member(plan, config.identity.peer_id()).map_err(|failure| failure.field("plan"))?;
+    worth::check(plan)?;
+    policy::check(config, plan, me)?;
+    Ok(me)
+}
+
+/// Checks a plan against the policy, and what this party brings to it as `join` does before a byte
+/// is sent; finds the budgets.
 pub(super) fn admit(
     shared: &Shared,
-    plan: &[u8],
+    plan: Arc<Plan>,
     brings: Contribution,
     proposer: Option<String>,
     unasked: bool,
 ) -> Result<Admitted, Refusal> {
     let config = shared.config();
     let config = config.as_ref();
-    let plan = files::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
-    let me = part::member(&plan, config.identity.peer_id())
-        .map_err(|failure| Refusal::from(failure.field("plan")))?;
-    worth::check(&plan)?;
-    policy::check(config, &plan, me)?;
+    let me = check(config, &plan)?;
     if unasked {
         policy::check_unasked(config, &plan, me)?;
     }
@@ -48,11 +84,17 @@ pub(super) fn admit(
     let brought = brings.find(config, data.unit, data.adjacency)?;
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory
     // for that.
-    part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
+    part::vector(&plan, me, &brought.vector).map_err(|failure| {
+        let refusal = Refusal::from(failure.field("vector"));
+        match &brought.upload {
+            Some(ours) => refusal.rename(&ours.display().to_string(), "the vector"),
+            None => refusal,
+        }
+    })?;
     template::in_folder(&plan, &config.data)?;
     let status = run_status(&plan, brought.data_set.clone(), proposer);
     let job = Job {
-        plan: Arc::new(plan),
+        plan,
         me,
         vector: brought.vector,
         upload: brought.upload,

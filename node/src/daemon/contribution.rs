@@ -57,6 +57,11 @@ pub(super) struct Brought {
 }
 
 impl Contribution {
+    /// Whether nothing is brought.
+    pub(super) fn is_empty(&self) -> bool {
+        self.vector.is_none() && self.data_set.is_none()
+    }
+
     /// Finds the file and the budgets. A file of the data folder that belongs to a data set is
     /// never charged to another one.
     pub(super) fn find(self, config: &Config, unit: Unit, adjacency: Adjacency) -> Result<Brought, Refusal> {

@@ -99,7 +99,7 @@ pub struct Refusal {
     pub kind: Kind,
     /// What is wrong, in one sentence.
     pub message: String,
-    /// The key, part or file at fault.
+    /// The key, parameter or file at fault.
     pub field: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
@@ -134,6 +134,15 @@ impl Refusal {
     /// Says what to do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says a user's name of a file in place of ours.
+    pub(super) fn rename(mut self, ours: &str, theirs: &str) -> Self {
+        let texts = [Some(&mut self.message), self.field.as_mut(), self.hint.as_mut()];
+        for text in texts.into_iter().flatten() {
+            *text = text.replace(ours, theirs);
+        }
         self
     }
 }

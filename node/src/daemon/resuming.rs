@@ -1,5 +1,6 @@
 //! A daemon that starts takes up the offers that an earlier one had accepted.
 
+use crate::daemon::admission::PlanSource;
 use crate::daemon::contribution::totals;
 use crate::daemon::kept::{self, Kept};
 use crate::daemon::ledger::now_ms;
@@ -53,8 +54,13 @@ impl Service {
     async fn take_up(&self, offer: &OfferStatus, kept: &Kept) -> Result<RunStatus, Refusal> {
         let plan = self.shared.offers.plan(&offer.digest)?;
         let folder = self.shared.offers.folder(&offer.digest);
-        self.take(plan, kept.brings(&folder), Some(offer), kept.unasked)
-            .await
+        self.take(
+            PlanSource::Text(plan),
+            kept.brings(&folder),
+            Some(offer),
+            kept.unasked,
+        )
+        .await
     }
 
     fn drop_accepted(&self, offer: &OfferStatus, refusal: &Refusal) {

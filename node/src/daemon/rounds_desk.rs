@@ -77,6 +77,11 @@ impl RoundsDesk {
         })
     }
 
+    /// What a mean looks like: an array in the plan's shape.
+    pub fn layout(&self) -> Layout {
+        Layout::npy(self.plan.draft().data.shape.clone(), Dtype::F64)
+    }
+
     /// What a mean looks like as the plan's tensors; none where it names none.
     pub fn tensors(&self) -> Option<Layout> {
         input::layout_of_tensors(&self.plan, Dtype::F64)
@@ -102,12 +107,12 @@ impl RoundsDesk {
         taken
     }
 
-    /// The mean of a round, in the plan's shape; waits for it a while. None if it is not there by
+    /// The mean of a round; waits for it a while. None if it is not there by
     /// then.
     ///
     /// # Errors
     /// A mean that is not kept any more; rounds that ended before this one.
-    pub async fn mean(&self, round: u32) -> Result<Option<VectorFile>, Refusal> {
+    pub async fn mean(&self, round: u32) -> Result<Option<Arc<[f64]>>, Refusal> {
         let mut stand = self.stand.subscribe();
         let there = stand.wait_for(|stand| stand.asked > round || stand.over);
         let Ok(Ok(stand)) = tokio::time::timeout(POLL, there)
@@ -117,10 +122,7 @@ impl RoundsDesk {
             return Ok(None);
         };
         if stand.asked == round.saturating_add(1) && !stand.mean.is_empty() {
-            return Ok(Some(VectorFile {
-                layout: Layout::npy(self.plan.draft().data.shape.clone(), Dtype::F64),
-                values: stand.mean.to_vec(),
-            }));
+            return Ok(Some(stand.mean));
         }
         let (why, hint) = if stand.asked > round {
             (
@@ -254,10 +256,10 @@ mod tests {
         assert!(refused(&desk, 2).contains("contributes nothing"));
         assert!(desk.tensors().is_none(), "the plan names none");
         let mean = desk.mean(1).await.expect("kept").expect("there");
-        assert_eq!((mean.values, mean.layout.shape), (vec![0.5, 0.5], vec![2]));
+        assert_eq!((&mean[..], desk.layout().shape), (&[0.5, 0.5][..], vec![2]));
         let third = std::thread::spawn(move || (source.ask(3, &[0.6, 0.7], far), source));
         let mean = desk.mean(2).await.expect("kept").expect("there");
-        assert_eq!(mean.values, [0.6, 0.7]);
+        assert_eq!(mean[..], [0.6, 0.7]);
         assert!(refused(&desk, 2).contains("round 3 is asked for"));
         let other = VectorFile {
             layout: Layout::npy(vec![3], Dtype::F64),
@@ -271,7 +273,7 @@ mod tests {
         assert!(gone.message.contains("not kept"), "{}", gone.message);
         source.conclude(Some(&[0.8, 0.9]));
         assert_eq!(
-            desk.mean(3).await.expect("kept").expect("the last").values,
+            desk.mean(3).await.expect("kept").expect("the last")[..],
             [0.8, 0.9]
         );
         assert!(refused(&desk, 4).contains("over"));

@@ -4,18 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
-use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::run_file::settings::TaskKind;
 
-use crate::daemon::admission::{Admitted, admit, offer_status};
+use crate::daemon::admission::{Admitted, PlanSource, admit, offer_status};
 use crate::daemon::config::Config;
 use crate::daemon::contribution::Contribution;
 use crate::daemon::counters::Counters;
 use crate::daemon::event_log::EventStream;
+use crate::daemon::handed_in::HandedIn;
 use crate::daemon::kept::{self, ToKeep};
 use crate::daemon::ledger::Ledger;
 use crate::daemon::ledger::account::unit_name;
@@ -36,7 +36,7 @@ use crate::network::hub::Hub;
 use crate::party::journal::disk;
 use crate::party::spent::{KeyLock, User, marks_of};
 use crate::party::{part, reaching};
-use crate::planning::{files, instead, make, quote};
+use crate::planning::files;
 use crate::telling::failure::Failure;
 use crate::vector_file::formats;
 
@@ -45,20 +45,6 @@ pub(super) const MOST_WAITING: usize = 64;
 
 /// How long runs may take to leave when the daemon ends.
 const LEAVE: Duration = Duration::from_secs(2);
-
-/// A plan that this daemon made.
-#[derive(Clone, Debug)]
-pub struct Proposed {
-    /// The plan's digest, in lower-case hex.
-    pub digest: String,
-    /// What `undertone plan --json` prints.
-    pub quote: Value,
-    /// This node's own run, if it brought a vector or accepts such plans by itself.
-    pub run: Option<RunStatus>,
-    /// The other members, each with what it answered: (name, "accepted" | "open" | "declined" |
-    /// "over" | "taken" | "refused: …" | "not reached: …").
-    pub members: Vec<(String, String)>,
-}
 
 /// The daemon, from the inside. Cheap to clone.
 #[derive(Clone)]
@@ -129,6 +115,7 @@ impl Service {
             runs,
             receipts,
             offers,
+            handed_in: HandedIn::default(),
         };
         let service = Service {
             shared: Arc::new(shared),
@@ -184,51 +171,6 @@ impl Service {
         file.map_err(|e| super::runs::unwritten(&folder, &e))
     }
 
-    /// Takes part in a plan, given as the bytes of its file. Returns once plan, vector and budget
-    /// are checked and the run has its place in the queue.
-    pub async fn submit(&self, plan: Vec<u8>, brings: Contribution) -> Result<RunStatus, Refusal> {
-        let taken = self.take(plan, brings, None, false).await;
-        if let Err(refusal) = &taken {
-            self.shared.counters.refused();
-            tracing::info!("a submission was refused: {refusal}");
-        }
-        taken
-    }
-
-    /// Makes a plan of a run file for the peers of the peer list and offers it to all members. With
-    /// `brings`, this node takes part itself.
-    pub async fn propose(&self, run_file: String, brings: Option<Contribution>) -> Result<Proposed, Refusal> {
-        self.not_stopping()?;
-        let shared = self.shared.clone();
-        let plan = self.check(move || {
-            let config = shared.config();
-            let peers = &config.peers;
-            let run = make::run_file(&run_file, peers, "RUN.toml".as_ref())?;
-            let plan = make::make(run, peers, rand::random())?;
-            let quote = quote::comparing_json(&plan, &instead::of(&plan));
-            Ok((plan, quote))
-        });
-        let (plan, quote) = plan.await?;
-        let name = self.config().identity.name.clone();
-        let offer = offer_status(&plan, &name);
-        self.shared.offers.insert(offer, plan.to_json())?;
-        let digest = plan.digest_hex();
-        let run = match brings {
-            Some(brings) => {
-                let accepted = self.accept(&digest, brings).await;
-                // Nobody else knows of it yet: what is refused here is no offer.
-                Some(accepted.inspect_err(|_| self.shared.offers.forget(&digest))?)
-            }
-            None => self.accept_unasked(&digest).await,
-        };
-        Ok(Proposed {
-            members: self.offer_to_members(&plan).await,
-            quote,
-            digest,
-            run,
-        })
-    }
-
     /// All offers, the newest first.
     pub fn offers(&self) -> Vec<OfferStatus> {
         self.shared.offers.all()
@@ -253,7 +195,9 @@ impl Service {
             );
         }
         let plan = self.shared.offers.plan(digest)?;
-        let run = self.take(plan, brings, Some(&offer), false).await?;
+        let run = self
+            .take(PlanSource::Text(plan), brings, Some(&offer), false)
+            .await?;
         self.shared.offers.settle(digest, OfferState::Accepted, None);
         Ok(run)
     }
@@ -386,7 +330,7 @@ impl Service {
         *self.shared.stopping.borrow()
     }
 
-    fn not_stopping(&self) -> Result<(), Refusal> {
+    pub(super) fn not_stopping(&self) -> Result<(), Refusal> {
         if self.stopping() {
             return Err(Refusal::new(Kind::Unavailable, "the daemon is ending")
                 .hint("submit again once it has started again"));
@@ -410,14 +354,13 @@ impl Service {
     /// queue. One that was offered waits for other members first.
     pub(super) async fn take(
         &self,
-        plan: Vec<u8>,
+        plan: PlanSource,
         brings: Contribution,
         offer: Option<&OfferStatus>,
         unasked: bool,
     ) -> Result<RunStatus, Refusal> {
         self.not_stopping()?;
-        let digest = checksum(&plan);
-        self.not_twice(&digest)?;
+        self.not_twice(&plan.digest())?;
         let count = |wanted: RunState| self.shared.runs.count(|state| state == wanted);
         if count(RunState::Waiting) >= MOST_WAITING {
             return Err(
@@ -435,7 +378,7 @@ impl Service {
         let accepted = offer.map(|offer| (offer.expires_ms, ToKeep::of(&brings, unasked)));
         self.check(move || {
             service.begin(
-                admit(&service.shared, &plan, brings, proposer, unasked)?,
+                admit(&service.shared, plan.checked()?, brings, proposer, unasked)?,
                 accepted,
             )
         })
@@ -443,7 +386,7 @@ impl Service {
     }
 
     /// Cheap, and before anything costly.
-    fn not_twice(&self, digest: &str) -> Result<(), Refusal> {
+    pub(super) fn not_twice(&self, digest: &str) -> Result<(), Refusal> {
         if self
             .shared
             .runs
@@ -533,7 +476,7 @@ impl Service {
     }
 
     /// Accepts an open offer by `auto_accept`; else it stays open, with the reason.
-    async fn accept_unasked(&self, digest: &str) -> Option<RunStatus> {
+    pub(super) async fn accept_unasked(&self, digest: &str) -> Option<RunStatus> {
         let offer = self.offer(digest).ok()?;
         let config = self.config();
         let rules = config
@@ -556,7 +499,10 @@ impl Service {
                 data_set: Some(rule.data_set.clone()),
             };
             let plan = self.shared.offers.plan(digest).ok()?;
-            match self.take(plan, brings, Some(&offer), true).await {
+            match self
+                .take(PlanSource::Text(plan), brings, Some(&offer), true)
+                .await
+            {
                 Ok(run) => {
                     self.shared.offers.settle(digest, OfferState::Accepted, None);
                     return Some(run);
@@ -580,7 +526,7 @@ fn decline(hub: &Hub, digest: &str) {
     }
 }
 
-fn unknown(what: &str, digest: &str) -> Refusal {
+pub(super) fn unknown(what: &str, digest: &str) -> Refusal {
     let digest: String = digest.chars().take(64).collect();
     Refusal::new(Kind::Unknown, format!("there is no {what} {digest:?}"))
         .field("digest")

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::daemon::config::Config;
 use crate::daemon::counters::Counters;
+use crate::daemon::handed_in::HandedIn;
 use crate::daemon::ledger::Ledger;
 use crate::daemon::offers::Offers;
 use crate::daemon::peers::Peers;
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub(super) runs: Runs,
     pub(super) receipts: Receipts,
     pub(super) offers: Offers,
+    pub(super) handed_in: HandedIn,
     pub(super) peers: Peers,
     /// Plans are calibrated and verified one at a time: it takes all cores for a while.
     pub(super) checking: Semaphore,

@@ -2,12 +2,13 @@
 //! them.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::daemon::run_seconds::RunSeconds;
 use crate::party::silence::Silence;
 
 /// Where a run is, seen from this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// An offer that was accepted: until enough members have accepted it and are up. Its budget is
@@ -47,9 +48,11 @@ impl RunState {
 }
 
 /// A run of this node. Times are milliseconds since 1970 (UTC).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Run)]
 pub struct RunStatus {
     /// The plan's digest, in lower-case hex.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
     /// The plan's name.
     pub name: String,
@@ -140,7 +143,7 @@ pub struct RunStatus {
 }
 
 /// What became of an offered plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OfferState {
     /// It waits for `undertone accept DIGEST --input X`.
@@ -154,9 +157,11 @@ pub enum OfferState {
 }
 
 /// A plan that somebody proposes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Offer)]
 pub struct OfferStatus {
     /// The plan's digest, in lower-case hex.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
     /// The plan's name.
     pub name: String,
@@ -185,7 +190,7 @@ pub struct OfferStatus {
 }
 
 /// Whether a peer answers on one graph: the listed identity, in our protocol.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reachability {
     /// As the peer list has it.
     pub address: String,
@@ -197,7 +202,8 @@ pub struct Reachability {
 }
 
 /// A peer of the peer list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Peer)]
 pub struct PeerStatus {
     /// The peer's name in the list.
     pub name: String,
@@ -210,7 +216,8 @@ pub struct PeerStatus {
 }
 
 /// What a data set has spent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Budget)]
 pub struct BudgetStatus {
     /// The data set's name.
     pub data_set: String,
@@ -242,7 +249,7 @@ pub struct BudgetStatus {
 }
 
 /// What `GET /v1/status` answers: the daemon with all that it knows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// The program's version.
     pub version: String,
@@ -267,7 +274,7 @@ pub struct Status {
 }
 
 /// What `GET /readyz` answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
     /// Whether a run can be taken.
     pub ready: bool,

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::telling::failure::Exit;
 
 /// Rounds in sequence for one reason, counted from 1.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RoundSpan {
     /// The first of them.
     pub first: u32,
@@ -31,7 +32,7 @@ impl RoundSpan {
 
 /// Rounds in which the point of the range nearest to zero counted, for a party or for one of its
 /// rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Silence {
     /// Rounds to which the party contributed nothing.
     #[serde(rename = "contributed_nothing", default)]

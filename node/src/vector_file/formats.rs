@@ -17,6 +17,22 @@ use crate::vector_file::{csv, foreign, json, npy, safetensors};
 /// Extensions of files that can be read.
 pub const EXTENSIONS: [&str; 4] = ["npy", "csv", "json", "safetensors"];
 
+/// The media types of these files, in the same order. Those of the first and the last are not
+/// registered.
+pub const MEDIA_TYPES: [&str; 4] = [NPY, "text/csv", JSON, SAFETENSORS];
+/// The media type of a `.npy`.
+pub const NPY: &str = "application/x-npy";
+/// The media type of a `.json`.
+pub const JSON: &str = "application/json";
+/// The media type of a `.safetensors`.
+pub const SAFETENSORS: &str = "application/x-safetensors";
+
+/// The media type of files with this extension, if they can be read.
+pub fn media_type(extension: &str) -> Option<&'static str> {
+    let found = EXTENSIONS.iter().position(|known| *known == extension)?;
+    Some(MEDIA_TYPES[found])
+}
+
 const OPENED: &str = "name a file that exists and that you can read";
 
 /// Reads a file of which nothing is known, as [`read_as`] does.

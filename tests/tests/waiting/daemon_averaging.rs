@@ -25,13 +25,7 @@ fn daemons(parties: &Parties) -> Vec<Daemon> {
 
 fn submit(daemon: &Daemon, plan: &Path) -> undertone_tests::http::Reply {
     let plan = std::fs::read(plan).expect("a plan");
-    daemon.post(
-        "/v1/runs",
-        &[
-            ("plan", Some("plan.json"), &plan),
-            ("data_file", None, b"ward.npy"),
-        ],
-    )
+    daemon.submit(&plan, "data_file=ward.npy", None)
 }
 
 /// The run, once it is over.

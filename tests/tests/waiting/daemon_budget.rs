@@ -29,15 +29,7 @@ fn daemons(parties: &Parties, dimension: usize, start: impl Fn(usize) -> Daemon)
 
 fn submit(daemon: &Daemon, plan: &Path) {
     let plan = std::fs::read(plan).expect("a plan");
-    daemon
-        .post(
-            "/v1/runs",
-            &[
-                ("plan", Some("plan.json"), &plan),
-                ("data_file", None, b"ward.npy"),
-            ],
-        )
-        .json_of(201);
+    daemon.submit(&plan, "data_file=ward.npy", None).json_of(201);
 }
 
 /// The run, once it is over.
@@ -253,9 +245,7 @@ fn five_in_a_training(parties: &Parties) -> (Vec<Daemon>, String) {
         let daemon = Daemon::start(parties, party, ROWS);
         parties.write(&format!("{name}.data/ward.csv"), &table);
         let plan = std::fs::read(parties.path("plan.json")).expect("a plan");
-        let data = ("data_file", None, &b"ward.csv"[..]);
-        let plan = ("plan", Some("plan.json"), &plan[..]);
-        daemon.post("/v1/runs", &[plan, data]).json_of(201);
+        daemon.submit(&plan, "data_file=ward.csv", None).json_of(201);
         daemon
     };
     (parties.names().iter().enumerate().map(one).collect(), digest)

@@ -77,11 +77,7 @@ fn who_withdraws_before_the_start_is_started_without() {
     let digest = parties.plan("plan", &format!("{RUN}{GRACE}"));
     let plan = std::fs::read(parties.path("plan.json")).expect("a plan");
     let submit = |daemon: &Daemon| {
-        let parts = [
-            ("plan", Some("plan.json"), &plan[..]),
-            ("data_file", None, b"ward.npy"),
-        ];
-        daemon.post("/v1/runs", &parts).json_of(201);
+        daemon.submit(&plan, "data_file=ward.npy", None).json_of(201);
     };
     daemons[..4].iter().for_each(submit);
     waits_for(&daemons[0], &digest, &json!("erin"));

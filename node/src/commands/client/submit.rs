@@ -3,17 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use futures::stream::{self, StreamExt};
 use hyper::Method;
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderValue};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::commands::client::connection::Sent;
 use crate::commands::client::daemon::{ApiArgs, Daemon, run};
-use crate::commands::client::form::Form;
-use crate::commands::client::show;
 use crate::commands::client::stream::EventOutput;
+use crate::commands::client::{show, vector};
 use crate::daemon::status::RunStatus;
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
 use crate::telling::{input_file, output};
+use crate::vector_file::formats;
 
 /// What this party brings.
 #[derive(Args, Debug)]
@@ -39,17 +44,35 @@ impl Brings {
         self.input.is_none() && self.data_file.is_none() && self.data_set.is_none()
     }
 
-    fn add_to(&self, mut form: Form) -> Result<Form, Failure> {
-        // Short parts first: what is wrong with them is found before the long one is sent.
-        for (name, value) in [("data_file", &self.data_file), ("data_set", &self.data_set)] {
-            if let Some(value) = value {
-                form = form.text(name, value);
-            }
-        }
-        match &self.input {
-            Some(path) => form.file("vector", path),
-            None => Ok(form),
-        }
+    /// A path with what is named as its query.
+    fn query(&self, path: &str) -> String {
+        let named = [("data_file", &self.data_file), ("data_set", &self.data_set)];
+        let mut query = form_urlencoded::Serializer::new(format!("{path}?"));
+        query.extend_pairs(
+            named
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value.as_ref()?))),
+        );
+        query.finish()
+    }
+
+    fn body(&self) -> Result<Sent, Failure> {
+        self.input.as_deref().map_or(Ok(Sent::default()), vector::opened)
+    }
+
+    /// The daemon's refusal with the file's name, which the daemon does not know.
+    fn named(&self, failure: Failure) -> Failure {
+        let Some(path) = self
+            .input
+            .as_ref()
+            .filter(|_| failure.field.as_deref() == Some("vector"))
+        else {
+            return failure;
+        };
+        let message = failure
+            .message
+            .replacen("the vector", &path.display().to_string(), 1);
+        Failure { message, ..failure }.field("--input")
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -104,11 +127,18 @@ pub fn submit(arguments: SubmitArgs, json: bool) -> Result<Report, Failure> {
         (Some(run_file), _) => propose(&daemon, run_file, &arguments.brings, wait),
         (None, Some(plan)) => {
             arguments.brings.check()?;
-            let contents = read(plan, "PLAN.json")?;
-            let form = arguments
-                .brings
-                .add_to(Form::new().contents("plan", plan, contents))?;
-            taken(&daemon, run(daemon.post("/v1/runs", form))?, wait)
+            let (vector, contents) = (arguments.brings.body()?, read(plan, "PLAN.json")?);
+            let run_status = run(async {
+                let plan: Value = daemon.hand_in(contents, formats::JSON).await?;
+                let digest = plan["digest"].as_str().unwrap_or_default();
+                let place = arguments.brings.query(&format!("/v1/runs/{digest}"));
+                daemon.bring(Method::PUT, &place, vector).await
+            });
+            taken(
+                &daemon,
+                run_status.map_err(|failure| arguments.brings.named(failure))?,
+                wait,
+            )
         }
         (None, None) => Err(Failure::usage("no plan is named")
             .field("PLAN.json")
@@ -120,20 +150,29 @@ pub fn submit(arguments: SubmitArgs, json: bool) -> Result<Report, Failure> {
 pub fn accept(arguments: AcceptArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
     arguments.brings.check()?;
-    let form = arguments.brings.add_to(Form::new())?;
+    let vector = arguments.brings.body()?;
     let run_status = run(async {
         let digest = daemon.digest(&arguments.digest, "offers").await?;
-        daemon.post(&format!("/v1/offers/{digest}/accept"), form).await
-    })?;
+        let place = arguments.brings.query(&format!("/v1/offers/{digest}/accept"));
+        daemon.bring(Method::POST, &place, vector).await
+    });
+    let run_status = run_status.map_err(|failure| arguments.brings.named(failure))?;
     taken(&daemon, run_status, arguments.wait.then_some(json))
 }
 
 /// `wait`: to the end of this node's run; whether its events are not to be shown, because one JSON
 /// object is.
 fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings, wait: Option<bool>) -> Result<Report, Failure> {
-    let contents = read(run_file, "--propose")?;
-    let form = brings.add_to(Form::new().contents("run", run_file, contents))?;
-    let proposed: Value = run(daemon.post("/v1/offers", form))?;
+    let (vector, contents) = (brings.body()?, read(run_file, "--propose")?);
+    let proposed = run(async {
+        let plan: Value = daemon.hand_in(contents, "application/toml").await?;
+        let digest = plan["digest"].as_str().unwrap_or_default();
+        let place = brings.query(&format!("/v1/offers/{digest}"));
+        let mut proposed: Value = daemon.bring(Method::PUT, &place, vector).await?;
+        proposed["quote"] = plan["quote"].clone();
+        Ok(proposed)
+    });
+    let proposed = proposed.map_err(|failure| brings.named(failure))?;
     let text = show::proposed(&proposed);
     let Some(json) = wait else {
         return Ok(Report::done(proposed, text));
@@ -164,8 +203,24 @@ fn taken(daemon: &Daemon, status: RunStatus, wait: Option<bool>) -> Result<Repor
 }
 
 impl Daemon {
-    async fn post<T: serde::de::DeserializeOwned>(&self, path: &str, form: Form) -> Result<T, Failure> {
-        self.send(Method::POST, path, form.sent()).await?.object().await
+    /// Hands in a plan, or a run file to make one of.
+    async fn hand_in(&self, contents: Vec<u8>, media_type: &'static str) -> Result<Value, Failure> {
+        let length = contents.len() as u64;
+        let whole = stream::once(async { Ok(Bytes::from(contents)) }).boxed();
+        let sent = Sent {
+            headers: vec![(header::CONTENT_TYPE, HeaderValue::from_static(media_type))],
+            body: Some((whole, length)),
+        };
+        self.send(Method::POST, "/v1/plans", sent).await?.object().await
+    }
+
+    async fn bring<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        place: &str,
+        vector: Sent,
+    ) -> Result<T, Failure> {
+        self.send(method, place, vector).await?.object().await
     }
 }
 

@@ -1,4 +1,10 @@
 //! Places for heavy work, and the pace of requests.
+//!
+//! Why these are not tower's `ConcurrencyLimit` and `RateLimit`: a place here is one of uploads and
+//! results together, and is kept until the last byte of an answer was taken, where tower's is free
+//! once the answer's head is there; who waits too long for one is told so. And tower's rate is of
+//! one client's calls in fixed spans of time; here all connections wait in one line, and who leaves
+//! it has taken no turn.
 
 use std::sync::Arc;
 use std::time::Duration;

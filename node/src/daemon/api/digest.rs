@@ -2,11 +2,14 @@
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts as RequestParts;
+use utoipa::IntoParams;
 
 use crate::daemon::api::problem::Problem;
 use crate::daemon::refusal::{Kind, Refusal};
 
-/// The digest in a path: 64 digits of lower-case hex.
+/// The digest in a path: SHA-256 of the plan's bytes, 64 digits of lower-case hex.
+#[derive(IntoParams)]
+#[into_params(names("digest"), parameter_in = Path)]
 pub(super) struct Digest(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Digest {

@@ -1,8 +1,8 @@
 //! What stands before every route: the pace, the token, the count of requests.
 //!
-//! A library's layers of limits and tokens do not fit here: a stranger's request is refused at a
-//! pace of its own, before any of its body is read and after what it sends is taken off the line,
-//! while those with the token go on.
+//! Layers of tower do the rest ([`super::routes`]): panics, headers, silent senders. They do not
+//! fit here: a stranger's request is refused at a pace of its own, before any of its body is read
+//! and after what it sends is taken off the line, while those with the token go on.
 
 use axum::extract::{Extension, Request, State};
 use axum::middleware::Next;
@@ -37,8 +37,8 @@ pub(super) async fn guard(
     } else if !api.token.admits(request.headers()) {
         api.bounds.strangers_turn().await;
         let (head, body) = request.into_parts();
-        Incoming::new(&head.headers, body, 0).linger().await;
         let refused = stranger(head.headers.contains_key(header::AUTHORIZATION));
+        let refused = Incoming::new(&head.headers, body, 0).refused(refused).await;
         api.requests.count(refused.status);
         refused.into_response()
     } else if let Err(full) = visit.is_known() {

@@ -4,19 +4,12 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 
 use crate::daemon::api::problem::Problem;
+use crate::vector_file::formats::{self, NPY};
 use crate::vector_file::layout::{Dtype, Format, Layout};
 
-/// A format with its media type and what a file of it is called.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Offered {
-    pub(super) media_type: &'static str,
-    pub(super) file_name: &'static str,
-    pub(super) layout: Layout,
-}
-
-/// `.npy` in the input's dtype and JSON as nested lists always; `.csv` and `.safetensors` if the
-/// input was one. The first is the default.
-fn offered(layout: &Layout) -> Vec<Offered> {
+/// In what a mean can be had: `.npy` in the input's dtype and JSON as nested lists always; `.csv`
+/// and `.safetensors` if the input was one. The first is the default.
+pub(super) fn offered(layout: &Layout) -> Vec<Layout> {
     let shape = layout.vector_shape();
     let npy = match layout.format {
         Format::Npy(_) => layout.clone(),
@@ -26,60 +19,40 @@ fn offered(layout: &Layout) -> Vec<Offered> {
         shape,
         format: Format::Json,
     };
-    let offer = |media_type, file_name, layout| Offered {
-        media_type,
-        file_name,
-        layout,
-    };
-    let mut offered = vec![
-        offer("application/x-npy", "mean.npy", npy),
-        offer("application/json", "mean.json", json),
-    ];
-    match layout.format {
-        Format::Csv { .. } => offered.push(offer("text/csv", "mean.csv", layout.clone())),
-        Format::Safetensors { .. } => offered.push(offer(
-            "application/x-safetensors",
-            "mean.safetensors",
-            layout.clone(),
-        )),
-        Format::Npy(_) | Format::Json => {}
-    }
-    offered
+    let as_brought = matches!(layout.format, Format::Csv { .. } | Format::Safetensors { .. });
+    let as_brought = as_brought.then(|| layout.clone());
+    [npy, json].into_iter().chain(as_brought).collect()
 }
 
-/// The format that the client likes most; 406 if it takes none.
-pub(super) fn choose(headers: &HeaderMap, layout: &Layout) -> Result<Offered, Problem> {
+/// The media type of a file with this layout.
+pub(super) fn type_of(layout: &Layout) -> &'static str {
+    formats::media_type(layout.format.extension()).unwrap_or(BYTES)
+}
+
+/// The format that the client likes most, of those in which a mean is offered; 406 if it takes
+/// none.
+pub(super) fn choose(headers: &HeaderMap, offered: Vec<Layout>) -> Result<Layout, Problem> {
     let accept: Vec<&str> = headers
         .get_all(header::ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .collect();
-    let offered = offered(layout);
-    if accept.is_empty() {
-        return Ok(offered
-            .into_iter()
-            .next()
-            .expect("two formats are always offered"));
-    }
+    let accept = if accept.is_empty() { vec!["*/*"] } else { accept };
     let ranges: Vec<(&str, f64)> = accept
         .iter()
         .flat_map(|line| line.split(','))
         .map(range)
         .collect();
-    let known = offered
-        .iter()
-        .map(|format| format.media_type)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let known = offered.iter().map(type_of).collect::<Vec<_>>().join(", ");
     // Of equals the first: the last maximum of the reversed order.
     let best = offered
         .into_iter()
         .rev()
-        .map(|format| (quality(&ranges, format.media_type), format));
+        .map(|layout| (quality(&ranges, type_of(&layout)), layout));
     let best = best
         .filter(|(quality, _)| *quality > 0.0)
         .max_by(|(a, _), (b, _)| a.total_cmp(b));
-    best.map(|(_, format)| format).ok_or_else(|| {
+    best.map(|(_, layout)| layout).ok_or_else(|| {
         Problem::new(
             StatusCode::NOT_ACCEPTABLE,
             "not-acceptable",
@@ -106,9 +79,7 @@ fn quality(ranges: &[(&str, f64)], media_type: &str) -> f64 {
             .find(|(range, _)| wanted(range))
             .map(|&(_, quality)| quality)
     };
-    let is = |range: &str| {
-        range.eq_ignore_ascii_case(media_type) || (range == BYTES && media_type == "application/x-npy")
-    };
+    let is = |range: &str| range.eq_ignore_ascii_case(media_type) || (range == BYTES && media_type == NPY);
     let in_family = |range: &str| {
         range
             .strip_suffix("/*")
@@ -132,8 +103,8 @@ mod tests {
             .iter()
             .map(|line| (header::ACCEPT, line.parse().unwrap()))
             .collect();
-        choose(&headers, layout)
-            .map(|format| format.media_type)
+        choose(&headers, offered(layout))
+            .map(|layout| type_of(&layout))
             .map_err(|problem| problem.status)
     }
 
@@ -173,7 +144,7 @@ mod tests {
         };
         assert_eq!(chosen(&table, &["text/csv"]), Ok("text/csv"));
         assert_eq!(
-            choose(&HeaderMap::new(), &table).unwrap().layout,
+            choose(&HeaderMap::new(), offered(&table)).unwrap(),
             Layout::npy(vec![3], Dtype::F64)
         );
         let model = Layout {

@@ -39,7 +39,15 @@ fn hash_of(element: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(contents)))
 }
 
-/// The page with its policy.
+/// Shows what this API says as a page for a browser, which is the same for everybody.
+///
+/// The token is in the address, after `#`.
+#[utoipa::path(
+    get,
+    path = "/",
+    security(()),
+    responses((status = 200, body = String, content_type = "text/html")),
+)]
 pub(super) async fn page() -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{self, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::telling::failure::Exit;
@@ -17,18 +18,21 @@ const TYPE: &str = "urn:undertone:problem:";
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// A problem as it is sent. No private value is in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// Which problem it is, as a URN.
     #[serde(rename = "type")]
+    #[schema(value_type = String, pattern = "^urn:undertone:problem:[a-z-]+$")]
     pub kind: Box<str>,
     /// The HTTP status in words.
+    #[schema(value_type = String)]
     pub title: Box<str>,
     /// The HTTP status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
     pub status: u16,
     /// What is wrong, in one sentence.
     pub detail: String,
-    /// The part, header or key at fault.
+    /// The parameter, header or key at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// What to do about it.
@@ -78,17 +82,6 @@ impl Problem {
     /// Says what to do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
-        self
-    }
-
-    /// Says a user's name of a file in place of ours.
-    pub fn rename(mut self, ours: &str, theirs: &str) -> Self {
-        for text in [Some(&mut self.detail), self.field.as_mut(), self.hint.as_mut()]
-            .into_iter()
-            .flatten()
-        {
-            *text = text.replace(ours, theirs);
-        }
         self
     }
 }

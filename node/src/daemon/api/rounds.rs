@@ -1,6 +1,5 @@
 //! Rounds: means read, and this party's parts handed over.
 
-use axum::body::Bytes;
 use axum::extract::{Extension, FromRequestParts, Path, Request, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts as RequestParts;
@@ -10,11 +9,15 @@ use hyper::header;
 
 use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::body::Incoming;
+use crate::daemon::api::brings::{HeavyPlace, media_type, unsupported};
 use crate::daemon::api::digest::Digest;
+use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
+use crate::daemon::api::shown::{Bytes, Receiving, Taking};
 use crate::daemon::api::visitors::Visiting;
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::vector_file::formats;
+use crate::telling::failure::Exit;
+use crate::vector_file::formats::{self, NPY, SAFETENSORS};
 
 /// Digest and round in a path.
 pub(super) struct OfRound {
@@ -40,12 +43,19 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRound {
     }
 }
 
-/// What a mean comes as.
-const NUMBERS: &str = "application/x-npy";
-const TENSORS: &str = "application/x-safetensors";
-
-/// The mean of a round, once it is there; 204 if it is not after a while. As `.npy`, or as the
-/// plan's tensors for whoever asks for these.
+/// Gives the mean of a round, once it is there (task = "rounds"); only the latest one is kept. As
+/// `.npy` of f64 in the plan's shape, or as the plan's tensors for whoever accepts these.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/rounds/{round}",
+    operation_id = "roundMean",
+    params(Digest, ("round" = u32, Path, minimum = 1)),
+    responses(
+        (status = 200, content((Bytes = "application/x-npy"), (Bytes = "application/x-safetensors"))),
+        (status = 204, description = "it is not there yet, after 20 s: ask again"),
+        Receiving,
+    ),
+)]
 pub(super) async fn mean(
     State(api): State<Api>,
     Extension(visit): Extension<Visiting>,
@@ -57,46 +67,45 @@ pub(super) async fn mean(
     }
     let _place = api.bounds.watcher()?;
     let desk = api.service.desk(&digest)?;
-    let accepted = headers.get_all(header::ACCEPT).iter();
-    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
-    let (layout, media_type) = match accepted.any(|value| value.contains(TENSORS)) {
-        true => (Some(desk.tensors().ok_or_else(no_tensors)?), TENSORS),
-        false => (None, NUMBERS),
-    };
+    let offered = [desk.layout()].into_iter().chain(desk.tensors()).collect();
+    let layout = negotiation::choose(&headers, offered)?;
     let Some(mean) = desk.mean(round).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let mut bytes = vec![];
-    formats::write_to(&mut bytes, layout.as_ref().unwrap_or(&mean.layout), &mean.values)
+    formats::write_to(&mut bytes, &layout, &mean)
         .map_err(|e| Refusal::new(Kind::Internal, format!("the mean cannot be written: {e}")))?;
-    Ok(([(header::CONTENT_TYPE, media_type)], Bytes::from(bytes)).into_response())
+    let head = [(header::CONTENT_TYPE, negotiation::type_of(&layout))];
+    Ok((head, bytes).into_response())
 }
 
-fn no_tensors() -> Problem {
-    let what = "the plan names no tensors that a mean could be split into";
-    Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", what)
-        .field("Accept")
-        .hint("leave Accept out: the mean comes as .npy; or name tensors in data.tensors")
-}
-
-/// Takes this party's part of a round, the bytes of a `.npy` or of a `.safetensors`.
+/// Takes this party's part of a round; the first is the run's vector.
+///
+/// For what is late the point of the range nearest to zero counts, and for a row (unit = record)
+/// that is not finite too.
+#[utoipa::path(
+    post,
+    path = "/v1/runs/{digest}/rounds/{round}",
+    operation_id = "handOver",
+    params(Digest, ("round" = u32, Path, minimum = 1)),
+    request_body(content((Bytes = "application/x-npy"), (Bytes = "application/x-safetensors"))),
+    responses((status = 204, description = "taken"), Taking),
+)]
 pub(super) async fn hand_over(
     State(api): State<Api>,
     OfRound { digest, round }: OfRound,
+    _place: HeavyPlace,
     request: Request,
 ) -> Result<Response, Problem> {
-    let _place = api.bounds.heavy().await?;
     let desk = api.service.desk(&digest)?;
     let (head, body) = request.into_parts();
-    let mut incoming = Incoming::new(&head.headers, body, api.service.config().api.max_body_bytes);
-    let bytes = match incoming.whole().await {
-        Ok(bytes) => bytes,
-        Err(problem) => {
-            incoming.linger().await;
-            return Err(problem);
-        }
-    };
-    let part = formats::rows_of_bytes(bytes).map_err(|why| {
+    let incoming = Incoming::new(&head.headers, body, api.service.config().api.max_body_bytes);
+    let media_type = media_type(&head.headers);
+    if ![Some(NPY), Some(SAFETENSORS)].contains(&media_type.as_deref()) {
+        let problem = unsupported(media_type.as_deref(), &[NPY, SAFETENSORS]);
+        return Err(incoming.refused(problem.exit(Exit::InputUnusable)).await);
+    }
+    let part = formats::rows_of_bytes(incoming.whole().await?).map_err(|why| {
         Refusal::new(Kind::Input, format!("the body: {why}"))
             .field("body")
             .hint("send the bytes of a .npy, as numpy.save writes it, or of a .safetensors")

@@ -1,6 +1,7 @@
 //! Every path of the API.
 
 use std::any::Any;
+use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -9,10 +10,11 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::problem::Problem;
-use crate::daemon::api::{guard, offers, page, rounds, runs, status};
+use crate::daemon::api::{body, guard, offers, openapi, page, plans, rounds, runs, status};
 use crate::daemon::refusal::{Kind, Refusal};
 
 /// Every path with its methods. The OpenAPI document has the same ones, which a test holds.
@@ -22,10 +24,14 @@ pub(super) fn router(api: Api) -> Router {
         .route("/healthz", get(status::health))
         .route("/readyz", get(status::ready))
         .route("/metrics", get(status::metrics))
-        .route("/v1/openapi.json", get(status::openapi))
+        .route("/v1/openapi.json", get(openapi::document))
         .route("/v1/status", get(status::status))
-        .route("/v1/runs", get(runs::list).post(runs::submit))
-        .route("/v1/runs/{digest}", get(runs::one).delete(runs::withdraw))
+        .route("/v1/plans", post(plans::hand_in))
+        .route("/v1/runs", get(runs::list))
+        .route(
+            "/v1/runs/{digest}",
+            get(runs::one).put(runs::submit).delete(runs::withdraw),
+        )
         .route("/v1/runs/{digest}/plan", get(runs::plan))
         .route("/v1/runs/{digest}/events", get(runs::events))
         .route("/v1/runs/{digest}/result", get(runs::result))
@@ -36,21 +42,26 @@ pub(super) fn router(api: Api) -> Router {
         .route("/v1/runs/{digest}/worth", get(runs::worth))
         .route("/v1/runs/{digest}/receipt", get(runs::receipt))
         .route("/v1/runs/{digest}/receipt.sig", get(runs::signature))
-        .route("/v1/offers", get(offers::list).post(offers::propose))
-        .route("/v1/offers/{digest}", get(offers::one).delete(offers::decline))
-        .route("/v1/offers/{digest}/plan", get(runs::plan))
+        .route("/v1/offers", get(offers::list))
+        .route(
+            "/v1/offers/{digest}",
+            get(offers::one).put(offers::propose).delete(offers::decline),
+        )
+        .route("/v1/offers/{digest}/plan", get(offers::plan))
         .route("/v1/offers/{digest}/accept", post(offers::accept))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(api.clone(), guard::guard))
         .with_state(api);
-    around(routes)
+    around(routes, body::SILENCE)
 }
 
-/// What every answer has: its headers; and an answer, whatever went wrong.
-fn around(routes: Router) -> Router {
+/// What every answer has: its headers; and an answer, whatever went wrong. No sender of a body may
+/// be silent for longer than `silence`.
+fn around(routes: Router, silence: Duration) -> Router {
     let header = SetResponseHeaderLayer::overriding;
     routes
+        .layer(RequestBodyTimeoutLayer::new(silence))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(header(
             header::CACHE_CONTROL,
@@ -89,13 +100,14 @@ mod tests {
     use hyper_util::service::TowerToHyperService;
 
     use super::*;
+    use crate::daemon::api::body::Incoming;
 
     #[tokio::test]
     async fn a_route_that_gives_up_is_answered_and_tells_no_value() {
         async fn gives_up() -> StatusCode {
             panic!("a value")
         }
-        let routes = around(Router::new().route("/", get(gives_up)));
+        let routes = around(Router::new().route("/", get(gives_up)), Duration::MAX);
         let service = TowerToHyperService::new(routes);
         let request = Request::new(Body::empty());
         let answer = hyper::service::Service::call(&service, request).await.unwrap();
@@ -107,6 +119,22 @@ mod tests {
         assert!(text.contains("given up") && !text.contains("a value"), "{text}");
     }
 
+    #[tokio::test]
+    async fn a_sender_that_is_silent_for_too_long_is_given_up() {
+        async fn reads(request: axum::extract::Request) -> Result<(), Problem> {
+            let (head, body) = request.into_parts();
+            Incoming::new(&head.headers, body, 10).whole().await.map(drop)
+        }
+        let routes = around(Router::new().route("/", post(reads)), Duration::ZERO);
+        let never = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
+        // One that expects to be asked for its body is not listened to once it is refused.
+        let request = Request::post("/").header(header::EXPECT, "100-continue");
+        let request = request.body(Body::from_stream(never)).unwrap();
+        let service = TowerToHyperService::new(routes);
+        let answer = hyper::service::Service::call(&service, request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+    }
+
     #[test]
     fn the_document_has_the_routes_paths_and_the_other_way_round() {
         let routes: BTreeSet<&str> = include_str!("routes.rs")
@@ -114,7 +142,7 @@ mod tests {
             .skip(1)
             .filter_map(|r| r.split('"').find(|part| part.starts_with('/')))
             .collect();
-        let document: serde_json::Value = serde_json::from_str(include_str!("openapi.json")).unwrap();
+        let document: serde_json::Value = serde_json::from_str(openapi::text()).unwrap();
         let documented: BTreeSet<&str> = document["paths"]
             .as_object()
             .unwrap()

@@ -2,60 +2,66 @@
 
 use std::convert::Infallible;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{Extension, Request, State};
+use axum::body::{Body, Bytes as Buffer};
+use axum::extract::{Extension, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
-use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::daemon::api::at_hand::{Api, ended};
+use crate::daemon::api::brings::{Bringing, HeavyPlace, Named};
 use crate::daemon::api::digest::Digest;
-use crate::daemon::api::limit::Limit;
 use crate::daemon::api::negotiation;
-use crate::daemon::api::parts::{self, Parts};
 use crate::daemon::api::problem::Problem;
+use crate::daemon::api::query::Limit;
+use crate::daemon::api::shown::{
+    Bytes, Changing, EventLine, Finished, Numbers, PlanFile, Queried, Reading, ReceiptFile, Receiving,
+    RunList, Signature, Taking, Watching, WorthShown,
+};
 use crate::daemon::api::status::json;
 use crate::daemon::api::visitors::Visiting;
 use crate::daemon::event_log::{EventStream, RunEvent};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::RunStatus;
-use crate::vector_file::formats;
+use crate::vector_file::formats::{self, JSON};
 
-/// All runs that are remembered, the newest first.
+/// Lists all runs that the daemon remembers, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/runs",
+    operation_id = "listRuns",
+    params(Limit),
+    responses((status = 200, body = RunList), Queried),
+)]
 pub(super) async fn list(State(api): State<Api>, limit: Limit) -> Response {
     let mut runs = api.service.runs();
     limit.keep(&mut runs, |run| run.state.is_over());
-    json(StatusCode::OK, &json!({ "runs": runs }))
+    json(StatusCode::OK, &RunList { runs })
 }
 
-/// Takes part in a plan with a vector: parts `plan`, and `vector` or `data_file` or `data_set`.
-pub(super) async fn submit(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
-    let _place = api.bounds.heavy().await?;
-    let (head, body) = request.into_parts();
-    let mut parts = parts::read(&api.service, &head.headers, body, Some("plan")).await?;
-    let plan = parts.take_text("plan")?;
-    brought(&parts)?;
-    let names = parts.names.clone();
-    let run = api
-        .service
-        .submit(plan, parts.brings)
-        .await
-        .map_err(|refusal| parts::refused(names, refusal))?;
-    Ok(created(&run))
-}
-
-/// Refuses a request that brings nothing.
-pub(super) fn brought(parts: &Parts) -> Result<(), Problem> {
-    if parts.empty() {
-        return Err(Problem::malformed("there is no part \"vector\", \"data_file\" or \"data_set\"")
-            .field("vector")
-            .hint("send a vector, or name a file of the daemon's data folder, or a data set of its configuration"));
-    }
-    Ok(())
+/// Takes part in a plan that was handed in, with the private vector in the body.
+#[utoipa::path(
+    put,
+    path = "/v1/runs/{digest}",
+    params(Digest, Named),
+    request_body(content(
+        (Bytes = "application/x-npy"), (String = "text/csv"), (Numbers = "application/json"), (Bytes = "application/x-safetensors"),
+    )),
+    responses(
+        (status = 201, description = "taken; it has its place", body = RunStatus, headers(("Location" = String))),
+        Taking,
+    ),
+)]
+pub(super) async fn submit(
+    State(api): State<Api>,
+    Digest(digest): Digest,
+    _place: HeavyPlace,
+    brings: Bringing,
+) -> Result<Response, Problem> {
+    Ok(created(&api.service.submit(&digest, brings.something()?).await?))
 }
 
 /// 201 with the run and its place.
@@ -67,41 +73,91 @@ pub(super) fn created(run: &RunStatus) -> Response {
     response
 }
 
+/// Shows one run.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}",
+    operation_id = "run",
+    params(Digest),
+    responses((status = 200, body = RunStatus), Reading),
+)]
 pub(super) async fn one(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.run(&digest)?))
 }
 
+/// Takes a run back before anything private has left.
+#[utoipa::path(
+    delete,
+    path = "/v1/runs/{digest}",
+    params(Digest),
+    responses((status = 200, body = RunStatus), Changing),
+)]
 pub(super) async fn withdraw(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.withdraw(&digest).await?))
 }
 
-/// The plan's very bytes: their SHA-256 is the digest.
+/// Gives the plan's very bytes: their SHA-256 is the digest.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/plan",
+    operation_id = "runPlan",
+    params(Digest),
+    responses((status = 200, description = "PLAN.json", body = PlanFile), Reading),
+)]
 pub(super) async fn plan(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     let text = api.service.plan(&digest).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+    Ok(([(header::CONTENT_TYPE, JSON)], text).into_response())
 }
 
-/// How much noise is in the mean, by column where columns have public bounds.
+/// Shows how much noise is in the mean, beside what a mean can be: by column where columns have
+/// public bounds.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/worth",
+    params(Digest),
+    responses((status = 200, body = WorthShown), Finished),
+)]
 pub(super) async fn worth(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.worth(&digest).await?))
 }
 
+/// Gives the receipt: what really happened, byte for byte as it was signed.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/receipt",
+    params(Digest),
+    responses((status = 200, body = ReceiptFile), Finished),
+)]
 pub(super) async fn receipt(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     let receipt = api.service.receipt(&digest).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], receipt.json).into_response())
+    Ok(([(header::CONTENT_TYPE, JSON)], receipt.json).into_response())
 }
 
+/// Gives the receipt's signature, in one line: ed25519 over `undertone/receipt/1`, a zero byte and
+/// SHA-256 of receipt.json, in base64.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/receipt.sig",
+    params(Digest),
+    responses((status = 200, body = Signature, content_type = "text/plain"), Finished),
+)]
 pub(super) async fn signature(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     let receipt = api.service.receipt(&digest).await?;
-    Ok((
-        [(header::CONTENT_TYPE, "text/plain; charset=us-ascii")],
-        receipt.signature,
-    )
-        .into_response())
+    let media_type = "text/plain; charset=us-ascii";
+    Ok(([(header::CONTENT_TYPE, media_type)], receipt.signature).into_response())
 }
 
-/// What happened in a run and what happens, as server-sent events; the answer ends with the run, or
-/// with the daemon.
+/// Tells what happened in a run and what happens, as server-sent events; the answer ends with the
+/// run, or with the daemon.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/events",
+    params(
+        Digest,
+        ("Last-Event-ID" = Option<u64>, Header, description = "only those after this id"),
+    ),
+    responses((status = 200, body = EventLine, content_type = "text/event-stream"), Watching),
+)]
 pub(super) async fn events(
     State(api): State<Api>,
     Digest(digest): Digest,
@@ -155,23 +211,38 @@ fn sent(event: &RunEvent) -> Event {
 /// Bytes of a result that are handed on at a time, so that a slow reader holds little of it twice.
 const PIECE: usize = 64 << 10;
 
-/// The mean as `.npy` or JSON, or in the input's own format, by `Accept`.
+/// Gives the mean in a format that `Accept` names: `.npy` by default, or JSON; `.csv` or
+/// `.safetensors` if the input was one.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/result",
+    params(Digest),
+    responses(
+        (status = 200, content(
+            (Bytes = "application/x-npy"),
+            (Numbers = "application/json"),
+            (String = "text/csv"),
+            (Bytes = "application/x-safetensors"),
+        )),
+        Receiving,
+    ),
+)]
 pub(super) async fn result(
     State(api): State<Api>,
     Extension(visit): Extension<Visiting>,
     Digest(digest): Digest,
+    HeavyPlace(place): HeavyPlace,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if api.service.run(&digest)?.owners_alone {
         visit.is_owners(&headers)?;
     }
-    let place = api.bounds.heavy().await?;
     let mean = api.service.result(&digest).await?;
-    let format = negotiation::choose(&headers, &mean.layout)?;
-    let layout = format.layout;
+    let layout = negotiation::choose(&headers, negotiation::offered(&mean.layout))?;
+    let (media_type, extension) = (negotiation::type_of(&layout), layout.format.extension());
     let encode = move || {
         let mut bytes = vec![];
-        formats::write_to(&mut bytes, &layout, &mean.values).map(|()| Bytes::from(bytes))
+        formats::write_to(&mut bytes, &layout, &mean.values).map(|()| Buffer::from(bytes))
     };
     let encoded = tokio::task::spawn_blocking(encode)
         .await
@@ -179,9 +250,9 @@ pub(super) async fn result(
         .flatten();
     let bytes =
         encoded.map_err(|e| Refusal::new(Kind::Internal, format!("the mean cannot be written: {e}")))?;
-    let disposition = format!("attachment; filename=\"{}\"", format.file_name);
+    let disposition = format!("attachment; filename=\"mean.{extension}\"");
     let head = [
-        (header::CONTENT_TYPE, format.media_type.to_owned()),
+        (header::CONTENT_TYPE, media_type.to_owned()),
         (header::CONTENT_DISPOSITION, disposition),
         (header::VARY, "accept".into()),
     ];
@@ -196,9 +267,9 @@ pub(super) async fn result(
 
 /// Keeps its place until the last piece is taken, or the reader went away.
 fn pieces(
-    bytes: Bytes,
+    bytes: Buffer,
     place: OwnedSemaphorePermit,
-) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+) -> impl Stream<Item = Result<Buffer, Infallible>> + Send + 'static {
     stream::unfold((bytes, place), async |(mut rest, place)| {
         let piece = rest.split_to(rest.len().min(PIECE));
         (!piece.is_empty()).then_some((Ok(piece), (rest, place)))

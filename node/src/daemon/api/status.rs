@@ -5,27 +5,20 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::{StatusCode, header};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::daemon::api::at_hand::Api;
-use crate::daemon::api::limit::Limit;
 use crate::daemon::api::metrics as prometheus;
 use crate::daemon::api::problem::Problem;
+use crate::daemon::api::query::Limit;
+use crate::daemon::api::shown::{Health, NotReady, Owners, Queried};
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::daemon::status::OfferState;
-
-/// The OpenAPI document. A test holds it against what the server really answers.
-const OPENAPI: &str = include_str!("openapi.json");
+use crate::daemon::status::{OfferState, Readiness, Status};
+use crate::vector_file::formats::JSON;
 
 /// An object as JSON.
 pub(super) fn json(status: StatusCode, object: &impl Serialize) -> Response {
     match serde_json::to_string(object) {
-        Ok(text) => (
-            status,
-            [(header::CONTENT_TYPE, "application/json")],
-            Body::from(text),
-        )
-            .into_response(),
+        Ok(text) => (status, [(header::CONTENT_TYPE, JSON)], Body::from(text)).into_response(),
         Err(e) => Problem::from(Refusal::new(
             Kind::Internal,
             format!("the answer cannot be written: {e}"),
@@ -35,11 +28,18 @@ pub(super) fn json(status: StatusCode, object: &impl Serialize) -> Response {
 }
 
 /// Answers that the process lives.
+#[utoipa::path(get, path = "/healthz", security(()), responses((status = 200, body = Health)))]
 pub(super) async fn health() -> Response {
-    json(StatusCode::OK, &json!({ "status": "ok" }))
+    json(StatusCode::OK, &Health { status: "ok" })
 }
 
-/// A run can be taken.
+/// Answers whether a run can be taken.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    security(()),
+    responses((status = 200, body = Readiness), NotReady),
+)]
 pub(super) async fn ready(State(api): State<Api>) -> Response {
     let service = api.service.clone();
     // A disk may take its time.
@@ -58,15 +58,24 @@ pub(super) async fn ready(State(api): State<Api>) -> Response {
     Problem::from(Refusal::new(Kind::Unavailable, problems.join("; "))).into_response()
 }
 
+/// Shows counters, gauges and histograms.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"), Owners),
+)]
 pub(super) async fn metrics(State(api): State<Api>) -> Response {
     let page = prometheus::page(&api.service.metrics(), &api.requests);
     ([(header::CONTENT_TYPE, prometheus::MEDIA_TYPE)], page).into_response()
 }
 
-pub(super) async fn openapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
-}
-
+/// Shows everything at a glance: peers and whether they answer, runs, offers, budgets.
+#[utoipa::path(
+    get,
+    path = "/v1/status",
+    params(Limit),
+    responses((status = 200, body = Status), Queried),
+)]
 pub(super) async fn status(State(api): State<Api>, limit: Limit) -> Response {
     let mut status = api.service.status().await;
     limit.keep(&mut status.runs, |run| run.state.is_over());

@@ -1,4 +1,5 @@
-//! Connections at once, and who gives way once all places are taken.
+//! Connections at once, and who gives way once all places are taken. Tower sees requests, and these
+//! have none yet.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -13,6 +13,7 @@ use crate::daemon::mean_file::MeanFile;
 use crate::daemon::runs::Stage;
 use crate::party::identity::Identity;
 use crate::party::spent::Costs;
+use crate::planning::make;
 use crate::telling::failure::Exit;
 
 use super::*;
@@ -73,9 +74,9 @@ impl Daemon {
             vector: Some(Vector::Named("ward.csv".into())),
             data_set: None,
         };
-        self.service
-            .submit(plan.to_json().as_bytes().to_vec(), brings)
-            .await
+        let text = plan.to_json().as_bytes().to_vec();
+        let kept = self.service.hand_in(text).await?;
+        self.service.submit(&kept.digest, brings).await
     }
 
     /// An offer of bob's of this plan, in this state, until then.
@@ -288,6 +289,44 @@ async fn an_offer_is_accepted_unasked_by_a_rule_for_its_proposer_and_unit_alone(
 }
 
 #[tokio::test]
+async fn plans_that_were_handed_in_are_taken_once_and_the_newest_are_kept() {
+    let daemon = Daemon::start(WARD).await;
+    let (service, ward) = (&daemon.service, || Contribution {
+        data_set: Some("ward".into()),
+        ..Contribution::default()
+    });
+    let mut digests = vec![];
+    for seed in 1..=9 {
+        let plan = daemon.plan(seed).to_json().as_bytes().to_vec();
+        digests.push(service.hand_in(plan).await.unwrap().digest);
+    }
+    assert_eq!(
+        kind(service.submit(&digests[0], ward()).await),
+        Some(Kind::Unknown)
+    );
+    let nobodys = Contribution {
+        data_set: Some("nobody".into()),
+        ..Contribution::default()
+    };
+    assert_eq!(
+        kind(service.submit(&digests[1], nobodys).await),
+        Some(Kind::Malformed)
+    );
+    service.submit(&digests[1], ward()).await.unwrap();
+    assert_eq!(
+        kind(service.submit(&digests[1], ward()).await),
+        Some(Kind::Conflict)
+    );
+    // A plan that another offers is not this node's to offer, and stays the other's offer.
+    let offered = daemon.offered(&daemon.plan(9), OfferState::Open, u64::MAX);
+    assert_eq!(
+        kind(service.propose(&offered, ward()).await),
+        Some(Kind::Conflict)
+    );
+    assert_eq!(service.offer(&offered).unwrap().proposer, "bob");
+}
+
+#[tokio::test]
 async fn a_daemon_that_ends_takes_nothing_more() {
     let daemon = Daemon::start(WARD).await;
     let plan = daemon.plan(1);
@@ -301,10 +340,7 @@ async fn a_daemon_that_ends_takes_nothing_more() {
         kind(daemon.submit(&daemon.plan(2)).await),
         Some(Kind::Unavailable)
     );
-    assert_eq!(
-        kind(service.propose(RUN.into(), None).await),
-        Some(Kind::Unavailable)
-    );
+    assert_eq!(kind(service.make_plan(RUN.into()).await), Some(Kind::Unavailable));
     let offer = service.receive_offer(daemon.ids[1], plan.to_json().as_bytes().to_vec());
     assert_eq!(kind(offer.await), Some(Kind::Unavailable));
 }
