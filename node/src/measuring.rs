@@ -1,16 +1,12 @@
 //! The project's own measuring: benchmark machinery, simulated trials and the papers' tables.
 
 pub mod baseline;
-pub(super) mod disseminations;
 mod failed;
 pub mod gossip_trial;
 pub(super) mod iterations;
 pub(super) mod local_run;
 pub mod paper;
-pub(super) mod private_rounds;
 pub(super) mod relays;
-pub(super) mod simulated;
-pub(super) mod streams;
 pub mod synthetic;
 pub mod training_trial;
 pub mod trial;

@@ -14,6 +14,7 @@ pub mod openapi;
 pub mod outer;
 mod parties;
 pub mod ports;
+pub mod private_rounds;
 mod process;
 pub mod python;
 pub mod receipt;

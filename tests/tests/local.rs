@@ -501,7 +501,6 @@ fn a_benchmark_names_the_flag_that_makes_no_run() {
     let folder = tempfile::tempdir().expect("a folder");
     for (line, flag) in [
         ("benchmark --nodes 0", "--nodes"),
-        ("benchmark --disseminations --nodes 2", "--nodes"),
         ("benchmark --dimension 0", "--dimension"),
     ] {
         let refusal = run_in(folder.path(), line.split(' ').chain(["--json"])).refused_at(2, flag);

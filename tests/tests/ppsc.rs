@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertone_tests::{
-    Parties, Signal, alone, assert_close, assert_mean_of, follow_in, killed, read_json, read_npy, receipt,
-    run_in, signal_if_alive,
+    Parties, Signal, alone, assert_close, assert_mean_of, follow_in, killed, private_rounds, read_json,
+    read_npy, receipt, run_in, signal_if_alive,
 };
 
 const DIMENSION: usize = 200;
@@ -369,31 +369,18 @@ fn what_cannot_be_private_is_refused_with_its_fix() {
 
 #[test]
 fn the_private_phase_takes_no_more_rounds_than_the_longest_chain_of_exchanges() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let object = run_in(folder.path(), "benchmark --private-rounds 6,12 --json".split(' ')).json_of(0);
-    let rows = object["private_rounds"].as_array().expect("rows");
-    assert_eq!(
-        (rows.len(), &object["holds"]),
-        (6, &true.into()),
-        "two sizes, three graphs each: {object}"
-    );
-    for row in rows {
-        let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row}"));
-        let chain = number("critical_path");
-        // 4 exchanges a party, each of two parties: some party takes part in 8 at least, one after
-        // the other.
-        assert!(
-            chain >= 8.0 && number("exchanges") >= 4.0 * number("parties"),
-            "{row}"
-        );
-        assert!(
-            number("rounds_to_last_share") >= 2.0
-                && number("rounds_to_last_answer") > number("rounds_to_last_share"),
-            "{row}"
-        );
-        assert!(number("rounds_to_last_answer") <= 1.3 * chain, "{row}");
+    for parties in [6, 12] {
+        for row in private_rounds::measured(parties) {
+            // 4 exchanges a party, each of two parties: some party takes part in 8 at least, one
+            // after the other.
+            assert!(row.critical_path >= 8 && row.exchanges >= 4 * parties, "{row:?}");
+            assert!(
+                row.to_last_share >= 2.0 && row.to_last_answer > row.to_last_share,
+                "{row:?}"
+            );
+            assert!(row.ratio() <= 1.3, "{row:?}");
+        }
     }
-    run_in(folder.path(), "benchmark --private-rounds 1 --json".split(' ')).refused_at(2, "--private-rounds");
 }
 
 /// Twice as many parties as can be computed: what is claimed is a theorem, and the noise is far

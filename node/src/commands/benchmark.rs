@@ -10,8 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::measuring::iterations::{self, TrainingSize};
-use crate::measuring::streams::{self, StreamSize};
-use crate::measuring::{disseminations, local_run, private_rounds, relays, simulated};
+use crate::measuring::{local_run, relays};
 use crate::telling::failure::Failure;
 use crate::telling::output;
 use crate::telling::report::Report;
@@ -29,52 +28,14 @@ pub struct BenchmarkArgs {
     /// Runs, each with its baseline
     #[arg(long, value_name = "R", default_value_t = 3)]
     runs: usize,
-    /// Compare averaging over random-regular graphs of degree 4 with the flood of finals over the
-    /// same graphs, in turns
-    #[arg(long, conflicts_with = "relay")]
-    disseminations: bool,
-    /// Count the network rounds of PPSC's private phase in the simulator, for these numbers of
-    /// parties (default 8,16,50,100) and several private graphs, against the longest chain of
-    /// exchanges with common parties
-    #[arg(
-        long,
-        value_name = "N,…",
-        num_args = 0..,
-        value_delimiter = ',',
-        default_missing_values = ["8", "16", "50", "100"],
-        conflicts_with_all = ["relay", "disseminations"]
-    )]
-    private_rounds: Option<Vec<usize>>,
     /// In turns with means: trainings of so many iterations, --dimension parameters each
     #[arg(
         long,
         value_name = "K",
         value_parser = clap::value_parser!(u64).range(1..=10_000),
-        conflicts_with_all = ["relay", "disseminations", "private_rounds"]
+        conflicts_with = "relay"
     )]
     iterations: Option<u64>,
-    /// Streams of so many releases, --dimension coordinates each, over a ring and a complete graph
-    /// (above 16 nodes a random one of degree 8), with open messages and with secure sums
-    #[arg(
-        long,
-        value_name = "E",
-        value_parser = clap::value_parser!(u64).range(2..=4096),
-        conflicts_with_all = ["relay", "disseminations", "private_rounds", "iterations"]
-    )]
-    releases: Option<u64>,
-    /// With --disseminations: not in processes but in the simulator, one run each with so many
-    /// parties
-    #[arg(
-        long,
-        value_name = "N,…",
-        value_delimiter = ',',
-        requires = "disseminations",
-        conflicts_with_all = ["nodes", "runs"]
-    )]
-    simulated: Option<Vec<usize>>,
-    /// With --simulated: seeds inputs, graphs, schedule, network and noise
-    #[arg(long, value_name = "S", default_value_t = 0, requires = "simulated")]
-    seed: u64,
     /// Processes of the baseline (default: one for each party)
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..))]
     baseline_processes: Option<u32>,
@@ -103,12 +64,6 @@ struct Sample {
 
 /// Measures what was asked for, or is one of the baseline's processes.
 pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
-    if let Some(sizes) = &arguments.private_rounds {
-        return private_rounds::run(sizes);
-    }
-    if let Some(parties) = &arguments.simulated {
-        return simulated::run(parties, arguments.dimension, arguments.seed);
-    }
     if let Some(iterations) = arguments.iterations {
         let size = TrainingSize {
             nodes: arguments.nodes,
@@ -117,14 +72,6 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
         };
         return iterations::run(size, arguments.runs.max(1));
     }
-    if let Some(releases) = arguments.releases {
-        let size = StreamSize {
-            nodes: arguments.nodes,
-            dimension: arguments.dimension,
-            releases,
-        };
-        return streams::run(size, arguments.runs.max(1));
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -132,9 +79,6 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     let runtime = runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     if let Some(numbers) = &arguments.relay {
         match runtime.block_on(relays::relay(numbers))? {}
-    }
-    if arguments.disseminations {
-        return disseminations::run(arguments.nodes, arguments.dimension, arguments.runs.max(1));
     }
     let mut samples = vec![];
     for run in 1..=arguments.runs.max(1) {

@@ -1,4 +1,4 @@
-//! `benchmark --private-rounds`: the network rounds that PPSC's private phase takes, beside the
+//! The network rounds that PPSC's private phase takes, beside the
 //! critical path of its edge sequence.
 //!
 //! The *critical path* is the longest chain of exchanges of the sequence in which each shares a
@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use undertone_accountant::calibration::claims::predicted;
 use undertone_accountant::class::setting::Setting;
 use undertone_accountant::losses::gaussian;
@@ -28,15 +27,6 @@ use undertone_protocol::simulator::scenario::Conditions;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::multi_gossip::MultiGossip;
 use undertone_protocol::topology::schedule::Schedule;
-
-use crate::measuring::failed::failed;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::output;
-use crate::telling::report::Report;
-use crate::telling::table::Table;
-
-/// Rounds used may be this many times the critical path.
-const AT_MOST: f64 = 1.3;
 
 /// Exchanges of a sequence: so many times the number of parties, each of which takes part in twice
 /// as many.
@@ -55,35 +45,35 @@ const GRAPHS: [(&str, &str); 3] = [
 ];
 
 /// One edge sequence, with the rounds that it took.
-struct Row {
-    parties: usize,
-    graph: &'static str,
-    exchanges: usize,
-    critical_path: u32,
-    to_last_share: f64,
-    to_last_answer: f64,
+#[derive(Clone, Debug)]
+pub struct PrivateRounds {
+    /// The private graph.
+    pub graph: &'static str,
+    /// Exchanges of the sequence.
+    pub exchanges: usize,
+    /// The longest chain of exchanges with common parties.
+    pub critical_path: u32,
+    /// Network rounds from the first share to the arrival of the last one.
+    pub to_last_share: f64,
+    /// Network rounds until its answer has arrived, too.
+    pub to_last_answer: f64,
 }
 
-impl Row {
-    fn ratio(&self) -> f64 {
+impl PrivateRounds {
+    /// Rounds used over the critical path.
+    pub fn ratio(&self) -> f64 {
         self.to_last_answer / f64::from(self.critical_path)
     }
 }
 
-/// One sequence for each number of parties and each graph.
-pub(crate) fn run(sizes: &[usize]) -> Result<Report, Failure> {
-    let mut rows = vec![];
-    for &parties in sizes {
-        for (graph, topology) in GRAPHS {
-            output::tell(format_args!("{parties} parties, {graph} …"));
-            rows.push(measured(parties, graph, topology)?);
-        }
-    }
-    Ok(report(&rows))
+/// One edge sequence over each private graph. Panics where there is no such network.
+pub fn measured(parties: usize) -> Vec<PrivateRounds> {
+    GRAPHS
+        .map(|(graph, topology)| of_graph(parties, graph, topology))
+        .into()
 }
 
-fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, Failure> {
-    let usage = |error: &dyn std::fmt::Display| Failure::usage(error.to_string()).field("--private-rounds");
+fn of_graph(parties: usize, graph: &'static str, topology: &str) -> PrivateRounds {
     let public = if parties > 5 {
         "{ kind = \"random-regular\", degree = 4 }"
     } else {
@@ -94,9 +84,9 @@ fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, 
          [mechanism]\nkind = \"ppsc\"\ncorrelated = \"gaussian\"\nlocal_noise_ok = true\n\
          [topology]\nprivate = {topology}\npublic = {public}\n"
     );
-    let file = RunFile::parse(&text, parties).map_err(|e| usage(&e))?;
-    let peers = Peers::simulated(parties, None).map_err(|e| usage(&e))?;
-    let plan = Arc::new(plan(Draft::new(file, &peers, 1).map_err(|e| usage(&e))?)?);
+    let file = RunFile::parse(&text, parties).expect("a run file");
+    let peers = Peers::simulated(parties, None).expect("enough parties");
+    let plan = Arc::new(plan(Draft::new(file, &peers, 1).expect("a draft")));
     let zero = || plan.lattice().encode([0.0; 2].into_iter());
     let inputs: Vec<LatticeVector> = (0..parties).map(|_| zero()).collect();
     let conditions = Conditions {
@@ -105,39 +95,29 @@ fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, 
         ..Conditions::new(1)
     };
     let simulated = Simulation::new(plan.clone(), inputs, &permissive_gate, conditions).run();
-    if let Some(violation) = simulated.violations.first() {
-        return Err(failed(format!("{violation:?}")));
-    }
-    let first = simulated
-        .private
-        .first_left
-        .ok_or_else(|| failed("no share left"))?;
-    let rounds = |last: Option<Time>| {
-        Ok(
-            last.ok_or_else(|| failed("a share never arrived"))?.since(first) as f64
-                / (UNIT_US * 1000) as f64,
-        )
-    };
-    Ok(Row {
-        parties,
+    assert!(simulated.violations.is_empty(), "{:?}", simulated.violations);
+    let first = simulated.private.first_left.expect("a share left");
+    let rounds =
+        |last: Option<Time>| last.expect("every share arrived").since(first) as f64 / (UNIT_US * 1000) as f64;
+    PrivateRounds {
         graph,
         exchanges: plan.schedule().shares(),
         critical_path: longest_chain(plan.schedule(), parties),
-        to_last_share: rounds(simulated.private.last_arrived)?,
-        to_last_answer: rounds(simulated.private.last_answered)?,
-    })
+        to_last_share: rounds(simulated.private.last_arrived),
+        to_last_answer: rounds(simulated.private.last_answered),
+    }
 }
 
 /// A plan with local noise, of which no more is claimed than that: no number here depends on the
 /// noise.
-fn plan(draft: Draft) -> Result<Plan, Failure> {
+fn plan(draft: Draft) -> Plan {
     let rounds = MultiGossip::draw(&draft.private_graph, EXCHANGES * draft.parties(), 1)
-        .ok_or_else(|| failed("no exchanges"))?
+        .expect("exchanges")
         .rounds();
-    let schedule = Calibration::draw_schedule(&draft, rounds, 1).ok_or_else(|| failed("no schedule"))?;
-    let setting = Setting::of_draft(&draft, &schedule).map_err(failed)?;
+    let schedule = Calibration::draw_schedule(&draft, rounds, 1).expect("a schedule");
+    let setting = Setting::of_draft(&draft, &schedule).expect("a setting");
     let (epsilon, delta) = (draft.privacy.epsilon, draft.privacy.delta);
-    let mu = gaussian::mu(epsilon, delta).map_err(failed)?;
+    let mu = gaussian::mu(epsilon, delta).expect("a loss");
     let independent_std = draft.largest_sensitivity() / mu;
     let noise = Noise {
         independent_std,
@@ -169,9 +149,9 @@ fn plan(draft: Draft) -> Result<Plan, Failure> {
         independent_std,
         correlated_std: noise.correlated_std,
         claims: vec![claim],
-        predicted: predicted(&setting, noise, mu).map_err(failed)?,
+        predicted: predicted(&setting, noise, mu).expect("an error"),
     };
-    Plan::assemble(draft, calibration, [0; 16]).map_err(failed)
+    Plan::assemble(draft, calibration, [0; 16]).expect("a plan")
 }
 
 /// The longest chain of exchanges with common parties, in the order of the sequence.
@@ -186,56 +166,4 @@ fn longest_chain(schedule: &Schedule, parties: usize) -> u32 {
         }
     }
     chain.into_iter().max().unwrap_or(0)
-}
-
-fn report(rows: &[Row]) -> Report {
-    let holds = rows.iter().all(|row| row.ratio() <= AT_MOST);
-    let exit = if holds { Exit::Done } else { Exit::Internal };
-    let mut table = Table::with_headings([
-        "parties",
-        "private graph",
-        "exchanges",
-        "critical path",
-        "rounds to the last share",
-        "to its answer",
-        "ratio",
-    ]);
-    for row in rows {
-        table.row([
-            row.parties.to_string(),
-            row.graph.to_owned(),
-            row.exchanges.to_string(),
-            row.critical_path.to_string(),
-            row.to_last_share.to_string(),
-            row.to_last_answer.to_string(),
-            format!("{:.2}", row.ratio()),
-        ]);
-    }
-    let each: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "parties": row.parties,
-                "graph": row.graph,
-                "exchanges": row.exchanges,
-                "critical_path": row.critical_path,
-                "rounds_to_last_share": row.to_last_share,
-                "rounds_to_last_answer": row.to_last_answer,
-                "ratio": row.ratio(),
-            })
-        })
-        .collect();
-    let json =
-        json!({ "private_rounds": each, "at_most": AT_MOST, "holds": holds, "exit_code": exit.code() });
-    let title = "Network rounds of PPSC's private phase, each message one unit of time, \
-                 against the longest chain of exchanges\n";
-    let verdict = format!(
-        "\nAt most {AT_MOST} times the critical path: {}.\n",
-        if holds { "yes" } else { "NO" }
-    );
-    Report {
-        json,
-        text: title.to_owned() + &table.render() + &verdict,
-        exit: exit.code(),
-    }
 }
