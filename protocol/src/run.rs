@@ -11,3 +11,4 @@ pub mod outcome;
 mod record;
 mod seals;
 mod unsealing;
+mod waking;

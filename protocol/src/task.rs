@@ -1,5 +1,6 @@
 //! What is computed, in one release or in many: one file a task, above the run of one release.
 
+mod clock;
 pub mod gossip;
 pub mod machine;
 pub mod mean;

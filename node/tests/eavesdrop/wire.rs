@@ -119,6 +119,8 @@ fn phase(kind: u8, stage: u8) -> u8 {
         2..=7 if stage == 0 || stage == 2 => 2,
         2..=7 => 3,
         0 | 1 | 8 | 12..=16 | 19..=21 => 0,
+        // That its author still waits for logs.
+        23 => 2,
         _ => 3,
     }
 }

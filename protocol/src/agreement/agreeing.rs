@@ -390,6 +390,11 @@ impl Agreement {
         Some(Step::Vote { early, set })
     }
 
+    /// When lists are due.
+    pub fn half(&self) -> Time {
+        self.clock.half
+    }
+
     /// The stage that it is of.
     pub fn stage(&self) -> Stage {
         self.stage

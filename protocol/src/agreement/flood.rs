@@ -2,13 +2,14 @@
 //! the slots, whatever peers send: a READY and a START of each party, and for each of the two
 //! stages (with averaging three) an item and up to n (the number of members) other versions of it
 //! that its author signed as well (an honest one signs none), a list, a vote, and n calls; for
-//! averaging that it missed a message, and that it has done all rounds; and whom it does not reach
-//! before START: 14n + 6n² notices at most, each no longer than a public frame. Where finals
-//! are sealed there is no stage of finals, but one of sealed finals, in which there are no lists
-//! and votes, and as many of corrections as parties may depart and one; and a secret and n shares
-//! of each party, and as many versions of these as [`disclosures`] has room for. What is passed on
-//! is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most, and so many
-//! versions of a secret or share are taken as [`disclosures`] says.
+//! averaging that it missed a message, and that it has done all rounds; whom it does not reach
+//! before START, and that it still waits for logs: 15n + 6n² notices at most, each no longer than a
+//! public frame. Where finals are sealed there is no stage of finals, but one of sealed finals, in
+//! which there are no lists and votes, and as many of corrections as parties may depart and one;
+//! and a secret and n shares of each party, and as many versions of these as [`disclosures`] has
+//! room for. What is passed on is bounded, too: a READY, START or word that logs are waited for is
+//! replaced [`REPLACEMENTS`] times at most, and so many versions of a secret or share are taken as
+//! [`disclosures`] says.
 //!
 //! A party signs one START of each number for each start of its node, and gives up each number
 //! once: a second one of the same start is an offence. There are [`Flood::with_numbers`] numbers,
@@ -23,6 +24,7 @@ mod named_sets;
 mod of_averaging;
 mod of_gathering;
 pub mod of_sets;
+mod of_waking;
 pub mod slot;
 mod summary;
 
@@ -36,7 +38,9 @@ use crate::agreement::flood::held::{Held, HeldList, HeldVote};
 use crate::agreement::flood::named_sets::NamedSets;
 use crate::agreement::flood::slot::Slot;
 use crate::messages::commitment;
-use crate::messages::notice::{Disclosed, Incarnation, ItemHash, Notice, Seat, SetHash, SignedNotice};
+use crate::messages::notice::{
+    Disclosed, Incarnation, ItemHash, LateArrivals, Notice, Seat, SetHash, SignedNotice,
+};
 use crate::messages::set::ascending;
 use crate::messages::signing::{Members, MessageError};
 use crate::messages::stage::{Stage, Stages};
@@ -304,8 +308,8 @@ impl Flood {
                 Succession::Contradicts
             }
             Slot::Ready(_) if newer && !gathered => Succession::Replaces,
-            Slot::Unreached(_) if newer => Succession::Replaces,
-            Slot::Ready(_) | Slot::Unreached(_) => Succession::Stale,
+            Slot::Unreached(_) | Slot::Awake(_) if newer => Succession::Replaces,
+            Slot::Ready(_) | Slot::Unreached(_) | Slot::Awake(_) => Succession::Stale,
             Slot::GiveUp(..) if signed_by(&known.notice) == signed_by(&signed.notice) => {
                 Succession::Contradicts
             }
@@ -480,6 +484,7 @@ impl Flood {
                 *number < self.numbers.saturating_sub(1) && next.is_some() == self.commits
             }
             Notice::Unreached { parties: unreached } => ascending(unreached, parties, |entry| entry.party),
+            Notice::Awake { arrivals } => LateArrivals::are_sound(arrivals, parties),
             Notice::Item { stage, .. } => self.stages.has(*stage),
             Notice::List {
                 stage,

@@ -24,6 +24,7 @@
 //! signed. Nothing private has left by then.
 
 mod grace;
+mod held_back;
 mod proposals;
 mod revealing;
 mod signed;
@@ -119,6 +120,8 @@ pub enum Unstarted {
         /// They have signed it, ascending.
         by: Vec<Party>,
     },
+    /// This node did not run for a while, and nobody told it what it missed.
+    Unanswered,
     /// Not all of START have signed the same.
     NotCommon {
         /// They have signed none.
@@ -197,6 +200,8 @@ pub struct Gathering {
     told: Time,
     /// Since when all who can be reached are ready, and who these are.
     complete: Option<(Time, Vec<Seat>)>,
+    /// Until when it neither signs nor begins, unless it hears earlier what it may have missed.
+    held_back: Option<Time>,
     /// Who was not ready and there when START was signed first, ascending, and where each stood.
     without: Vec<(Party, Standing)>,
 }
@@ -237,6 +242,7 @@ impl Gathering {
             awaited: None,
             told: Time::ZERO,
             complete: None,
+            held_back: None,
             without: Vec::new(),
         }
     }
@@ -278,6 +284,7 @@ impl Gathering {
         };
         let deadline = |from: Time| from.plus_millis(self.attendance.join_ms);
         let phase = match &self.signed {
+            _ if self.is_held_back() => self.held_back.unwrap_or(Time::FAR),
             Some(signed) => self.signed_deadline(signed),
             None => before(deadline(self.opened)),
         };
@@ -357,6 +364,7 @@ impl Gathering {
         };
         self.tell(now, flood, standings.as_deref())
             .or_else(|| match &self.signed {
+                _ if self.is_held_back() => self.step_held_back(now, flood),
                 None => self.sign(now, flood, standings.as_deref()),
                 Some(signed) if signed.given_up.is_some() => self.sign_next(now, flood),
                 Some(_) => self.begin(now, flood),

@@ -6,7 +6,7 @@
 //! neighbours take turns, more and more slowly while none has any news. A liar that keeps something
 //! to itself so costs a turn, and nothing is lost that an honest neighbour has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -34,6 +34,10 @@ pub struct Lookout {
     next: Time,
     /// Who was asked last, or this node.
     last: Party,
+    /// How many questions over the present connection each neighbour has not answered.
+    unanswered: BTreeMap<Party, u32>,
+    /// Neighbours that have answered all questions, where this node waits for that.
+    informed_by: Option<BTreeSet<Party>>,
 }
 
 impl Lookout {
@@ -48,7 +52,44 @@ impl Lookout {
             wait_ms: patience_ms,
             next: now.plus_millis(patience_ms),
             last: me,
+            unanswered: BTreeMap::new(),
+            informed_by: None,
         }
+    }
+
+    /// All neighbours are about to be asked: who has not answered until now counts only with the
+    /// answer to that.
+    pub fn begin_round(&mut self) {
+        self.informed_by = Some(BTreeSet::new());
+    }
+
+    /// Whether a question to all is under way.
+    pub fn asks_everybody(&self) -> bool {
+        self.informed_by.is_some()
+    }
+
+    /// This neighbour is asked.
+    pub fn asked(&mut self, peer: Party) {
+        *self.unanswered.entry(peer).or_insert(0) += 1;
+    }
+
+    /// A connection is new, or lost: nothing that was asked over the one before is answered.
+    pub fn reconnected(&mut self, peer: Party) {
+        self.unanswered.remove(&peer);
+    }
+
+    /// Whether more neighbours than may lie, or all that are connected, have sent what was missing
+    /// since all were asked. Then that is over.
+    pub fn is_informed(&mut self, connected: &BTreeSet<Party>, colluding: usize) -> bool {
+        let Some(by) = &self.informed_by else {
+            return true;
+        };
+        let all = !connected.is_empty() && connected.is_subset(by);
+        let informed = all || by.len() > colluding;
+        if informed {
+            self.informed_by = None;
+        }
+        informed
     }
 
     /// There is news.
@@ -61,6 +102,13 @@ impl Lookout {
 
     /// A neighbour has sent all that was missing.
     pub fn answered(&mut self, now: Time, peer: Party) {
+        let unanswered = self.unanswered.get(&peer).copied().unwrap_or(0).saturating_sub(1);
+        self.unanswered.insert(peer, unanswered);
+        if unanswered == 0
+            && let Some(by) = &mut self.informed_by
+        {
+            by.insert(peer);
+        }
         if self.asked == Some(peer) {
             self.asked = None;
             self.next = now.plus_millis(self.wait_ms);
@@ -96,6 +144,7 @@ impl Lookout {
         let peer = *after.or_else(|| connected.first())?;
         self.last = peer;
         self.asked = Some(peer);
+        self.asked(peer);
         Some(peer)
     }
 
@@ -165,5 +214,35 @@ mod tests {
         lookout.hurry(at(1));
         let asked: Vec<_> = (0..5).map(|_| lookout.turn(at(1), &near)).collect();
         assert_eq!(asked, [Some(5), Some(0), Some(2), None, None]);
+    }
+
+    /// An answer to an earlier question says nothing of what came after it.
+    #[test]
+    fn who_asks_everybody_is_informed_by_answers_to_all_that_it_asked() {
+        let near = BTreeSet::from([0, 1, 3]);
+        let mut lookout = Lookout::new(2, 320, Time::ZERO);
+        assert!(lookout.is_informed(&near, 1), "nothing was asked");
+        assert_eq!(lookout.turn(at(10), &near), Some(3));
+        lookout.begin_round();
+        near.iter().for_each(|&peer| lookout.asked(peer));
+        lookout.answered(at(11), 3);
+        lookout.answered(at(12), 0);
+        assert!(
+            !lookout.is_informed(&near, 1),
+            "the first answer of 3 is to an older question"
+        );
+        lookout.reconnected(1);
+        lookout.asked(1);
+        assert!(!lookout.is_informed(&near, 1));
+        lookout.answered(at(13), 3);
+        assert!(lookout.is_informed(&near, 1), "two, of whom one may lie");
+        lookout.begin_round();
+        assert!(!lookout.is_informed(&BTreeSet::new(), 1), "nobody is connected");
+        lookout.asked(0);
+        lookout.answered(at(14), 0);
+        assert!(
+            lookout.is_informed(&BTreeSet::from([0]), 1),
+            "all that are connected"
+        );
     }
 }

@@ -33,6 +33,8 @@ pub enum Kind {
     Key(u32),
     /// The author's share of this party's secret of a round.
     Share(u32, Party),
+    /// That the author still waits for logs, after others arrived late.
+    Awake,
 }
 
 impl Kind {
@@ -41,7 +43,7 @@ impl Kind {
     pub fn has_marks(self) -> bool {
         matches!(
             self,
-            Kind::Unreached | Kind::Ready | Kind::Start(_) | Kind::Item(_)
+            Kind::Unreached | Kind::Ready | Kind::Start(_) | Kind::Item(_) | Kind::Awake
         )
     }
 

@@ -74,6 +74,29 @@ pub enum Found {
     Nothing,
 }
 
+/// How often a party has arrived late: it had not run for a while, and its deadlines had passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateArrivals {
+    /// The party.
+    pub party: Party,
+    /// How often, from 1 to [`LateArrivals::MOST`].
+    pub count: u8,
+}
+
+impl LateArrivals {
+    /// How often a party may arrive late in one run and still be heard: whoever sleeps more often
+    /// is of no use to it. Our choice; it bounds what liars can have others say.
+    pub const MOST: u8 = 4;
+
+    /// Whether members of a plan with so many parties may say this.
+    pub fn are_sound(arrivals: &[LateArrivals], parties: usize) -> bool {
+        let counts = |entry: &LateArrivals| (1..=Self::MOST).contains(&entry.count);
+        arrivals.windows(2).all(|pair| pair[0].party < pair[1].party)
+            && arrivals.last().is_none_or(|last| last.party < parties)
+            && arrivals.iter().all(counts)
+    }
+}
+
 /// A secret or a share of one that its notice makes known. It is public from then on, and still is
 /// not printed: what a log has of it would outlive the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -237,6 +260,13 @@ pub enum Notice {
     /// To one neighbour: the author has ended, and needs nothing more of this run. Who has ended
     /// itself stays for those that have not said so.
     Finished,
+    /// The author still waits for logs: it has signed no set of them, after these arrived late so
+    /// often.
+    Awake {
+        /// Each that was heard to have arrived late, ascending by party; the author itself, if it
+        /// did.
+        arrivals: Vec<LateArrivals>,
+    },
 }
 
 /// What a node says in one round of averaging, the same to all of its neighbours; its vector
@@ -274,6 +304,7 @@ impl Notice {
             | Notice::Gone { stage, .. }
             | Notice::Want { stage, .. }
             | Notice::Lack { stage, .. } => stage.phase(),
+            Notice::Awake { .. } => Phase::Settling,
             Notice::Missed
             | Notice::Averaged
             | Notice::Waiting
@@ -328,6 +359,7 @@ impl Notice {
                     | Notice::Reveal { .. }
                     | Notice::GiveUp { .. }
                     | Notice::Unreached { .. }
+                    | Notice::Awake { .. }
             )
     }
 

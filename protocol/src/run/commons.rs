@@ -402,10 +402,15 @@ impl Commons {
         if self.tells_finished {
             self.tell(peer, Notice::Finished);
         }
+        self.lookout.reconnected(peer);
+        if self.lookout.asks_everybody() {
+            self.ask(peer);
+        }
     }
 
     pub(super) fn disconnected(&mut self, peer: Party) {
         self.connected.remove(&peer);
+        self.lookout.reconnected(peer);
         self.items.values_mut().for_each(|items| items.lost(peer));
     }
 

@@ -136,6 +136,7 @@ mod reaching;
 mod sealing;
 mod settling;
 mod succeeding;
+mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -173,6 +174,7 @@ use crate::run::outcome::{Ending, Event, Outcome};
 use crate::run::record::Record;
 use crate::run::seals::Seals;
 use crate::run::unsealing::Unsealing;
+use crate::run::waking::Waking;
 use crate::sealing::run_key::{PairKey, RunKey};
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -282,6 +284,7 @@ pub struct Run {
     stays_until: Option<Time>,
     /// It is not its plan's first run: nobody gathers.
     succeeds: bool,
+    waking: Waking,
     /// What the outcome will say; its ending is known when it is given out.
     record: Record,
 }
@@ -357,6 +360,7 @@ impl Run {
             leaving: None,
             stays_until: None,
             succeeds: false,
+            waking: Waking::default(),
             record: Record::default(),
         };
         run.commons.event(Event::Phase(Phase::Gathering));
@@ -458,14 +462,16 @@ impl Run {
 
     /// One step of the present phase. False: it wants nothing more now.
     fn step(&mut self) -> bool {
-        if self.leave_given_up_start() {
+        if self.leave_given_up_start() || self.step_waking() {
             return true;
         }
+        self.step_informed();
         match &mut self.machine {
             Machine::Gathering { gathering, .. } => match gathering.step(self.now, &self.commons.flood) {
                 Some(step) => self.gather(step),
                 None => return false,
             },
+            Machine::Mixing { .. } if self.waking.waits().is_some() => return false,
             Machine::Mixing { exchange } => {
                 exchange.advance(self.now);
                 let quiet = exchange.is_quiet(self.now);
@@ -570,9 +576,16 @@ impl Run {
                 opening.wake(self.now, &self.gone).min(confirmed)
             }
             Machine::Auditing { until, .. } => *until,
-            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixed { .. } | Machine::Over => Time::FAR,
+            // Nothing is done then: it is known that this node ran.
+            Machine::Awaiting | Machine::Spending { .. } => Some(self.settling_half())
+                .filter(|&half| half > self.now)
+                .unwrap_or(Time::FAR),
+            Machine::Mixed { .. } | Machine::Over => Time::FAR,
         };
-        phase.min(self.pull_at).min(self.stays_until())
+        phase
+            .min(self.pull_at)
+            .min(self.stays_until())
+            .min(self.waking_wake())
     }
 }
 

@@ -117,6 +117,14 @@ impl GossipTask {
         Ok(())
     }
 
+    /// Messages that came meanwhile are not late, nor are those of others who slept as long.
+    pub(super) fn oversleeps(&mut self, missed_ms: u64, now: Time) -> bool {
+        match self.stage {
+            GossipStage::Rounds => self.run.has_missed(missed_ms),
+            GossipStage::Gathering | GossipStage::Over => self.run.oversleeps(missed_ms, now),
+        }
+    }
+
     /// Takes what the gathering run wants, and begins once it has START and the plan is spent.
     pub(super) fn drain(&mut self) {
         loop {

@@ -13,6 +13,7 @@ use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::held::HeldSecrets;
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::{Ending, Outcome, Progress};
+use crate::task::clock::TaskClock;
 use crate::task::gossip::GossipTask;
 use crate::task::mean::Mean;
 use crate::task::outer::Outer;
@@ -23,8 +24,15 @@ use crate::topology::party::Party;
 /// One node's part in what a plan computes: how many releases, what this node contributes to each,
 /// and what comes of them. A driver feeds it as it would feed a [`Run`].
 ///
+/// It goes by a clock of its own: where its node did not run for a while and others have not gone
+/// on meanwhile, as far as it can know, no time has passed ([`Run`] says when).
+pub struct Task {
+    computation: Computation,
+    clock: TaskClock,
+}
+
 /// There is one variant and one file a task.
-pub enum Task {
+pub(super) enum Computation {
     /// The weighted mean, in one release.
     Mean(Box<Mean>),
     /// A model that is fitted over many releases, or a stream of secure sums.
@@ -35,6 +43,55 @@ pub enum Task {
     Gossip(Box<GossipTask>),
 }
 
+impl Computation {
+    fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+        let summed = plan.reads_circles() || plan.draft().mechanism.sums_everybody();
+        if plan.draft().mechanism.averages() && !summed {
+            return Computation::Gossip(Box::new(GossipTask::new(plan, identity, value, now)));
+        }
+        if summed {
+            return Computation::Training(Box::new(Training::new(plan, identity, value, noise, now)));
+        }
+        match plan.draft().task {
+            TaskKind::Mean => Computation::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
+            TaskKind::Regression | TaskKind::Rounds => {
+                Computation::Training(Box::new(Training::new(plan, identity, value, noise, now)))
+            }
+            TaskKind::LinearEquations | TaskKind::Optimise => {
+                Computation::Outer(Box::new(Outer::new(plan, identity, value, noise, now)))
+            }
+        }
+    }
+
+    fn shelving(self, shelf: &Shelf) -> Self {
+        match self {
+            Computation::Mean(mean) => Computation::Mean(Box::new(mean.shelving(shelf))),
+            Computation::Training(training) => Computation::Training(Box::new(training.shelving(shelf))),
+            Computation::Outer(outer) => Computation::Outer(Box::new(outer.shelving(shelf))),
+            Computation::Gossip(gossip) => Computation::Gossip(Box::new(gossip.shelving(shelf))),
+        }
+    }
+
+    fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
+        match self {
+            Computation::Mean(mean) => mean.handle(now, input),
+            Computation::Training(training) => training.handle(now, input),
+            Computation::Outer(outer) => outer.handle(now, input),
+            Computation::Gossip(gossip) => gossip.handle(now, input),
+        }
+    }
+
+    /// See [`Run::oversleeps`].
+    fn oversleeps(&mut self, missed_ms: u64, now: Time) -> bool {
+        match self {
+            Computation::Mean(mean) => mean.oversleeps(missed_ms, now),
+            Computation::Training(training) => training.oversleeps(missed_ms, now),
+            Computation::Outer(outer) => outer.oversleeps(missed_ms, now),
+            Computation::Gossip(gossip) => gossip.oversleeps(missed_ms, now),
+        }
+    }
+}
+
 impl Task {
     /// This node's part. `value` is what it contributes first, with its own noise; `noise` draws
     /// the correlated one. See [`Run::new`].
@@ -42,32 +99,16 @@ impl Task {
     /// # Panics
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
-        let summed = plan.reads_circles() || plan.draft().mechanism.sums_everybody();
-        if plan.draft().mechanism.averages() && !summed {
-            return Task::Gossip(Box::new(GossipTask::new(plan, identity, value, now)));
-        }
-        if summed {
-            return Task::Training(Box::new(Training::new(plan, identity, value, noise, now)));
-        }
-        match plan.draft().task {
-            TaskKind::Mean => Task::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
-            TaskKind::Regression | TaskKind::Rounds => {
-                Task::Training(Box::new(Training::new(plan, identity, value, noise, now)))
-            }
-            TaskKind::LinearEquations | TaskKind::Optimise => {
-                Task::Outer(Box::new(Outer::new(plan, identity, value, noise, now)))
-            }
+        Task {
+            computation: Computation::new(plan, identity, value, noise, now),
+            clock: TaskClock::new(now),
         }
     }
 
     /// This node keeps long bodies on a shelf. Called before it is fed anything.
-    pub fn shelving(self, shelf: &Shelf) -> Self {
-        match self {
-            Task::Mean(mean) => Task::Mean(Box::new(mean.shelving(shelf))),
-            Task::Training(training) => Task::Training(Box::new(training.shelving(shelf))),
-            Task::Outer(outer) => Task::Outer(Box::new(outer.shelving(shelf))),
-            Task::Gossip(gossip) => Task::Gossip(Box::new(gossip.shelving(shelf))),
-        }
+    pub fn shelving(mut self, shelf: &Shelf) -> Self {
+        self.computation = self.computation.shelving(shelf);
+        self
     }
 
     /// Takes one input; see [`Run::handle`].
@@ -75,31 +116,38 @@ impl Task {
     /// # Errors
     /// Our caller's mistake; the machine is unchanged.
     pub fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
-        match self {
-            Task::Mean(mean) => mean.handle(now, input),
-            Task::Training(training) => training.handle(now, input),
-            Task::Outer(outer) => outer.handle(now, input),
-            Task::Gossip(gossip) => gossip.handle(now, input),
+        let missed_ms = self.clock.missed_ms(now);
+        if missed_ms > 0 && self.computation.oversleeps(missed_ms, self.clock.at(now)) {
+            self.clock.stand_still(now);
         }
+        self.clock.is_fed(now);
+        self.computation.handle(self.clock.at(now), input)
     }
 
     /// The next output; see [`Run::poll_output`].
     pub fn poll_output(&mut self) -> Output {
-        match self {
-            Task::Mean(mean) => mean.poll_output(),
-            Task::Training(training) => training.poll_output(),
-            Task::Outer(outer) => outer.poll_output(),
-            Task::Gossip(gossip) => gossip.poll_output(),
+        let output = match &mut self.computation {
+            Computation::Mean(mean) => mean.poll_output(),
+            Computation::Training(training) => training.poll_output(),
+            Computation::Outer(outer) => outer.poll_output(),
+            Computation::Gossip(gossip) => gossip.poll_output(),
+        };
+        let Output::Wait { until } = output else {
+            return output;
+        };
+        self.clock.is_due(until);
+        Output::Wait {
+            until: self.clock.when(until),
         }
     }
 
     /// The release that is under way, or was the last.
     pub fn release(&self) -> &Run {
-        match self {
-            Task::Mean(mean) => mean.release(),
-            Task::Training(training) => training.release(),
-            Task::Outer(outer) => outer.release(),
-            Task::Gossip(gossip) => gossip.release(),
+        match &self.computation {
+            Computation::Mean(mean) => mean.release(),
+            Computation::Training(training) => training.release(),
+            Computation::Outer(outer) => outer.release(),
+            Computation::Gossip(gossip) => gossip.release(),
         }
     }
 
@@ -110,43 +158,48 @@ impl Task {
 
     /// The number of the run that is under way, from 1; a mixing of noise ahead counts.
     pub fn run_number(&self) -> u32 {
-        match self {
-            Task::Mean(_) | Task::Outer(_) | Task::Gossip(_) => 1,
-            Task::Training(training) => training.run_number(),
+        match &self.computation {
+            Computation::Mean(_) | Computation::Outer(_) | Computation::Gossip(_) => 1,
+            Computation::Training(training) => training.run_number(),
         }
     }
 
     /// The number of the release that is under way, from 1; 0 before the first.
     pub fn iteration(&self) -> u32 {
-        match self {
-            Task::Mean(_) => 1,
-            Task::Training(training) => training.iteration(),
-            Task::Outer(outer) => outer.iteration(),
-            Task::Gossip(gossip) => gossip.iteration(),
+        match &self.computation {
+            Computation::Mean(_) => 1,
+            Computation::Training(training) => training.iteration(),
+            Computation::Outer(outer) => outer.iteration(),
+            Computation::Gossip(gossip) => gossip.iteration(),
         }
     }
 
     /// The rounds of gossip, for whoever checks a simulation.
     pub(crate) fn gossip(&self) -> Option<&GossipRounds> {
-        match self {
-            Task::Gossip(gossip) => Some(gossip.rounds()),
+        match &self.computation {
+            Computation::Gossip(gossip) => Some(gossip.rounds()),
             _ => None,
         }
     }
 
     /// Whom the present stage waits for, ascending; see [`Run::awaited`].
     pub fn awaited(&self) -> Vec<Party> {
-        match self {
-            Task::Gossip(_) => vec![],
+        match &self.computation {
+            Computation::Gossip(_) => vec![],
             _ => self.release().awaited(),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn computation(&self) -> &Computation {
+        &self.computation
     }
 
     /// How many sealed vectors wait for a round that has not begun here.
     #[cfg(test)]
     pub(crate) fn kept_early(&self) -> usize {
-        match self {
-            Task::Training(training) => training.kept_early(),
+        match &self.computation {
+            Computation::Training(training) => training.kept_early(),
             _ => 0,
         }
     }
@@ -154,8 +207,8 @@ impl Task {
     /// The secrets that it keeps in memory.
     #[cfg(test)]
     pub(crate) fn held_secrets(&self, held: &mut HeldSecrets) {
-        match self {
-            Task::Training(training) => training.held_secrets(held),
+        match &self.computation {
+            Computation::Training(training) => training.held_secrets(held),
             _ => self.release().held_secrets(held),
         }
     }
@@ -170,6 +223,7 @@ impl Task {
         if matches!(outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. }) {
             return now;
         }
+        let now = self.clock.at(now);
         let (plan, run) = (self.plan(), &self.plan().draft().run);
         let mixing_ms = u64::from(plan.mixing_rounds()).saturating_mul(run.round_ms);
         let once_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
@@ -177,15 +231,16 @@ impl Task {
         // Averaging takes more than one where somebody holds it up.
         let stages = self.release().publishing_stages();
         let stage = now.plus_millis(run.settle_ms.saturating_mul(stages));
-        outcome
+        let end = outcome
             .started_at
-            .map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
+            .map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage));
+        self.clock.when(end)
     }
 
     /// Where the task is.
     pub fn progress(&self) -> Progress {
-        match self {
-            Task::Gossip(gossip) => gossip.progress(),
+        match &self.computation {
+            Computation::Gossip(gossip) => gossip.progress(),
             _ => self.release().progress(),
         }
     }

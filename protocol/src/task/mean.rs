@@ -40,6 +40,10 @@ impl Mean {
         self.run.handle(now, input)
     }
 
+    pub(super) fn oversleeps(&mut self, missed_ms: u64, now: Time) -> bool {
+        self.run.oversleeps(missed_ms, now)
+    }
+
     pub(super) fn poll_output(&mut self) -> Output {
         self.run.poll_output()
     }

@@ -158,6 +158,14 @@ impl Outer {
         Ok(())
     }
 
+    /// Who is waited for may have slept as long: nothing is done twice, and nothing by the clock.
+    pub(super) fn oversleeps(&mut self, missed_ms: u64, now: Time) -> bool {
+        match self.is_under_way() {
+            true => self.run.has_missed(missed_ms),
+            false => self.run.oversleeps(missed_ms, now),
+        }
+    }
+
     fn check_peer(&self, peer: Party) -> Result<(), InputError> {
         if peer < self.plan.parties() {
             Ok(())

@@ -181,6 +181,10 @@ impl Training {
         Ok(())
     }
 
+    pub(super) fn oversleeps(&mut self, missed_ms: u64, now: Time) -> bool {
+        self.run.oversleeps(missed_ms, now)
+    }
+
     fn feed_before(&mut self, now: Time, input: Input) {
         if let Some(before) = &mut self.before {
             // What the present run takes, the one before takes, too.

@@ -33,6 +33,8 @@ pub enum Slot {
     Key(u32, Party),
     /// A party's share of another's secret of a round: (round, author, of).
     Share(u32, Party, Party),
+    /// A party's newest word that it still waits for logs.
+    Awake(Party),
 }
 
 impl Slot {
@@ -56,6 +58,7 @@ impl Slot {
             Slot::Averaged(author) => (Kind::Averaged, author),
             Slot::Key(round, author) => (Kind::Key(round), author),
             Slot::Share(round, author, of) => (Kind::Share(round, of), author),
+            Slot::Awake(author) => (Kind::Awake, author),
         }
     }
 
@@ -76,6 +79,7 @@ impl Slot {
             Notice::Unreached { .. } => Some(Slot::Unreached(author)),
             Notice::Key { round, .. } => Some(Slot::Key(round, author)),
             Notice::Share { round, of, .. } => Some(Slot::Share(round, author, of as Party)),
+            Notice::Awake { .. } => Some(Slot::Awake(author)),
             Notice::Want { .. }
             | Notice::Lack { .. }
             | Notice::WantSet { .. }

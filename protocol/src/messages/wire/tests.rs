@@ -8,7 +8,7 @@ use self::notices::{give_up, notices};
 use super::asks::*;
 use super::*;
 use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
-use crate::messages::notice::{Disclosed, Found, Unreached};
+use crate::messages::notice::{Disclosed, Found, LateArrivals, Unreached};
 use crate::messages::question::{Question, Reply};
 use crate::messages::row::Row;
 

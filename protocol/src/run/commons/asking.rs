@@ -33,6 +33,29 @@ impl Commons {
         self.lookout.has_asked_around()
     }
 
+    /// Asks every neighbour for what is missing; see [`Commons::is_informed`].
+    pub(in crate::run) fn ask_everybody(&mut self) {
+        self.lookout.begin_round();
+        let peers: Vec<Party> = self.connected.iter().copied().collect();
+        peers.into_iter().for_each(|peer| self.ask(peer));
+    }
+
+    /// Sends a neighbour a summary before START.
+    pub(super) fn ask(&mut self, peer: Party) {
+        let holdings = self
+            .flood
+            .summary(false, |stage, author| self.has_first(stage, author));
+        self.lookout.asked(peer);
+        let gathered = false;
+        self.tell(peer, Notice::Summary { gathered, holdings });
+    }
+
+    /// Whether more neighbours than may lie, or all that are reached, have sent what was missing
+    /// since they were all asked.
+    pub(in crate::run) fn is_informed(&mut self) -> bool {
+        self.lookout.is_informed(&self.connected, self.flood.colluding())
+    }
+
     /// Compares what is held with a neighbour, if it is one's turn; returns when the next one's is.
     pub(in crate::run) fn look_out(&mut self, now: Time, gathered: bool) -> Time {
         // Who has ended has all that others of its set lack: one of more than may lie does, if they

@@ -1,6 +1,6 @@
 use super::*;
 use crate::messages::log::{SentEntry, ShareId, Verdict};
-use crate::messages::notice::{Disclosed, Found, Unreached};
+use crate::messages::notice::{Disclosed, Found, LateArrivals, Unreached};
 use crate::messages::row::Row;
 use crate::messages::signature::Signature;
 use crate::messages::signing::Members;
@@ -42,6 +42,11 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
         },
         Notice::Unreached {
             parties: (0..parties).map(unreached).collect(),
+        },
+        Notice::Awake {
+            arrivals: (0..parties)
+                .map(|party| LateArrivals { party, count: 1 })
+                .collect(),
         },
         Notice::Missed,
         Notice::Averaged,

@@ -153,6 +153,11 @@ impl Run {
                  and connected in time; raise run.grace_ms = {grace_ms}, or start it earlier",
                 names(by)
             ),
+            Unstarted::Unanswered => {
+                "this node did not run for a while, and nobody has told it since whether \
+                                      the others have begun; nothing has left it"
+                    .to_owned()
+            }
             Unstarted::NotCommon { silent, other, two } => {
                 let parts = [
                     (silent.clone(), "signed none"),
@@ -209,6 +214,10 @@ impl Run {
     }
 
     pub(super) fn spent(&mut self, result: Result<(), String>) {
+        if result.is_ok() && self.waits_for_words() {
+            self.waking.spent = true;
+            return;
+        }
         let Machine::Spending { mixing } = std::mem::replace(&mut self.machine, Machine::Over) else {
             return;
         };

@@ -58,6 +58,7 @@ impl Run {
         match self.machine {
             Machine::Gathering { .. } => Some(false),
             Machine::Awaiting => Some(true),
+            Machine::Spending { .. } | Machine::Mixing { .. } if self.waits_for_words() => Some(true),
             Machine::Settling { .. } | Machine::Correcting { .. } | Machine::Opening { .. }
                 if !self.record.finished =>
             {

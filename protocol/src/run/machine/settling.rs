@@ -51,6 +51,16 @@ impl Run {
         }
     }
 
+    /// When lists of logs are due, as far as this node knows before it settles.
+    pub(super) fn settling_half(&self) -> Time {
+        if let Machine::Settling { agreement, .. } = &self.machine {
+            return agreement.half();
+        }
+        let mixing_ms = u64::from(self.course.rounds).saturating_mul(self.course.round_ms);
+        let start = self.record.started_at.unwrap_or(self.now);
+        self.settling_clock(start.plus_millis(mixing_ms)).half
+    }
+
     pub(super) fn begin_settling(&mut self) {
         let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else {
             return;

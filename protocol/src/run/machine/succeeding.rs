@@ -29,6 +29,7 @@ use crate::run::item_rules::ItemRules;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, SealedFinal};
 use crate::run::record::Record;
+use crate::run::waking::Waking;
 use crate::time::Time;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
@@ -131,6 +132,7 @@ impl Run {
             leaving: None,
             stays_until: None,
             succeeds: false,
+            waking: Waking::default(),
             record,
         }
     }

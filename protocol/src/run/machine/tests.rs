@@ -4,6 +4,7 @@ mod ends;
 mod frames;
 mod leaving;
 mod starting;
+mod waking;
 
 use proptest::prelude::*;
 

@@ -50,9 +50,9 @@ impl Once {
                 }
                 self.notice(signed)
             }
-            // A READY is taken back, and whom somebody reaches changes.
+            // A READY is taken back; whom somebody reaches changes, and who has arrived late.
             Ok(PublicFrame::Notice(SignedNotice {
-                notice: Notice::Withdraw { .. } | Notice::Unreached { .. },
+                notice: Notice::Withdraw { .. } | Notice::Unreached { .. } | Notice::Awake { .. },
                 ..
             })) => Ok(()),
             Ok(PublicFrame::Notice(signed)) => self.notice(signed),

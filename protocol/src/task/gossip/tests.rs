@@ -3,7 +3,7 @@ use crate::messages::log::{Answer, Verdict};
 use crate::messages::signature::Signature;
 use crate::run::outcome::{Ending, GossipOutcome, MissedMessages};
 use crate::simulator::cluster::tests::plan;
-use crate::task::machine::Task;
+use crate::task::machine::Computation;
 use crate::task::tests::ensemble::{Ensemble, contribution};
 
 const PARTIES: usize = 4;
@@ -23,8 +23,8 @@ fn stream(releases: u32, rounds: u32) -> Arc<Plan> {
 }
 
 fn of<'e>(ensemble: &'e Ensemble<'_>, party: Party) -> &'e GossipTask {
-    match &ensemble.tasks[party] {
-        Task::Gossip(gossip) => gossip,
+    match ensemble.tasks[party].computation() {
+        Computation::Gossip(gossip) => gossip,
         _ => panic!("gossip"),
     }
 }

@@ -2,7 +2,7 @@ mod hostile;
 
 use super::*;
 use crate::run::outcome::Ending;
-use crate::task::machine::Task;
+use crate::task::machine::Computation;
 use crate::task::tests::ensemble::{Ensemble, plan_of_text};
 use crate::topology::multi_gossip::HandOver;
 
@@ -37,8 +37,8 @@ fn ensemble(plan: &Arc<Plan>) -> Ensemble<'static> {
 }
 
 fn of<'e>(ensemble: &'e Ensemble<'_>, party: Party) -> &'e Outer {
-    match &ensemble.tasks[party] {
-        Task::Outer(outer) => outer,
+    match ensemble.tasks[party].computation() {
+        Computation::Outer(outer) => outer,
         _ => panic!("outer iterations"),
     }
 }

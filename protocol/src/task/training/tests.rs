@@ -11,7 +11,7 @@ use crate::messages::wire::PublicFrame;
 use crate::run::outcome::{GateVerdict, TrainingOutcome};
 use crate::sealing::mask::MaskKey;
 use crate::simulator::cluster::tests::plan;
-use crate::task::machine::Task;
+use crate::task::machine::Computation;
 use crate::task::tests::ensemble::{Ensemble, Travelling, contribution, rounds_plan, task_of, task_with};
 
 const PARTIES: usize = 6;
@@ -36,8 +36,8 @@ fn pairwise() -> Arc<Plan> {
 }
 
 fn of<'e>(ensemble: &'e Ensemble<'_>, party: Party) -> &'e Training {
-    match &ensemble.tasks[party] {
-        Task::Training(training) => training,
+    match ensemble.tasks[party].computation() {
+        Computation::Training(training) => training,
         _ => panic!("a training"),
     }
 }

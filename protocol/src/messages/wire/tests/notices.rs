@@ -10,6 +10,12 @@ pub(super) fn give_up() -> Notice {
     }
 }
 
+pub(super) fn awake() -> Notice {
+    Notice::Awake {
+        arrivals: vec![LateArrivals { party: 4, count: 2 }],
+    }
+}
+
 pub(super) fn notices() -> Vec<Notice> {
     let stage = Stage::Publishing;
     vec![
@@ -69,6 +75,7 @@ pub(super) fn notices() -> Vec<Notice> {
         },
         Notice::Here,
         Notice::Finished,
+        awake(),
         Notice::Key {
             round: 2,
             secret: Disclosed([0xa1; 32]),

@@ -2,6 +2,7 @@
 
 mod holders;
 mod pairwise;
+mod waking;
 
 use super::*;
 use crate::run::outcome::SealedFinal;

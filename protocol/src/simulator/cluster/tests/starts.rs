@@ -64,6 +64,38 @@ fn party_that_wakes_when_others_give_up_costs_nobody_else_the_result() {
     }
 }
 
+/// It asks first: the START that it lacked one word of may be given up since.
+#[test]
+fn party_that_wakes_before_start_begins_with_the_others_or_not_at_all() {
+    let mut left_out = 0;
+    for lines in [SEALED_LINES, STATIC] {
+        let plan = plan(PARTIES, lines, 3);
+        for seed in 0..40 {
+            let party = seed as usize % PARTIES;
+            let stop = Fault::Suspend {
+                party,
+                at: Time::from_millis(60 + 2 * seed),
+                for_ms: 7300 + 10 * seed,
+            };
+            let mut conditions = Conditions::new(seed).with_faults(vec![stop]);
+            conditions.latency_us = (10_000, 60_000);
+            let report = simulate(&plan, conditions);
+            assert_eq!(report.violations, [], "{lines}, {seed}");
+            let [woken, other] = [party, (party + 1) % PARTIES].map(|it| report.outcomes[it].as_ref());
+            let (woken, other) = (woken.expect("ends"), other.expect("ends"));
+            let began = woken.started.contains(&party);
+            assert!(
+                !began || woken.started == other.started,
+                "{lines}, {seed}: it began with {:?}, the others with {:?}",
+                woken.started,
+                other.started
+            );
+            left_out += usize::from(!began);
+        }
+    }
+    assert!(left_out > 10, "the moments were before START: {left_out} of 80");
+}
+
 const SEALED_LINES: &str = "[run]\nsealed = true";
 
 #[test]

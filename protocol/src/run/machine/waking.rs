@@ -1,0 +1,208 @@
+//! A node that has not run for a while: suspended, stopped, or its clock has jumped.
+//!
+//! *Before START* others may have given up and gone on. Its clock stands still for the time that it
+//! missed, and it asks its neighbours for what they hold; it neither signs nor begins before more
+//! than `colluding` of them, or all that it reaches, have sent that.
+//!
+//! *When its log was due, and it has sealed nothing:* after half of settling others list and sign
+//! sets without it. Its clock stands still for the time that it missed, and it floods
+//! [`Notice::Awake`]. Each member that still waits for logs (it has signed no set of them, and by
+//! its own clock it is not at half of settling) answers by naming that arrival in a word of its
+//! own; so do those that arrived late themselves. It goes on once a quorum, itself counted, has
+//! said so within `settle_ms`: then most of the others have slept as long, or its clock alone is
+//! wrong. Else it leaves. It has sealed nothing then: no log and no final of it is anywhere, and
+//! where finals are sealed its run has cost it nothing.
+//!
+//! *Once it has sealed,* nothing more is told by waiting longer. Where it wakes after half of a
+//! stage its clock stands still for the time that it missed: what others have agreed on meanwhile
+//! counts as ever, and if they have slept as well the stage goes on. Nobody signs twice in a stage,
+//! so that sets stay unique whatever clocks show. If the others have gone, it ends without a
+//! result, and its run is charged: it does not know what became of what it has sealed.
+//!
+//! **Why no node seals that arrives after a set was agreed without it.** Let a quorum q of the n
+//! members have signed a set before node i arrives. Node i has signed none: nobody signs a set
+//! before its own log is out. Let i be confirmed: q members have said that they have signed no set,
+//! in words that name this very arrival. A word of a follower of the protocol that names it was
+//! signed after i said it, so after it arrived: numbers of arrivals are signed by i alone, and only
+//! grow. The signers and those who confirm are q members each, so they have 2q − n > `colluding` in
+//! common ([`crate::plan::quorum`]), and one of these follows the protocol. It is not i, and it has
+//! signed a set and said afterwards that it has signed none: a contradiction. So what liars say
+//! falsely, or repeat from earlier, has no node seal that arrives after the others have settled. A
+//! set that is agreed without it after that, while its log is on the way, is one that it sees: what
+//! it has sealed stays closed, and has cost it nothing, as that of anybody who is left out.
+//!
+//! Liars may say that they arrive late: each honest member then names it once more, at most
+//! [`LateArrivals::MOST`] times for each of them, and never more than once in a 32nd of
+//! `settle_ms`.
+
+use crate::agreement::presence::silent_ms;
+use crate::messages::notice::{LateArrivals, Notice};
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::Event;
+use crate::time::Time;
+
+/// After START a node that is woken so many shares of `settle_ms` too late has missed something.
+/// Our choice: a busy machine holds up a process for less.
+const MISSED: u64 = 8;
+
+impl Run {
+    /// This node was to run `missed_ms` ago, and would go on at `now`. True: its clock is to stand
+    /// still for that long.
+    pub(crate) fn oversleeps(&mut self, missed_ms: u64, now: Time) -> bool {
+        if !self.has_missed(missed_ms) || self.record.finished {
+            return false;
+        }
+        let missed = match &mut self.machine {
+            Machine::Gathering { gathering, .. } => {
+                gathering.hold_back(self.now);
+                self.commons.ask_everybody();
+                return true;
+            }
+            // Nothing of it settles.
+            Machine::Spending { .. } if self.plan.goes_on_by_task() => return true,
+            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixing { .. } => {
+                now >= self.settling_half()
+            }
+            Machine::Settling { agreement, .. } | Machine::Correcting { agreement, .. } => {
+                now >= agreement.half()
+            }
+            Machine::Publishing {
+                agreement,
+                publication,
+            } => {
+                let is_under_way = publication.as_ref().is_some_and(|it| it.is_under_way());
+                is_under_way || now >= agreement.half()
+            }
+            Machine::Opening {
+                opening,
+                confirmation,
+                ..
+            } => {
+                now >= confirmation
+                    .agreement()
+                    .map_or(opening.clock().half, |it| it.half())
+            }
+            Machine::Auditing { .. } => true,
+            Machine::Mixed { .. } | Machine::Over => false,
+        };
+        if missed && self.has_sealed_nothing() {
+            self.arrive_late(missed_ms);
+        }
+        missed
+    }
+
+    /// Whether a node that was to run so long ago has missed something.
+    pub(crate) fn has_missed(&self, missed_ms: u64) -> bool {
+        let silent_ms = silent_ms(self.electorate.public.neighbours(self.course.me).len());
+        missed_ms
+            > match self.machine {
+                Machine::Gathering { .. } => silent_ms,
+                _ => silent_ms.min(self.settle_ms / MISSED),
+            }
+    }
+
+    /// Whether nothing that may be opened has left this node.
+    fn has_sealed_nothing(&self) -> bool {
+        let is_early = matches!(
+            self.machine,
+            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixing { .. }
+        );
+        is_early && self.record.sealed.is_none()
+    }
+
+    fn arrive_late(&mut self, missed_ms: u64) {
+        let until = self.now.plus_millis(self.settle_ms);
+        self.waking.arrive(missed_ms, self.now, until);
+        self.commons.hurry(self.now);
+        self.commons.event(Event::Fault(format!(
+            "this node has not run for {} s, and arrives when its log was due: it seals nothing before \
+             it knows that the others still wait for it",
+            missed_ms.div_ceil(1000)
+        )));
+    }
+
+    /// Whether this node waits to know that others still wait for it.
+    pub(super) fn waits_for_words(&self) -> bool {
+        self.waking.waits().is_some()
+    }
+
+    /// Whether this node has signed no set of logs, and others may still count on it to wait.
+    fn waits_for_logs(&self) -> bool {
+        let waits = match &self.machine {
+            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixing { .. } => true,
+            Machine::Settling { agreement, .. } => !agreement.has_voted(),
+            _ => false,
+        };
+        waits && self.now < self.settling_half()
+    }
+
+    /// The late arrivals that this node has to say that it heard of, if it may say so and has not.
+    fn unsaid_arrivals(&self) -> Option<Vec<LateArrivals>> {
+        if !self.commons.flood.says_of_waking() && !self.waits_for_words() {
+            return None;
+        }
+        let heard = self.commons.flood.late_arrivals();
+        let arrivals = self.waking.with_own(self.course.me, heard);
+        (self.waking.is_news(&arrivals) && self.waits_for_logs()).then_some(arrivals)
+    }
+
+    /// A step of waking. False: it wants nothing now.
+    pub(super) fn step_waking(&mut self) -> bool {
+        if self.now >= self.waking.next_word()
+            && let Some(arrivals) = self.unsaid_arrivals()
+        {
+            // Others that wake at about the same time are answered together.
+            let next_word = self.now.plus_millis((self.settle_ms / 32).max(1));
+            self.waking.say(arrivals.clone(), next_word);
+            self.commons.say(Notice::Awake { arrivals });
+            return true;
+        }
+        let Some((missed_ms, until)) = self.waking.waits() else {
+            return false;
+        };
+        let arrival = self.waking.arrivals();
+        let waiting = self.commons.flood.waiting_after(self.course.me, arrival);
+        let waiting = waiting
+            .filter(|party| self.record.started.contains(party))
+            .count();
+        if waiting >= self.electorate.quorum {
+            self.waking.end();
+            if std::mem::take(&mut self.waking.spent) {
+                self.spent(Ok(()));
+            }
+            return true;
+        }
+        if self.now < until || self.leaving.is_some() {
+            return false;
+        }
+        self.waking.end();
+        self.leave(format!(
+            "this node did not run for {} s, and the others have settled without it: within \
+             settle_ms = {} that they still wait for logs was said by {waiting} parties, itself counted, \
+             and {} make a quorum; it has sealed nothing",
+            missed_ms.div_ceil(1000),
+            self.settle_ms,
+            self.electorate.quorum
+        ));
+        true
+    }
+
+    /// When to look at it again although nothing happened.
+    pub(super) fn waking_wake(&self) -> Time {
+        let until = self.waking.waits().map_or(Time::FAR, |(_, until)| until);
+        match self.unsaid_arrivals() {
+            Some(_) => until.min(self.waking.next_word()),
+            None => until,
+        }
+    }
+
+    /// Lets a node that woke before START sign and begin, once it has heard what it missed.
+    pub(super) fn step_informed(&mut self) {
+        if let Machine::Gathering { gathering, .. } = &mut self.machine
+            && gathering.is_held_back()
+            && self.commons.is_informed()
+        {
+            gathering.go_on();
+        }
+    }
+}
