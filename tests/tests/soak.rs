@@ -7,11 +7,14 @@ use undertone_tests::soak::simulated::{self, Trials};
 use undertone_tests::soak::summary::Summary;
 
 /// Faults that cost no survivor of any mechanism its result.
-const BORNE: [FaultKind; 10] = [
+const BORNE: [FaultKind; 13] = [
     FaultKind::Kill,
     FaultKind::StopForEver,
     FaultKind::StopBriefly,
     FaultKind::StopLong,
+    FaultKind::StopAll,
+    FaultKind::ClockJump,
+    FaultKind::AllClocksJump,
     FaultKind::HoleNode,
     FaultKind::HoleIn,
     FaultKind::HoleOut,

@@ -40,6 +40,7 @@ use crate::simulator::trainees::Trainees;
 use crate::task::machine::Task;
 use crate::time::Time;
 use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// A stand-in for the real gate.
 pub type Gate<'a> = dyn Fn(&Plan, &AgreedLogs) -> GateVerdict + 'a;
@@ -147,6 +148,7 @@ pub struct Simulation<'a> {
     begun: Begun,
     trainees: Trainees<'a>,
     balance: Balance,
+    outer: Option<Arc<Schedule>>,
     purposes: BTreeMap<Purpose, u64>,
     /// Some node's mixing state has become its final: sums over states end here.
     settled: bool,
@@ -224,6 +226,7 @@ impl<'a> Simulation<'a> {
             .or(conditions.false_reveal)
             .or(conditions.telling.map(|(liar, _)| liar))
             .or(conditions.other_word.as_ref().map(|(liar, _)| *liar));
+        let outer = Self::schedule_of_outer(&plan).map(Arc::new);
         let links = Links::new(&plan.private_links(), &plan.public_links());
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
@@ -245,6 +248,7 @@ impl<'a> Simulation<'a> {
             begun: Begun::except(liar),
             trainees: Trainees::default(),
             balance: Balance::default(),
+            outer,
             purposes: BTreeMap::new(),
             settled: false,
             #[cfg(test)]
@@ -504,7 +508,9 @@ impl<'a> Simulation<'a> {
                         continue;
                     };
                     let plan = self.nodes[party].task.plan().clone();
-                    let violations = self.checks_of_mixing(party).private(plan.schedule(), &frame);
+                    let outer = self.outer.clone();
+                    let schedule = outer.as_deref().unwrap_or(plan.schedule());
+                    let violations = self.checks_of_mixing(party).private(schedule, &frame);
                     self.violations.extend(violations);
                     self.replay(Network::Private, (party, to), &frame);
                     self.send_private(party, to, frame, share);

@@ -157,6 +157,7 @@ const SPLIT_VOTE: &str = "README: neither side of two logs is a quorum";
 const KEPT_SECRET: &str = "README: bad shares of a secret, and that is kept";
 const POISONED: &str = "README: parties that lie about their values";
 const PRINTED: &str = "task::outer: where somebody departs it ends";
+const DARK_CIRCLE: &str = "README: neighbours between whom nothing passes, one is out";
 
 /// A moment of the run without faults, in a phase by chance. What goes wrong before the first node
 /// has begun goes wrong at its start.
@@ -206,7 +207,11 @@ impl FaultScenario {
     /// conditions `conditions`.
     pub fn draw(kind: FaultKind, mechanism: &Mechanism, calm: &Report, conditions: Conditions) -> Self {
         let parts = kind.is_hole() || matches!(kind, FaultKind::Cut | FaultKind::Loss40);
-        let excuse = (parts && !mechanism.spares_a_party).then_some(PRINTED);
+        let excuse = match mechanism {
+            it if parts && !it.spares_a_party => Some(PRINTED),
+            it if parts && it.reads_circles() => Some(DARK_CIRCLE),
+            _ => None,
+        };
         let mut rng = ChaCha8Rng::seed_from_u64(conditions.seed ^ 0x005e_ed0f_fa17);
         let party = rng.random_range(0..PARTIES);
         let at = moment(calm, &mut rng);

@@ -52,6 +52,13 @@ pub const fn mechanism(name: &'static str, lines: &'static str) -> Mechanism {
     }
 }
 
+impl Mechanism {
+    /// Whether what is sealed goes from neighbour to neighbour alone.
+    pub fn reads_circles(&self) -> bool {
+        self.lines.contains("circle = \"neighbours\"")
+    }
+}
+
 /// All of them.
 pub const MECHANISMS: [Mechanism; 14] = [
     mechanism("sealed", "[data]\nshape = [2]\n"),

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::lattice::grid::LatticeWeight;
+use crate::topology::multi_gossip::MultiGossip;
+use crate::topology::schedule::Schedule;
 
 impl Simulation<'_> {
     /// Mass and weight over all nodes, the crashed ones included, after an event that has reached
@@ -21,6 +23,22 @@ impl Simulation<'_> {
             });
             self.settled = true;
         }
+    }
+
+    /// The schedule that shares follow where outer iterations come one after another: that of each,
+    /// in so many rounds as it has at most.
+    pub(super) fn schedule_of_outer(plan: &Plan) -> Option<Schedule> {
+        let outer = plan.draft().outer.as_ref()?;
+        let most = outer.gossip_iterations as usize;
+        let rounds = (0..outer.iterations).flat_map(|iteration| {
+            let seed = plan.schedule_seed().unwrap_or(0).wrapping_add(iteration);
+            let drawn = MultiGossip::draw(&plan.draft().private_graph, most, seed);
+            let schedule = drawn.expect("a checked plan").schedule();
+            let sends = |round: usize, party: Party| schedule.sends_to(round as u32, party).to_vec();
+            let of_round = |round| (0..plan.parties()).map(|party| sends(round, party)).collect();
+            (1..=most).map(of_round).collect::<Vec<Vec<Vec<Party>>>>()
+        });
+        Some(Schedule::from_out(rounds.collect()))
     }
 
     pub(super) fn spend(&mut self, party: Party) {

@@ -129,7 +129,7 @@ impl<'a> Simulation<'a> {
                     .is_none_or(|&since| iteration < since)
             };
             let included: Vec<Party> = (0..self.plan.parties()).filter(is_in).collect();
-            if training.rejected.contains(&iteration) {
+            if training.rejected.contains(&iteration) || training.unopened.contains_key(&iteration) {
                 released.stay();
                 continue;
             }
