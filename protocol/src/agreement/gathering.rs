@@ -130,6 +130,8 @@ pub enum Unstarted {
         other: Vec<Party>,
         /// They have signed two.
         two: Vec<Party>,
+        /// They have signed the same, and did not give it up with this node.
+        kept: Vec<Party>,
     },
 }
 
@@ -446,7 +448,7 @@ impl Gathering {
             };
             return Some(match lacking.iter().find(same) {
                 Some(liar) => GatheringStep::Liar(*liar),
-                None => GatheringStep::Abort(not_common(flood, signed.number, lacking)),
+                None => self.not_common(flood, lacking, vec![]),
             });
         }
         // Among the STARTs that were refused before this node signed may be one that it lacks now.
@@ -492,10 +494,11 @@ impl Gathering {
         if is_enough(&reunited) {
             return Some(self.signed(now, flood, next, reunited));
         }
-        let number = signed.number;
         is_over.then(|| {
             let lacking = self.lacking(flood, usize::MAX);
-            GatheringStep::Abort(not_common(flood, number, lacking))
+            let signed = self.signed.as_ref();
+            let kept = signed.map_or_else(Vec::new, |signed| signed.kept(flood, self.me.party));
+            self.not_common(flood, lacking, kept)
         })
     }
 
@@ -584,17 +587,6 @@ impl Gathering {
         };
         GatheringStep::Start { seats, notice }
     }
-}
-
-/// Members that have signed another START than the others, or none.
-fn not_common(flood: &Flood, number: u8, lacking: Vec<Party>) -> Unstarted {
-    let (two, once): (Vec<Party>, Vec<Party>) = lacking
-        .into_iter()
-        .partition(|&party| flood.signed_two_starts(number, party));
-    let (other, silent) = once
-        .into_iter()
-        .partition(|&party| flood.start(number, party).is_some());
-    Unstarted::NotCommon { silent, other, two }
 }
 
 #[cfg(test)]

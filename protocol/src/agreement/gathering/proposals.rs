@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agreement::flood::Flood;
-use crate::agreement::gathering::Gathering;
 use crate::agreement::gathering::signed::HeldStart;
+use crate::agreement::gathering::{Gathering, GatheringStep, Unstarted};
 use crate::messages::notice::{Seat, SetHash};
 use crate::topology::party::Party;
 
@@ -91,6 +91,24 @@ impl Gathering {
             .collect();
         let is_too_few = signed.seats.len() - by.len() < self.attendance.min_parties;
         (by.len() > self.attendance.colluding && is_too_few).then_some(by)
+    }
+
+    /// The run ends, since not all have signed the START that this node signed last: `lacking` have
+    /// not, and `kept` have not given it up with it.
+    pub(super) fn not_common(&self, flood: &Flood, lacking: Vec<Party>, kept: Vec<Party>) -> GatheringStep {
+        let number = self.signed.as_ref().map_or(0, |signed| signed.number);
+        let (two, once): (Vec<Party>, Vec<Party>) = lacking
+            .into_iter()
+            .partition(|&party| flood.signed_two_starts(number, party));
+        let (other, silent) = once
+            .into_iter()
+            .partition(|&party| flood.start(number, party).is_some());
+        GatheringStep::Abort(Unstarted::NotCommon {
+            silent,
+            other,
+            two,
+            kept,
+        })
     }
 
     /// Parties whose START of this number is over seats without this node's, ascending.

@@ -185,6 +185,13 @@ impl Signed {
         self.news
     }
 
+    /// Other members that have signed this START and not given it up, ascending.
+    pub(super) fn kept(&self, flood: &Flood, me: Party) -> Vec<Party> {
+        let keeps = |seat: &&Seat| self.has_signed(flood, **seat) && !self.has_given_up(flood, seat);
+        let kept = self.seats.iter().filter(keeps).map(|seat| seat.party);
+        kept.filter(|party| *party != me).collect()
+    }
+
     /// Members that have signed this START and given it up, and how many have signed it, without
     /// known liars.
     pub(super) fn survivors(&self, flood: &Flood) -> (Vec<Seat>, usize) {

@@ -158,11 +158,17 @@ impl Run {
                                       the others have begun; nothing has left it"
                     .to_owned()
             }
-            Unstarted::NotCommon { silent, other, two } => {
+            Unstarted::NotCommon {
+                silent,
+                other,
+                two,
+                kept,
+            } => {
                 let parts = [
                     (silent.clone(), "signed none"),
                     (other.clone(), "signed another one"),
                     (two.clone(), "signed two"),
+                    (kept.clone(), "signed it, and did not give it up with this node"),
                 ];
                 let parts = listed(&parts, names);
                 format!(

@@ -158,6 +158,7 @@ fn node_that_has_given_up_never_begins_with_that_start() {
         silent: vec![],
         other: vec![],
         two: vec![],
+        kept: vec![1, 2, 3, 4],
     };
     assert_eq!(
         bench.act(10 + 2 * PATIENCE_MS),
@@ -326,6 +327,7 @@ fn last_start_is_not_given_up_and_ends_the_run_at_its_deadline() {
         silent: vec![4],
         other: vec![],
         two: vec![],
+        kept: vec![],
     };
     assert_eq!(bench.act(5 + PATIENT_MS), Some(GatheringStep::Abort(reason)));
     // Notices of numbers that the plan does not have are not taken.
