@@ -22,6 +22,7 @@ pub mod reaching;
 pub mod receipt;
 pub mod room;
 pub mod rows;
+mod run_clock;
 mod sealing;
 pub mod shelf;
 pub mod signals;

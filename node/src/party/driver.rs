@@ -8,7 +8,7 @@ mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
@@ -44,6 +44,7 @@ use crate::party::contributor::Contributor;
 use crate::party::events::Events;
 use crate::party::iteration_times::IterationTimes;
 use crate::party::reaching::run_configuration;
+use crate::party::run_clock::RunClock;
 use crate::party::silence::{Silence, SilenceLog};
 use crate::party::spent::Costs;
 use crate::telling::failure::Failure;
@@ -108,7 +109,7 @@ struct Driver {
     me: Party,
     task: Task,
     tickets: Tickets,
-    begun: Instant,
+    clock: RunClock,
     network: Handle,
     peers: BTreeMap<PeerId, Party>,
     costs: Box<dyn Costs>,
@@ -174,10 +175,9 @@ async fn drive_with(
     leave: impl Future<Output = ()>,
     mut finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
-    let begun = Instant::now();
     let (audits, mut audited) = mpsc::channel(1);
     let (contributions, mut contributed) = mpsc::channel(1);
-    let mut driver = Driver::new(part, begun, network, (audits, contributions));
+    let mut driver = Driver::new(part, network, (audits, contributions));
     let mut linger: Option<Time> = None;
     let mut finish: Option<Finish> = None;
     let mut undelivered: Option<Failure> = None;
@@ -200,7 +200,7 @@ async fn drive_with(
         }
         // Whatever comes first: a frame, an audit, a request to leave, a deadline.
         let until = linger.map_or(until, |end| end.min(until));
-        let wake = driver.begun + Duration::from_nanos(until.as_nanos().min(u64::MAX / 4));
+        let wake = driver.clock.when(until);
         tokio::select! {
             event = inbox.recv() => match event {
                 Some(event) => driver.network_event(event),
@@ -255,7 +255,6 @@ fn epoch() -> u64 {
 impl Driver {
     fn new(
         part: Part,
-        begun: Instant,
         network: Handle,
         (audits, contributions): (mpsc::Sender<Verdict>, mpsc::Sender<(u32, LatticeVector)>),
     ) -> Self {
@@ -287,7 +286,7 @@ impl Driver {
             me,
             task,
             tickets: Tickets::default(),
-            begun,
+            clock: RunClock::start(),
             network,
             peers,
             costs,
@@ -309,7 +308,7 @@ impl Driver {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanos(self.begun.elapsed().as_nanos() as u64)
+        self.clock.now()
     }
 
     fn name(&self, party: Party) -> &str {

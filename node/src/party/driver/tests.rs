@@ -103,13 +103,13 @@ fn party(text: &str, is_full: bool) -> (Driver, Asked, mpsc::Receiver<(u32, Latt
             asked: asked.clone(),
             is_full,
         }),
-        events: Events::open(None, Instant::now()).expect("nothing to open"),
+        events: Events::open(None, std::time::Instant::now()).expect("nothing to open"),
         shelf: undertone_protocol::agreement::shelf::in_memory(),
         contributor: Some(Box::new(recorder)),
         plan,
     };
     let (audits, (contributions, contributed)) = (mpsc::channel(1).0, mpsc::channel(1));
-    let driver = Driver::new(part, Instant::now(), Handle::to_nobody(), (audits, contributions));
+    let driver = Driver::new(part, Handle::to_nobody(), (audits, contributions));
     (driver, asked, contributed)
 }
 
