@@ -123,7 +123,7 @@ impl Attack {
     /// `seed` on.
     pub fn of(plan: &Plan, seed: u64) -> Result<Self, AuditError> {
         let calibration = plan.calibration();
-        if plan.draft().mechanism.averages() {
+        if plan.draft().averages() {
             let aims = gossip_aims(plan);
             let plan = plan.clone();
             return match aims.is_empty() {

@@ -28,12 +28,19 @@ pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
 /// A draft of vectors of `dimension` coordinates. Its correlated noise is Gaussian, as most of this
 /// crate computes with, unless the lines name another.
 pub(crate) fn draft_of(dimension: usize, parties: usize, lines: &str) -> Draft {
-    let lines = match (lines.contains("correlated ="), lines.contains("[mechanism]")) {
+    let chosen = ["correlated =", "sums =", "pairwise"]
+        .iter()
+        .any(|key| lines.contains(key));
+    let lines = match (chosen, lines.contains("[mechanism]")) {
         (true, _) => lines.to_owned(),
         (false, true) => lines.replacen("[mechanism]", "[mechanism]\ncorrelated = \"gaussian\"", 1),
         (false, false) => format!("{lines}\n[mechanism]\ncorrelated = \"gaussian\"\n"),
     };
-    let text = format!("name = \"test\"\n[data]\nshape = [{dimension}]\n{lines}");
+    let task = match lines.contains("sums = ") {
+        true => "stream",
+        false => "mean",
+    };
+    let text = format!("name = \"test\"\ntask = \"{task}\"\n[data]\nshape = [{dimension}]\n{lines}");
     let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
     let records = (file.data.unit == Unit::Record).then_some(20);
     let peers = Peers::simulated(parties, records).unwrap_or_else(|error| panic!("{error}"));

@@ -4,7 +4,8 @@
 use std::process::{Command, Output};
 
 use undertone::daemon::config::layers::KEYS;
-use undertone_protocol::plan::defaults::SETTINGS;
+use undertone_protocol::plan::defaults::{SETTINGS, settings_of};
+use undertone_protocol::plan::run_file::settings::TaskName;
 
 fn undertone(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_undertone"))
@@ -149,24 +150,37 @@ fn pages_are_narrow_and_tell_the_flags_of_all_commands_once() {
 }
 
 #[test]
-fn every_key_of_the_run_file_is_told_with_its_default() {
-    for command in ["plan", "local"] {
+fn help_of_a_task_names_each_of_its_keys_in_eighty_lines_of_a_hundred_columns() {
+    for task in TaskName::ALL {
+        let output = undertone(&["help", task.name()]);
+        assert_eq!(output.status.code(), Some(0));
+        let page = String::from_utf8(output.stdout).expect("help is text");
+        assert!(page.lines().count() <= 80, "{page}");
+        assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
+        for setting in settings_of(task) {
+            assert!(
+                page.contains(&format!("  {} ", setting.key)),
+                "{}: {page}",
+                setting.field()
+            );
+        }
+    }
+    for command in ["plan", "local", "simulate"] {
         let text = help(command);
         for setting in SETTINGS {
             assert!(
-                text.contains(&setting.field()),
+                text.contains(setting.key),
                 "{} is missing from `{command} --help`",
                 setting.field()
             );
-            for default in [setting.default, setting.local].into_iter().flatten() {
-                assert!(
-                    text.contains(default),
-                    "{} = {default} is missing from `{command} --help`",
-                    setting.field()
-                );
-            }
         }
     }
+    let unknown = undertone(&["help", "median"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(text.contains("tasks are mean, regression"), "{text}");
+    let of_command = undertone(&["help", "ledger", "adopt"]);
+    assert_eq!(of_command.status.code(), Some(0));
 }
 
 #[test]

@@ -117,7 +117,7 @@ pub(crate) fn models() -> Vec<Vec<u8>> {
     let run = RunFile::parse(TRAINING, 6).unwrap_or_else(|e| panic!("{e}"));
     let mut model = json!({
         "version": 1, "digest": "aa", "epsilon": 0.5, "delta": 1e-6, "iterations": 20,
-        "model": run.model, "weights": [[0.5, -1.0, 2.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.25]],
+        "model": run.computation.model(), "weights": [[0.5, -1.0, 2.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.25]],
     });
     let whole = model.to_string().into_bytes();
     let low = model["model"]

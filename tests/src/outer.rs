@@ -25,8 +25,7 @@ use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 
 /// What such a task needs to be asked for.
-pub const ASKED: &str =
-    "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n";
+pub const ASKED: &str = "[mechanism]\naccept_exact_sum = true\n";
 
 /// The paper's Figure 4: paths of four, three and three parties, and a cycle.
 pub const FIGURE_4: &str = "[topology]\nprivate = { kind = \"edges\", edges = [\
@@ -54,10 +53,10 @@ pub const TABLE_4: [[f64; 7]; 10] = [
 /// Its solution.
 pub const SOLUTION: [f64; 6] = [5.0, -10.0, 10.0, -5.0, 1.0, 5.0];
 
-/// The run file of Table 4 on Figure 4's graphs, with these lines under `[outer]`.
+/// The run file of Table 4 on Figure 4's graphs, with these lines under `[recursion]`.
 pub fn table_4(outer: &str) -> String {
     format!(
-        "task = \"linear-equations\"\nname = \"table-4\"\n[data]\nshape = [7]\n[outer]\n{outer}\n{ASKED}{FIGURE_4}"
+        "task = \"linear-equations\"\nname = \"table-4\"\n[data]\nshape = [7]\n[recursion]\n{outer}\n{ASKED}{FIGURE_4}"
     )
 }
 
@@ -118,7 +117,7 @@ pub struct OuterRun {
 impl OuterRun {
     /// Ready to run; `data` are each party's rows.
     pub fn new(plan: &Arc<Plan>, data: &[Vec<Vec<f64>>]) -> Self {
-        let outer = plan.draft().outer.as_ref().expect("outer iterations");
+        let outer = plan.draft().computation.recursion().expect("outer iterations");
         let steps: Vec<LocalStep> = data.iter().map(|data| outer.local_step(rows(data))).collect();
         let task = |(party, step): (Party, &LocalStep)| {
             let rng = ChaCha8Rng::seed_from_u64(party as u64);

@@ -24,7 +24,11 @@ use undertone_protocol::topology::party::Party;
 /// A calibrated plan of simulated parties; `lines` follow `shape` in the run file's `[data]` table.
 #[track_caller]
 pub fn plan(parties: usize, dimension: usize, lines: &str) -> Arc<Plan> {
-    let text = format!("name = \"simulated\"\n[data]\nshape = [{dimension}]\n{lines}");
+    let task = match lines.contains("sums = ") {
+        true => "stream",
+        false => "mean",
+    };
+    let text = format!("name = \"simulated\"\ntask = \"{task}\"\n[data]\nshape = [{dimension}]\n{lines}");
     let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
     let peers = Peers::simulated(parties, None).unwrap_or_else(|e| panic!("{e}"));
     let draft = Draft::new(run, &peers, 5).unwrap_or_else(|e| panic!("{e}"));

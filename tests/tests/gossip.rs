@@ -39,8 +39,8 @@ const PATIENT: &str = "join_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\n";
 
 fn run_file(lines: &str, graph: &str, run: &str) -> String {
     format!(
-        "version = 1\nname = \"telemetry\"\n[data]\nnoise_ok = true\nclip = {{ kind = \"l2\", radius = 1.0 }}\n\
-         {lines}\n[privacy]\nepsilon = 8.0\ncolluding = 1\n[mechanism]\nkind = \"gossip\"\n[topology]\n\
+        "version = 1\ntask = \"stream\"\nname = \"telemetry\"\n[data]\nnoise_ok = true\nclip = {{ kind = \"l2\", radius = 1.0 }}\n\
+         {lines}\n[privacy]\nepsilon = 8.0\ncolluding = 1\n[mechanism]\nsums = \"open\"\n[topology]\n\
          private = {graph}\n[run]\n{PATIENT}{run}"
     )
 }
@@ -228,10 +228,7 @@ fn a_node_that_dies_in_mid_stream_is_left_out_and_nobody_stops() {
 fn summed_file(run: &str) -> String {
     let stages = "settle_ms = 60000\nround_ms = 240000\n";
     run_file(&format!("releases = {RELEASES}"), "\"ring\"", run)
-        .replace(
-            "[topology]",
-            "sums = \"secure\"\ncircle = \"everybody\"\n[topology]",
-        )
+        .replace("sums = \"open\"", "sums = \"everybody\"")
         .replace("round_ms = 60000\nsettle_ms = 60000\n", stages)
 }
 
@@ -255,8 +252,8 @@ fn everybody_reads_one_sum_of_each_round() {
     let plan = read_json(&folder.join("kept/plan.json"));
     let mechanism = &plan["mechanism"];
     assert_eq!(
-        (&mechanism["sums"], &mechanism["circle"], &mechanism["threshold"]),
-        (&json!("secure"), &json!("everybody"), &json!(3))
+        (&plan["computation"]["task"], &mechanism["kind"]),
+        (&json!("stream"), &json!("pairwise"))
     );
     let std = mechanism["independent_std"].as_f64().expect("a number");
     let error = std * (RELEASES as f64 / PARTIES as f64).sqrt();
@@ -329,10 +326,7 @@ fn a_node_that_dies_in_a_stream_of_sums_is_replaced_by_nobody() {
 fn circles_file(graph: &str, run: &str) -> String {
     let stages = "settle_ms = 60000\nround_ms = 240000\n";
     run_file(&format!("releases = {RELEASES}"), graph, run)
-        .replace(
-            "[topology]",
-            "sums = \"secure\"\ncircle = \"neighbours\"\n[topology]",
-        )
+        .replace("sums = \"open\"", "sums = \"neighbours\"")
         .replace("round_ms = 60000\nsettle_ms = 60000\n", stages)
 }
 
@@ -351,7 +345,7 @@ fn neighbours_read_one_sum_of_each_round() {
             "{graph}: {object}"
         );
         let plan = read_json(&folder.join("kept/plan.json"));
-        assert_eq!(plan["mechanism"]["circle"], "neighbours");
+        assert_eq!(plan["mechanism"]["sums"], "neighbours");
         assert!(plan["out"].is_null() && plan["edges"].as_array().expect("edges").len() == RELEASES);
         for party in 0..PARTIES {
             let receipt = receipt::of_local(&folder.join("kept"), &format!("node-{party}"));
@@ -407,14 +401,11 @@ fn what_does_not_go_together_is_refused() {
     write_stream(folder, 3);
     let refused = |lines: &str, mechanism: &str, code: i32, about: &str| {
         let run = run_file(lines, "\"ring\"", "");
-        let run = run.replace("[topology]", &format!("{mechanism}\n[topology]"));
+        let run = run.replace("sums = \"open\"", &format!("sums = \"open\"\n{mechanism}"));
         fs::write(folder.join("run.toml"), run).expect("writable");
         run_in(folder, LOCAL.split(' ')).refused(code, about);
     };
     refused("releases = 4", "", 7, "3 rows, the plan has 4 releases");
-    refused("", "sums = \"secure\"", 2, "kind = \\\"pairwise\\\"");
-    let secure = "sums = \"secure\"\ncorrelated = \"gaussian\"";
-    refused("releases = 3", secure, 2, "run.round_ms");
     refused("releases = 3\nunit = \"record\"", "", 2, "data.unit");
     refused("releases = 3", "fanout = 2", 2, "mechanism.fanout");
     refused("releases = 3", "rounds = 4", 2, "mechanism.rounds");
@@ -424,21 +415,26 @@ fn what_does_not_go_together_is_refused() {
         2,
         "mechanism.edges.degree",
     );
-    refused("releases = 3", "circle = \"everybody\"", 2, "mechanism.circle");
     // On a ring the two others of a circle are as many as may be against a party.
-    let of_sums = |circle: &str, code: i32, about: &str| {
-        let mechanism = format!("sums = \"secure\"\ncircle = {circle}\n[topology]");
-        let run = run_file("releases = 3", "\"ring\"", "").replace("settle_ms = 60000", "settle_ms = 15000");
-        fs::write(folder.join("run.toml"), run.replace("[topology]", &mechanism)).expect("writable");
+    let of_sums = |(releases, sums): (&str, &str), code: i32, about: &str| {
+        let run = run_file(releases, "\"ring\"", "").replace("settle_ms = 60000", "settle_ms = 15000");
+        let run = run.replace("sums = \"open\"", &format!("sums = {sums}"));
+        fs::write(folder.join("run.toml"), run).expect("writable");
         run_in(folder, LOCAL.split(' ')).refused(code, about);
     };
-    of_sums("\"neighbours\"", 2, "privacy.colluding");
+    let three = "releases = 3";
+    of_sums((three, "\"neighbours\""), 2, "privacy.colluding");
     of_sums(
-        "\"everybody\"\ncorrelated = \"gaussian\"",
+        (three, "\"everybody\"\ncorrelated = \"gaussian\""),
         2,
         "mechanism.correlated",
     );
-    of_sums("\"everybody\"\nrounds = 4", 2, "mechanism.rounds");
+    of_sums((three, "\"everybody\"\nrounds = 4"), 2, "mechanism.rounds");
+    of_sums(
+        ("releases = 1", "\"everybody\""),
+        2,
+        "the secure sum of everybody",
+    );
     // And gossip's keys with nothing else.
     let other = "version = 1\n[data]\nclip = { kind = \"l2\", radius = 1.0 }\n[mechanism]\nedges = \"all\"\n";
     fs::write(folder.join("run.toml"), other).expect("writable");
@@ -450,8 +446,8 @@ fn what_does_not_go_together_is_refused() {
 fn daemons_carry_a_stream() {
     let _alone = alone();
     let parties = Parties::new(4);
-    let text = "version = 1\nname = \"stream\"\n[data]\nnoise_ok = true\nshape = [3]\nreleases = 5\n\
-                [mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"ring\"\n[run]\njoin_ms = 60000\n\
+    let text = "version = 1\ntask = \"stream\"\nname = \"stream\"\n[data]\nnoise_ok = true\nshape = [3]\nreleases = 5\n\
+                [mechanism]\nsums = \"open\"\n[topology]\nprivate = \"ring\"\n[run]\njoin_ms = 60000\n\
                 round_ms = 60000\n";
     let digest = parties.plan("stream", text);
     let start = |party: usize| {

@@ -9,8 +9,8 @@ use undertone_tests::{Parties, assert_close, read_json, run_in};
 
 fn run_file(data: &str, graph: &str) -> String {
     format!(
-        "version = 1\nname = \"stream\"\n[data]\nshape = [50]\nclip = {{ kind = \"l2\", radius = 1.0 }}\n{data}\n\
-         [privacy]\ndelta = 1e-5\n[mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"{graph}\"\n"
+        "version = 1\ntask = \"stream\"\nname = \"stream\"\n[data]\nshape = [50]\nclip = {{ kind = \"l2\", radius = 1.0 }}\n{data}\n\
+         [privacy]\ndelta = 1e-5\n[mechanism]\nsums = \"open\"\n[topology]\nprivate = \"{graph}\"\n"
     )
 }
 
@@ -70,8 +70,8 @@ fn simulated_estimates_are_off_as_was_accounted() {
         assert!((0.9..1.6).contains(&more), "{more}");
     }
     // Sums of everybody are even, and all the same.
-    let sums = "kind = \"gossip\"\nsums = \"secure\"\ncircle = \"everybody\"";
-    let run = run_file("releases = 6", "ring").replace("kind = \"gossip\"", sums);
+    let sums = "sums = \"everybody\"";
+    let run = run_file("releases = 6", "ring").replace("sums = \"open\"", sums);
     fs::write(folder.join("run.toml"), run).expect("writable");
     for kills in [0, 1] {
         let summed = simulate(folder, &format!("--runs 8 --kills {kills} --seed 5"));
@@ -165,10 +165,10 @@ fn quotes_say_what_neighbours_and_strangers_learn() {
 
 /// The run file of a stream whose neighbours read sums, against so many who collude or depart.
 fn of_circles(graph: &str, colluding: usize, dropouts: usize) -> String {
-    let sums = "kind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"";
+    let sums = "sums = \"neighbours\"";
     run_file("releases = 20", "GRAPH")
         .replace("\"GRAPH\"", graph)
-        .replace("kind = \"gossip\"", sums)
+        .replace("sums = \"open\"", sums)
         .replace(
             "[privacy]\n",
             &format!("[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n"),
@@ -232,7 +232,7 @@ fn quotes_of_sums_name_the_worst_readers() {
     assert!(ends.iter().any(|end| worst["party"] == end.as_str()), "{worst}");
     for words in [
         "THESE SUMS HIDE NEXT TO NOTHING",
-        "The way out is circle = \"everybody\"",
+        "The way out is sums = \"everybody\"",
         worst["party"].as_str().expect("a name"),
     ] {
         assert!(text.contains(words), "{words}: {text}");
@@ -248,8 +248,10 @@ fn only_streams_of_gossip_follow_their_estimates() {
     for (run, words) in [
         (run_file("adaptive = true", "ring"), "data.releases of 2 or more"),
         (
-            run_file("adaptive = true", "ring").replace("kind = \"gossip\"", "kind = \"inca\""),
-            "gossip",
+            run_file("adaptive = true", "ring")
+                .replace("task = \"stream\"\n", "")
+                .replace("sums = \"open\"", "kind = \"inca\""),
+            "belongs to task = \\\"stream\\\"",
         ),
     ] {
         parties.write("refused.toml", &run);

@@ -19,8 +19,8 @@ const RELEASES: usize = 8;
 
 fn run_file(data: &str, mechanism: &str, run: &str) -> String {
     format!(
-        "version = 1\nname = \"live\"\n[data]\nshape = [3]\nreleases = {RELEASES}\nnoise_ok = true\n\
-         clip = {{ kind = \"l2\", radius = 2.0 }}\n{data}\n[privacy]\nepsilon = 8.0\n[mechanism]\nkind = \"gossip\"\n\
+        "version = 1\ntask = \"stream\"\nname = \"live\"\n[data]\nshape = [3]\nreleases = {RELEASES}\nnoise_ok = true\n\
+         clip = {{ kind = \"l2\", radius = 2.0 }}\n{data}\n[privacy]\nepsilon = 8.0\n[mechanism]\n\
          {mechanism}\n[topology]\nprivate = \"ring\"\n[run]\njoin_ms = 60000\n{run}\n"
     )
 }
@@ -52,11 +52,11 @@ fn told(folder: &Path, party: usize) -> Vec<(u32, u64)> {
 #[test]
 fn programs_hand_over_a_row_a_round() {
     let _alone = alone();
-    let secure = "sums = \"secure\"\ncircle = \"everybody\"";
-    let patient = "round_ms = 60000";
+    let secure = "sums = \"everybody\"";
+    let (open, patient) = ("sums = \"open\"", "round_ms = 60000");
     for (data, mechanism, run, is_told) in [
-        ("", "", patient, false),
-        ("adaptive = true", "", patient, true),
+        ("", open, patient, false),
+        ("adaptive = true", open, patient, true),
         ("", secure, "settle_ms = 15000\nround_ms = 60000", true),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
@@ -103,7 +103,7 @@ fn programs_hand_over_a_row_a_round() {
 fn a_daemon_that_is_stopped_in_mid_stream_keeps_what_has_not_left() {
     let _alone = alone();
     let parties = Parties::new(4);
-    let run = run_file("", "", "round_ms = 60000\npace_ms = 200");
+    let run = run_file("", "sums = \"open\"", "round_ms = 60000\npace_ms = 200");
     let run = run.replace(&format!("releases = {RELEASES}"), "releases = 20");
     let digest = parties.plan("live", &run);
     let configuration = "[[data_set]]\nname = \"rows\"\nfile = \"rows.npy\"\nepsilon = 30.0\ndelta = 1e-5\n";
@@ -169,7 +169,7 @@ fn daemons_tell_sums_of_neighbours_on_their_own_machine_only() {
         .map(|party| Daemon::start_with(&parties, party, everywhere(ports[party]), "allow_remote = true\n"))
         .collect();
     for (circle, is_owners) in [("neighbours", true), ("everybody", false)] {
-        let mechanism = format!("sums = \"secure\"\ncircle = \"{circle}\"");
+        let mechanism = format!("sums = \"{circle}\"");
         let run = run_file("", &mechanism, "settle_ms = 15000\nround_ms = 60000");
         let digest = parties.plan(circle, &run.replace("\"ring\"", "\"complete\""));
         let plan = fs::read(parties.path(&format!("{circle}.json"))).expect("a plan");

@@ -16,7 +16,7 @@ use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::messages::wire::{self, PrivateFrame};
 use undertone_protocol::mixing::course::Course;
-use undertone_protocol::mixing::exchange::{Deed, Exchange, Outset};
+use undertone_protocol::mixing::exchange::{Deed, Outset, ShareExchange};
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Ending, Event, Outcome};
@@ -135,7 +135,7 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
             let course = Course::of(&plan, me);
             let mixing = course.begin(noised, weight, Box::new(noise));
-            let mut exchange = Exchange::new(course, mixing, outset);
+            let mut exchange = ShareExchange::new(course, mixing, outset);
             let share = |deed: Deed| {
                 if let Deed::Share { frame, .. } = deed {
                     Some(frame)

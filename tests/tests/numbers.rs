@@ -53,16 +53,16 @@ const OTHERS: [Mechanism; 19] = [
     ),
     mechanism(
         "matching",
-        "[data]\nshape = [2]\n[mechanism]\nkind = \"gossip\"\nedges = \"matching\"\n",
+        "task = \"stream\"\n[data]\nshape = [2]\n[mechanism]\nsums = \"open\"\nedges = \"matching\"\n",
     ),
     mechanism(
         "adaptive",
-        "[data]\nshape = [2]\nreleases = 5\nadaptive = true\n[mechanism]\nkind = \"gossip\"\n",
+        "task = \"stream\"\n[data]\nshape = [2]\nreleases = 5\nadaptive = true\n[mechanism]\nsums = \"open\"\n",
     ),
     mechanism(
         "one-protected",
-        "[data]\nshape = [2]\nreleases = 5\n[privacy]\nprotect = \"one\"\n[mechanism]\nkind = \"gossip\"\n\
-         sums = \"secure\"\ncircle = \"everybody\"\n[run]\nround_ms = 16000\n",
+        "task = \"stream\"\n[data]\nshape = [2]\nreleases = 5\n[privacy]\nprotect = \"one\"\n[mechanism]\n\
+         sums = \"everybody\"\n[run]\nround_ms = 16000\n",
     ),
     Mechanism {
         records: true,
@@ -101,9 +101,9 @@ const OTHERS: [Mechanism; 19] = [
         spares_a_party: false,
         ..mechanism(
             "optimise",
-            "task = \"optimise\"\n[data]\nshape = [4]\n[model]\nloss = \"logistic\"\nridge = 0.1\n[outer]\n\
-             iterations = 4\ngossip_iterations = 8\n[mechanism]\nkind = \"ppsc\"\n\
-             independent_noise = \"none\"\naccept_exact_sum = true\n",
+            "task = \"optimise\"\n[data]\nshape = [4]\n[recursion]\nloss = \"logistic\"\nridge = 0.1\n\
+             iterations = 4\ngossip_iterations = 8\n[mechanism]\n\
+             accept_exact_sum = true\n",
         )
     },
 ];

@@ -143,9 +143,15 @@ fn a_plan_that_hides_what_it_tells_is_refused() {
         &|plan| plan["claims"][0]["epsilon"] = 1.0.into(),
         "claims.0.unbounded",
     );
-    refused(&|plan| plan["outer"]["pairwise_std"] = 7.0.into(), "pairwise_std");
-    refused(&|plan| plan["outer"]["columns"] = 5.into(), "data");
-    refused(&|plan| plan["task"] = "mean".into(), "outer");
+    refused(
+        &|plan| plan["computation"]["pairwise_std"] = 7.0.into(),
+        "pairwise_std",
+    );
+    refused(&|plan| plan["computation"]["columns"] = 5.into(), "data");
+    refused(
+        &|plan| plan["computation"]["task"] = "mean".into(),
+        "unknown field",
+    );
 }
 
 /// Solves A x = b for a few unknowns, by elimination with pivots.
@@ -246,8 +252,8 @@ fn whoever_reads_the_public_graph_has_every_pieces_system() {
 /// exact mean come to.
 #[test]
 fn three_parties_optimise_within_a_ball_as_one_would() {
-    let lines = "task = \"optimise\"\nname = \"ball\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\n\
-                 ridge = 0.1\nset = { kind = \"ball\", radius = 1.0 }\n[outer]\niterations = 40\naccuracy = 1e-6\n\
+    let lines = "task = \"optimise\"\nname = \"ball\"\n[data]\nshape = [3]\n[recursion]\nloss = \"logistic\"\n\
+                 ridge = 0.1\nset = { kind = \"ball\", radius = 1.0 }\niterations = 40\naccuracy = 1e-6\n\
                  gossip_iterations = 6\naveraging = { kind = \"paper\", rounds = 30, weight = 0.3 }\n";
     let plan = plan(&format!("{lines}{ASKED}[privacy]\ncolluding = 0\n"), 3, 2);
     let data: Vec<Vec<Vec<f64>>> = vec![
@@ -258,7 +264,7 @@ fn three_parties_optimise_within_a_ball_as_one_would() {
     let mut run = OuterRun::new(&plan, &data);
     run.run();
     // The same, with exact means of exact steps.
-    let outer = plan.draft().outer.as_ref().expect("outer iterations");
+    let outer = plan.draft().computation.recursion().expect("outer iterations");
     let steps: Vec<_> = data
         .iter()
         .map(|data| outer.local_step(undertone_tests::outer::rows(data)))
@@ -294,7 +300,7 @@ fn equations_that_contradict_each_other_end_at_their_least_squares() {
     let outer = "iterations = 200\naccuracy = 1e-6\ngossip_iterations = 4\nstep = 0.3\n\
                  inconsistent = \"least-squares\"";
     let lines = format!(
-        "task = \"linear-equations\"\nname = \"fit\"\n[data]\nshape = [3]\n[outer]\n{outer}\n{ASKED}\
+        "task = \"linear-equations\"\nname = \"fit\"\n[data]\nshape = [3]\n[recursion]\n{outer}\n{ASKED}\
          [privacy]\ncolluding = 0\n"
     );
     let plan = plan(&lines, 4, 1);
@@ -453,40 +459,38 @@ fn what_makes_no_sense_is_refused_before_anything_moves() {
     write_table_4(folder, "");
     let refused = |code, field, run: &str| refused(folder, code, field, run);
     let whole = table_4("iterations = 20");
-    for (line, other, field) in [
-        ("kind = \"ppsc\"", "kind = \"inca\"", "mechanism.kind"),
-        ("independent_noise = \"none\"", "", "mechanism.independent_noise"),
-        ("accept_exact_sum = true", "", "mechanism.accept_exact_sum"),
-    ] {
-        let object = refused(2, field, &whole.replace(line, other));
-        let hint = object["error"]["message"].to_string() + &object["error"]["hint"].to_string();
-        assert!(
-            hint.contains("what you want is task = \\\"regression\\\""),
-            "{object}"
-        );
-    }
+    let unaccepted = whole.replace("accept_exact_sum = true", "");
+    let object = refused(2, "mechanism.accept_exact_sum", &unaccepted);
+    let hint = object["error"]["message"].to_string() + &object["error"]["hint"].to_string();
+    assert!(
+        hint.contains("what you want is task = \\\"regression\\\""),
+        "{object}"
+    );
     for (line, field) in [
-        ("", "outer.iterations"),
-        ("iterations = 0", "outer.iterations"),
-        ("iterations = 10001", "outer.iterations"),
-        ("iterations = 9\naccuracy = 0.0", "outer.accuracy"),
-        ("iterations = 9\nstep = 0.5", "outer.step"),
+        ("", "recursion.iterations"),
+        ("iterations = 0", "recursion.iterations"),
+        ("iterations = 10001", "recursion.iterations"),
+        ("iterations = 9\naccuracy = 0.0", "recursion.accuracy"),
+        ("iterations = 9\nstep = 0.5", "recursion.step"),
         (
             "iterations = 9\nstep = -0.5\ninconsistent = \"normalised\"",
-            "outer.step",
+            "recursion.step",
         ),
-        ("iterations = 9\nstart = [1, 2]", "outer.start"),
-        ("iterations = 9\ngossip_iterations = 0", "outer.gossip_iterations"),
-        ("iterations = 9\npairwise_std = 0.0", "outer.pairwise_std"),
+        ("iterations = 9\nstart = [1, 2]", "recursion.start"),
+        (
+            "iterations = 9\ngossip_iterations = 0",
+            "recursion.gossip_iterations",
+        ),
+        ("iterations = 9\npairwise_std = 0.0", "recursion.pairwise_std"),
         (
             "iterations = 9\naveraging = { kind = \"paper\", rounds = 0 }",
-            "outer.averaging",
+            "recursion.averaging",
         ),
         (
             "iterations = 9\naveraging = { kind = \"paper\", rounds = 9, weight = 2.0 }",
-            "outer.averaging",
+            "recursion.averaging",
         ),
-        ("iterations = 9\n[model]\nloss = \"squared\"", "model.loss"),
+        ("iterations = 9\nloss = \"squared\"", "recursion.loss"),
         ("iterations = 9\n[model]\nclip = 7.0", "model"),
         ("iterations = 9\n[privacy]\ndropouts = 1", "privacy.dropouts"),
         (
@@ -506,30 +510,30 @@ fn a_theorem_s_noise_without_its_public_numbers_is_refused() {
     for (line, field) in [
         (
             "iterations = 9\npairwise_std = \"theorem\"",
-            "outer.solution_norm",
+            "recursion.solution_norm",
         ),
         (
             "iterations = 9\npairwise_std = \"theorem\"\nsolution_norm = 0.0",
-            "outer.solution_norm",
+            "recursion.solution_norm",
         ),
-        ("iterations = 9\nsolution_norm = 17.0", "outer.solution_norm"),
-        ("iterations = 9\ncontraction = 0.5", "outer.contraction"),
+        ("iterations = 9\nsolution_norm = 17.0", "recursion.solution_norm"),
+        ("iterations = 9\ncontraction = 0.5", "recursion.contraction"),
         (
             "iterations = 9\npairwise_std = \"theorem\"\nsolution_norm = 17.0\ncontraction = 1.0",
-            "outer.contraction",
+            "recursion.contraction",
         ),
         (
             "iterations = 9\npairwise_std = \"theorem\"\nsolution_norm = 17.0\ngradient_change = 1.0",
-            "outer.gradient_change",
+            "recursion.gradient_change",
         ),
         (
             "iterations = 9\npairwise_std = \"theorem\"\nsolution_norm = 17.0\n\
              inconsistent = \"normalised\"",
-            "outer.pairwise_std",
+            "recursion.pairwise_std",
         ),
         (
             "iterations = 9\npairwise_std = \"theorem\"\nsolution_norm = 0.5\naccuracy = 9.0",
-            "outer.accuracy",
+            "recursion.accuracy",
         ),
     ] {
         refused(folder, 2, field, &table_4(line));
@@ -544,21 +548,22 @@ fn keys_of_other_tasks_and_rows_that_are_none_are_refused() {
     let refused = |code, field, run: &str| refused(folder, code, field, run);
     let whole = table_4("iterations = 20");
     let mean =
-        format!("[outer]\niterations = 9\n[data]\nclip = {{ kind = \"l2\", radius = 1.0 }}\n{FIGURE_4}");
-    refused(2, "outer", &mean);
+        format!("[recursion]\niterations = 9\n[data]\nclip = {{ kind = \"l2\", radius = 1.0 }}\n{FIGURE_4}");
+    refused(2, "recursion", &mean);
     let optimise = whole.replace("linear-equations", "optimise");
-    refused(2, "model.loss", &optimise);
+    refused(2, "recursion.loss", &optimise);
+    let of_loss = |loss: &str, more: &str| {
+        optimise.replace(
+            "iterations = 20",
+            &format!("iterations = 20\nloss = \"{loss}\"\n{more}"),
+        )
+    };
+    refused(2, "recursion.loss", &of_loss("softmax", ""));
+    let theorem = of_loss("squared", "pairwise_std = \"theorem\"");
+    refused(2, "recursion.gradient_change", &theorem);
     refused(
         2,
-        "model.loss",
-        &format!("{optimise}[model]\nloss = \"softmax\"\n"),
-    );
-    let theorem = optimise.replace("iterations = 20", "iterations = 20\npairwise_std = \"theorem\"");
-    let theorem = format!("{theorem}[model]\nloss = \"squared\"\n");
-    refused(2, "outer.gradient_change", &theorem);
-    refused(
-        2,
-        "outer.solution_norm",
+        "recursion.solution_norm",
         &theorem.replace(
             "\"theorem\"",
             "\"theorem\"\ngradient_change = 2.0\nsolution_norm = 9.0",
@@ -566,19 +571,13 @@ fn keys_of_other_tasks_and_rows_that_are_none_are_refused() {
     );
     refused(
         2,
-        "outer.inconsistent",
-        &format!(
-            "{}[model]\nloss = \"squared\"\n",
-            optimise.replace(
-                "iterations = 20",
-                "iterations = 20\ninconsistent = \"normalised\""
-            )
-        ),
+        "recursion.inconsistent",
+        &of_loss("squared", "inconsistent = \"normalised\""),
     );
     // Targets that the loss does not know are unusable input; of all nodes the first says so.
     std::fs::write(
         folder.join("run.toml"),
-        format!("{optimise}[model]\nloss = \"logistic\"\n[run]\njoin_ms = 3000\n"),
+        format!("{}[run]\njoin_ms = 3000\n", of_loss("logistic", "")),
     )
     .expect("writable");
     let ended = run_in(folder, "local --inputs rows --run run.toml --json".split(' '));

@@ -68,7 +68,7 @@ fn the_noise_of_a_theorem_carries_no_epsilon_and_says_so() {
     let lines = "iterations = 20\naccuracy = 1e-2\npairwise_std = \"theorem\"\n";
     let noisy = plan(&table_4(&format!("{lines}solution_norm = 17.0")), 10, 1);
     let value: Value = serde_json::from_str(noisy.to_json()).expect("a plan");
-    assert_eq!(value["outer"]["pairwise_std"], "theorem");
+    assert_eq!(value["computation"]["pairwise_std"], "theorem");
     let sentence = value["claims"][0]["sentence"].to_string();
     assert!(
         sentence.contains(says) && sentence.contains("Theorem 3"),
@@ -108,8 +108,8 @@ fn the_noise_of_a_theorem_carries_no_epsilon_and_says_so() {
         assert!((a - b).abs() < 1e-3, "{a} {b}");
     }
     // Optimisation: n times how far a gradient may change, where equations have √ν + φ* + √n.
-    let whole = table_4(&format!("{lines}gradient_change = 3.0")).replace("linear-equations", "optimise");
-    let plan_of = plan(&format!("{whole}[model]\nloss = \"squared\"\n"), 10, 1);
+    let of_losses = table_4(&format!("{lines}gradient_change = 3.0\nloss = \"squared\""));
+    let plan_of = plan(&of_losses.replace("linear-equations", "optimise"), 10, 1);
     let left = (1e-2 / (20.0 * 17.0 * 17.0f64)).powf(0.5 / 20.0);
     let change = 0.1 * (1.0 + (2.0 - left) / (1.0 - left)) + 10f64.sqrt() * (2.0 * 17.0 + 1.0);
     let (found, expected) = (plan_of.calibration().correlated_std, std * 10.0 * 3.0 / change);

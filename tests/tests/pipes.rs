@@ -92,7 +92,7 @@ fn a_pipe_that_a_file_names_is_refused_at_once() {
     }
     parties.write(
         "template.toml",
-        "version = 1\nname = \"pipes\"\ntask = \"rounds\"\n[model]\ntemplate = \"fifo.safetensors\"\n",
+        "version = 1\nname = \"pipes\"\ntask = \"rounds\"\n[data]\ntemplate = \"fifo.safetensors\"\n",
     );
     let line = "plan template.toml --peers peers.toml --out new.json";
     assert_eq!(refused(&parties, line), 2);

@@ -333,7 +333,7 @@ fn a_plan_says_all_that_the_contract_lists() {
     for key in [
         "version",
         "name",
-        "task",
+        "computation",
         "nonce",
         "data",
         "privacy",

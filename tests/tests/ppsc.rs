@@ -352,7 +352,7 @@ fn what_cannot_be_private_is_refused_with_its_fix() {
         "mechanism.independent_noise",
         "accept_exact_sum = true",
     );
-    refused(&format!("{ppsc}fanout = 2\n"), 2, "mechanism.fanout", "write 1");
+    refused(&format!("{ppsc}fanout = 2\n"), 2, "mechanism.fanout", "inca");
     refused(
         &format!("{ppsc}rollback = false\n"),
         2,

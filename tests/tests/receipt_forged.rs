@@ -63,12 +63,12 @@ const KINDS: [Kind; 12] = [
     },
     Kind {
         name: "stream",
-        lines: "[data]\nshape = [3]\nreleases = 4\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"everybody\"\n",
+        lines: "task = \"stream\"\n[data]\nshape = [3]\nreleases = 4\n[mechanism]\nsums = \"everybody\"\n",
         shape: &[4, 3],
     },
     Kind {
         name: "gossip",
-        lines: "[data]\nshape = [3]\nreleases = 4\n[mechanism]\nkind = \"gossip\"\n",
+        lines: "task = \"stream\"\n[data]\nshape = [3]\nreleases = 4\n[mechanism]\nsums = \"open\"\n",
         shape: &[4, 3],
     },
     Kind {
@@ -454,7 +454,7 @@ fn estimates_that_are_their_owners_alone_are_named_by_no_hash() {
     let _alone = alone();
     let kind = Kind {
         name: "neighbours",
-        lines: "[data]\nshape = [3]\nreleases = 2\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n",
+        lines: "task = \"stream\"\n[data]\nshape = [3]\nreleases = 2\n[mechanism]\nsums = \"neighbours\"\n",
         shape: &[2, 3],
     };
     let forger = Forger::of(&kind);

@@ -75,7 +75,7 @@ fn assert_of_template(file: &[u8]) -> [f64; 3] {
 
 const RUN: &str = "version = 1\ntask = \"rounds\"\nname = \"models\"\n[data]\nreleases = 2\n\
                    tensors = { b = [1], w = [2] }\nclip = { kind = \"l2\", radius = 1.0 }\nnoise_ok = true\n\
-                   [model]\ntemplate = \"models/start.safetensors\"\n[privacy]\nepsilon = 8.0\n\
+                   template = \"models/start.safetensors\"\n[privacy]\nepsilon = 8.0\n\
                    [run]\niteration_ms = 8000\njoin_ms = 60000\n";
 
 /// Hands over three numbers a round.
@@ -149,7 +149,7 @@ fn the_last_mean_is_the_same_file_at_all_nodes_of_a_local_cluster() {
         "with noise: {mean:?} ± {error}"
     );
     assert_eq!(
-        read_json(&folder.join("kept/plan.json"))["data"]["template"],
+        read_json(&folder.join("kept/plan.json"))["computation"]["template"],
         sha256(&model(77, 2))
     );
 }
@@ -165,22 +165,22 @@ fn another_file_than_the_plans_is_refused_before_anything_leaves() {
         run_in(folder, line.split(' ')).refused_at(code, field)
     };
     let named = |name: &str| RUN.replace("start.safetensors", name);
-    let absent = plan(named("absent.safetensors"), (2, "model.template"));
+    let absent = plan(named("absent.safetensors"), (2, "data.template"));
     assert!(
         absent.to_string().contains("models/absent.safetensors"),
         "{absent}"
     );
-    plan(named("numbers.npy"), (2, "model.template"));
-    let wide = plan(named("wide.safetensors"), (2, "model.template"));
+    plan(named("numbers.npy"), (2, "data.template"));
+    let wide = plan(named("wide.safetensors"), (2, "data.template"));
     assert!(wide.to_string().contains("\\\"w\\\" of shape [3]"), "{wide}");
     let whole = "tensors = { b = [1], w = [2] }";
     plan(RUN.replace(whole, "shape = [3]"), (2, "data.tensors"));
     let mean = RUN
         .replace("\"rounds\"", "\"mean\"")
         .replace("releases = 2\n", "");
-    plan(mean, (2, "model.template"));
+    plan(mean, (2, "data.template"));
     let digits = |digits: &str| RUN.replace("\"models/start.safetensors\"", digits);
-    plan(digits("{ sha256 = \"AB\" }"), (2, "model.template"));
+    plan(digits("{ sha256 = \"AB\" }"), (2, "data.template"));
     // A plan of the digits alone is the plan of the file.
     parties.plan(
         "plan",
@@ -188,7 +188,7 @@ fn another_file_than_the_plans_is_refused_before_anything_leaves() {
     );
     parties.plan(
         "bare",
-        &RUN.replace("[model]\ntemplate = \"models/start.safetensors\"\n", ""),
+        &RUN.replace("template = \"models/start.safetensors\"\n", ""),
     );
     let join = |plan: &str, more: &str, (code, field): (i32, &str)| {
         let line = format!(

@@ -13,7 +13,7 @@ use undertone_protocol::mixing::gossip::weights::RoundWeights;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Faults};
-use undertone_protocol::plan::run_file::settings::Protect;
+use undertone_protocol::plan::computation::stream::Protect;
 use undertone_protocol::topology::party::Party;
 
 use crate::audit::batch::BATCH;
@@ -50,7 +50,7 @@ impl GossipSeen {
     /// claim that is not of what is read, or where that is too nearly dependent.
     pub(super) fn of(plan: &Plan, claim: &Claim) -> Option<(Self, Party)> {
         let class = GossipClass::of_schedule(plan.schedule()).first(plan.draft().releases() as usize);
-        let protect = plan.draft().privacy.protect;
+        let protect = plan.draft().computation.protect();
         let (coalition, victim): (Vec<Party>, Party) = match (claim.adversary, claim.faults) {
             (Adversary::Apart, _) => class.apart(claim.size, protect)?.case?,
             (Adversary::Coalition, Faults::Class) => {
@@ -87,7 +87,7 @@ impl GossipSeen {
             &rows,
             (class.parties(), class.releases()),
             victim,
-            plan.draft().privacy.protect,
+            plan.draft().computation.protect(),
         )?;
         let column = |round: usize| round * class.parties() + victim;
         let root = Mat::from_fn(class.parties() * class.releases(), rows.len(), |at, row| {

@@ -50,10 +50,10 @@ fn all_releases_of_a_training_are_attacked_together() {
 }
 
 const GOSSIPED: [&str; 4] = [
-    "releases = 6\n[privacy]\ndelta = 1e-5\n[mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"ring\"\n",
-    "releases = 6\n[privacy]\ndelta = 1e-5\nprotect = \"one\"\n[mechanism]\nkind = \"gossip\"\nedges = \"matching\"\n",
-    "releases = 6\nadaptive = true\n[privacy]\ndelta = 1e-5\n[mechanism]\nkind = \"gossip\"\n",
-    "[privacy]\ndelta = 1e-5\n[mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"ring\"\n",
+    "releases = 6\n[privacy]\ndelta = 1e-5\n[mechanism]\nsums = \"open\"\n[topology]\nprivate = \"ring\"\n",
+    "releases = 6\n[privacy]\ndelta = 1e-5\nprotect = \"one\"\n[mechanism]\nsums = \"open\"\nedges = \"matching\"\n",
+    "releases = 6\nadaptive = true\n[privacy]\ndelta = 1e-5\n[mechanism]\nsums = \"open\"\n",
+    "[privacy]\ndelta = 1e-5\n[mechanism]\nsums = \"open\"\n[topology]\nprivate = \"ring\"\n",
 ];
 
 /// Streams and one value, over rings, matchings and all edges.

@@ -43,7 +43,7 @@ pub struct WorstReaders {
 fn worst(draft: &Draft, schedule: &Schedule, rounds: usize) -> WorstGossip {
     let (class, protect) = (
         GossipClass::of_schedule(schedule).first(rounds),
-        draft.privacy.protect,
+        draft.computation.protect(),
     );
     let against = draft.privacy.colluding + draft.privacy.dropouts;
     let staying = class.secure(against, protect);
@@ -64,7 +64,7 @@ fn worst(draft: &Draft, schedule: &Schedule, rounds: usize) -> WorstGossip {
 pub fn worst_readers(plan: &Plan) -> Option<WorstReaders> {
     let draft = plan.draft();
     let worst = worst(draft, plan.schedule(), plan.schedule().rounds());
-    let open = open_loss(draft.privacy.protect, draft.releases());
+    let open = open_loss(draft.computation.protect(), draft.releases());
     let (readers, party) = worst.case?;
     Some(WorstReaders {
         readers,
@@ -134,7 +134,7 @@ pub(crate) fn claims(
         ..open.claim_of_all(draft)?
     };
     let mut claims = vec![class, closed, anybody];
-    if draft.data.adaptive {
+    if draft.computation.is_adaptive() {
         // Rows that follow estimates are not those that were computed.
         claims.remove(0);
     }
@@ -166,9 +166,9 @@ pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
     let schedule = Calibration::draw_schedule(draft, rounds, SEED).ok_or(CalibrateError::Kind)?;
     let worst = worst(draft, &schedule, rounds as usize);
-    let open = open_loss(draft.privacy.protect, draft.releases());
+    let open = open_loss(draft.computation.protect(), draft.releases());
     let with_rounding = worst.square / (1.0 - ROUNDING_SHARE).powi(2);
-    let square = match worst.exhaustive && !draft.data.adaptive {
+    let square = match worst.exhaustive && !draft.computation.is_adaptive() {
         true => open.min(with_rounding),
         false => open,
     };

@@ -3,7 +3,7 @@
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::settings::{MechanismKind, Rounds};
+use undertone_protocol::plan::run_file::settings::{ExchangeName, Rounds};
 use undertone_protocol::topology::connectivity::at_least;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
@@ -32,14 +32,14 @@ pub(super) fn calibrate(
     let privacy = &draft.privacy;
     let budget = releases::budget(draft)?;
     let wanted = wanted(draft)?;
-    let (rounds, schedule) = match draft.mechanism.rounds {
+    let (rounds, schedule) = match draft.exchange.rounds() {
         Rounds::Fixed(rounds) => (rounds, schedule(draft, rounds)?),
         Rounds::Auto => fewest(draft, wanted, progress)?,
     };
     let setting = Setting::of_draft(draft, &schedule.schedule)?;
     let among = match withstands(&setting) {
         Some(found) => found.among,
-        None if draft.mechanism.local_noise_ok => 1,
+        None if draft.exchange.accepts_local_noise() => 1,
         None => return Err(too_few_rounds(draft, rounds, wanted)),
     };
     let largest = setting.largest_sensitivity();
@@ -80,7 +80,7 @@ pub(super) fn removed(draft: &Draft) -> usize {
 /// private graph has room.
 fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
     let least = removed(draft) + 1;
-    if !draft.mechanism.rules().mixes() {
+    if !draft.exchange.rules().mixes() {
         return Ok(least);
     }
     let asked = least + draft.privacy.share_faults.unwrap_or(1);
@@ -93,7 +93,7 @@ fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
         None => falls_apart(&draft.private_graph, least),
     };
     match short {
-        Some(cut) if !draft.mechanism.local_noise_ok => Err(too_thin(draft, &cut)),
+        Some(cut) if !draft.exchange.accepts_local_noise() => Err(too_thin(draft, &cut)),
         _ => Ok(least),
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
 
 /// The schedule of so many rounds.
 pub(super) fn schedule(draft: &Draft, rounds: u32) -> Result<SeededSchedule, CalibrateError> {
-    let fanout = draft.mechanism.fanout;
+    let fanout = draft.exchange.fanout();
     Calibration::draw(draft, rounds, SEED).ok_or(CalibrateError::Fanout { fanout })
 }
 
@@ -148,13 +148,13 @@ pub(super) fn fewest(
     wanted: usize,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(u32, SeededSchedule), CalibrateError> {
-    let rules = draft.mechanism.rules();
+    let rules = draft.exchange.rules();
     if let Some(rounds) = rules.rounds(draft.parties(), &draft.privacy) {
         return Ok((rounds, schedule(draft, rounds)?));
     }
     // In a round of INCA everybody meets two others, in one of PPSC one.
-    let least = match draft.mechanism.kind {
-        MechanismKind::Inca => wanted.div_ceil(2),
+    let least = match draft.exchange.name() {
+        ExchangeName::Inca => wanted.div_ceil(2),
         _ => wanted,
     };
     let most = rules.most_rounds();
@@ -166,14 +166,14 @@ pub(super) fn fewest(
             return Ok((rounds, drawn));
         }
         if rounds == most {
-            return match draft.mechanism.local_noise_ok {
+            return match draft.exchange.accepts_local_noise() {
                 true => Ok((rounds, drawn)),
                 false => Err(too_few_rounds(draft, rounds, wanted)),
             };
         }
         // With PPSC there are many rounds, and one more adds little.
-        let more = match draft.mechanism.kind {
-            MechanismKind::Inca => 1,
+        let more = match draft.exchange.name() {
+            ExchangeName::Inca => 1,
             _ => (rounds / 16).max(1),
         };
         rounds = (rounds + more).min(most);

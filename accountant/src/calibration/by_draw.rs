@@ -4,7 +4,7 @@
 use undertone_protocol::plan::calibration::Calibration;
 use undertone_protocol::plan::claim::Predicted;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::settings::{MechanismKind, Rounds};
+use undertone_protocol::plan::run_file::settings::{ExchangeName, Rounds};
 
 use crate::bounds::static_draw::{DrawnRound, StaticDraw, delta_of_noise, most_chance, tries};
 use crate::calibration::claims::{claims, predicted};
@@ -23,8 +23,8 @@ pub(super) fn calibrate(
 ) -> Result<Calibration, CalibrateError> {
     let privacy = &draft.privacy;
     let draw = StaticDraw {
-        round: match draft.mechanism.kind {
-            MechanismKind::Ppsc => DrawnRound::Pairing,
+        round: match draft.exchange.name() {
+            ExchangeName::Ppsc => DrawnRound::Pairing,
             _ => DrawnRound::Permutation,
         },
         parties: draft.parties(),
@@ -32,11 +32,11 @@ pub(super) fn calibrate(
         share_faults: drawn_share_faults(draft).unwrap_or(0),
     };
     let budget = gaussian::mu(privacy.epsilon, delta_of_noise(privacy.delta))?;
-    let most = draft.mechanism.rules().most_rounds();
+    let most = draft.exchange.rules().most_rounds();
     progress("how many rounds keep a draw from leaving anybody apart");
     let tries = tries(draw.parties, privacy.colluding, privacy.dropouts);
     let fewest = draw.fewest_rounds(&[most_chance(privacy.delta, tries)], most)[0];
-    let rounds = match (draft.mechanism.rounds, fewest) {
+    let rounds = match (draft.exchange.rounds(), fewest) {
         (Rounds::Auto, Some(fewest)) => fewest,
         (Rounds::Fixed(rounds), Some(fewest)) if rounds >= fewest => rounds,
         (given, fewest) => {
@@ -50,7 +50,7 @@ pub(super) fn calibrate(
             });
         }
     };
-    let fanout = draft.mechanism.fanout;
+    let fanout = draft.exchange.fanout();
     let example = Calibration::draw_schedule(draft, rounds, EXAMPLE_SEED);
     let example = example.ok_or(CalibrateError::Fanout { fanout })?;
     let setting = Setting::of_draft(draft, &example)?;

@@ -4,9 +4,10 @@
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::computation::stream::Protect;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
-use undertone_protocol::plan::run_file::settings::{Clip, Protect, Rounds};
+use undertone_protocol::plan::run_file::settings::{Clip, Rounds};
 use undertone_protocol::topology::schedule::Schedule;
 
 use crate::calibration::error::CalibrateError;
@@ -24,7 +25,7 @@ pub(super) const SEED: u64 = 0;
 /// wrong, and whatever the releases were computed from.
 pub fn loss_of(draft: &Draft, independent_std: f64, releases: u64) -> f64 {
     let each = draft.largest_sensitivity() / independent_std;
-    match (draft.privacy.protect, releases) {
+    match (draft.computation.protect(), releases) {
         (_, 0) => 0.0,
         (Protect::All, releases) => each * (releases as f64).sqrt() * (1.0 + SLACK),
         (Protect::One, _) => each * (1.0 + SLACK),
@@ -67,10 +68,10 @@ impl OpenGossip<'_> {
     /// δ is out of range.
     pub(crate) fn claim_of_strangers(&self, draft: &Draft) -> Result<Option<Claim>, GaussianError> {
         let size = draft.privacy.colluding;
-        if draft.releases() < 2 || draft.data.adaptive || size == 0 {
+        if draft.releases() < 2 || draft.computation.is_adaptive() || size == 0 {
             return Ok(None);
         }
-        let worst = GossipClass::of_schedule(self.schedule).apart(size, draft.privacy.protect);
+        let worst = GossipClass::of_schedule(self.schedule).apart(size, draft.computation.protect());
         let Some(worst) = worst.filter(|worst| worst.case.is_some()) else {
             return Ok(None);
         };
@@ -182,7 +183,7 @@ pub(crate) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64
     let error = EstimateError::of(schedule, draft.releases());
     // Of the means of all releases, added up: each has its own noise, and its part of the budget.
     let each = draft.largest_sensitivity()
-        * (releases * open_loss(draft.privacy.protect, draft.releases())).sqrt()
+        * (releases * open_loss(draft.computation.protect(), draft.releases())).sqrt()
         / budget;
     let honest = draft.honest().max(1) as f64;
     Predicted {
@@ -200,8 +201,9 @@ pub(crate) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64
 /// Noise from the budget, and of one value the number of rounds.
 pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
-    let square =
-        draft.largest_sensitivity().powi(2) * open_loss(draft.privacy.protect, draft.releases()) / MARGIN;
+    let square = draft.largest_sensitivity().powi(2)
+        * open_loss(draft.computation.protect(), draft.releases())
+        / MARGIN;
     let independent_std = square.sqrt() / budget;
     if !independent_std.is_normal() {
         return Err(CalibrateError::Budget {
@@ -210,7 +212,7 @@ pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
             party: draft.members[0].name.clone(),
         });
     }
-    let rounds = match (draft.releases(), draft.mechanism.rounds) {
+    let rounds = match (draft.releases(), draft.exchange.rounds()) {
         (1, Rounds::Auto) => rounds_of_one_value(draft, independent_std)?,
         (1, Rounds::Fixed(rounds)) => rounds,
         (releases, _) => releases as u32,

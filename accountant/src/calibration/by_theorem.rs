@@ -41,7 +41,7 @@ pub(super) fn choose(
     draft: &Draft,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Option<ChosenSchedule>, CalibrateError> {
-    let found = match draft.mechanism.rounds {
+    let found = match draft.exchange.rounds() {
         Rounds::Fixed(rounds) => proved(draft, schedule(draft, rounds)?)?,
         Rounds::Auto => best(draft, progress)?,
     };
@@ -91,7 +91,7 @@ fn best(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Option<Proved>,
         Err(CalibrateError::Separated { .. }) if !must_accept(draft) => return Ok(None),
         found => found?.0,
     };
-    let rules = draft.mechanism.rules();
+    let rules = draft.exchange.rules();
     let most = if rules.rounds_widen_states() {
         (first + MOST_ROUNDS as u32).min(WIDEST_ROUNDS)
     } else {
@@ -114,9 +114,9 @@ fn best(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Option<Proved>,
 
 /// Whether local noise is only for those who accept it, and the draft does not.
 fn must_accept(draft: &Draft) -> bool {
-    Mechanism::with_default_injection(&draft.mechanism)
+    Mechanism::with_default_injection(&draft.exchange)
         .is_some_and(|mechanism| mechanism.rules().local_noise_must_be_accepted())
-        && !draft.mechanism.local_noise_ok
+        && !draft.exchange.accepts_local_noise()
 }
 
 /// What a theorem makes of a schedule.

@@ -10,7 +10,7 @@
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise, Rounds};
+use undertone_protocol::plan::run_file::settings::{Coalitions, CorrelatedNoise, Rounds};
 use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::bound::Bound;
@@ -44,22 +44,22 @@ const SEEDS_CAN_WIN: f64 = 1.05;
 /// the draft's (ε, δ) over its tolerated class and before publishing, with the least expected
 /// error. Deterministic. `progress` is told what is being tried, in words.
 pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
-    if let Some(outer) = &draft.outer {
+    if let Some(outer) = draft.computation.recursion() {
         return printed::calibrate(draft, outer);
     }
-    if draft.mechanism.averages() {
-        return match draft.mechanism.sums_neighbours() {
+    if draft.averages() {
+        return match draft.sums_neighbours() {
             true => by_circles::calibrate(draft),
             false => by_own_noise::calibrate(draft),
         };
     }
-    let mechanism = Mechanism::with_default_injection(&draft.mechanism).ok_or(CalibrateError::Kind)?;
-    if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
+    let mechanism = Mechanism::with_default_injection(&draft.exchange).ok_or(CalibrateError::Kind)?;
+    if !draft.exchange.rolls_back() && draft.privacy.dropouts > 1 {
         return Err(CalibrateError::Dropouts {
             found: draft.privacy.dropouts,
         });
     }
-    if draft.mechanism.correlated == CorrelatedNoise::Uniform {
+    if draft.exchange.correlated() == CorrelatedNoise::Uniform {
         return match draft.privacy.coalitions {
             Coalitions::Any => by_connectivity::calibrate(draft, progress),
             Coalitions::Static => by_draw::calibrate(draft, progress),
@@ -67,7 +67,7 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     }
     protects_everybody(draft, mechanism.rules())?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
-    if draft.mechanism.independent_noise == IndependentNoise::None {
+    if !draft.exchange.adds_own_noise() {
         return without_independent_noise(draft, mechanism.rules(), budget, progress);
     }
     let mut search = Search {
@@ -112,7 +112,7 @@ fn without_independent_noise(
         progress,
         floor: 0.0,
     };
-    let rounds = match draft.mechanism.rounds {
+    let rounds = match draft.exchange.rounds() {
         Rounds::Fixed(rounds) => {
             search.suffices(rounds)?;
             rounds as usize
@@ -164,7 +164,7 @@ fn without_independent_noise(
 /// neighbour asked for no less: more edges there cannot be.
 fn protects_everybody(draft: &Draft, rules: &dyn Rules) -> Result<(), CalibrateError> {
     let colluding = draft.privacy.colluding;
-    let dropouts = if draft.mechanism.rollback {
+    let dropouts = if draft.exchange.rolls_back() {
         draft.privacy.dropouts
     } else {
         0
@@ -198,7 +198,7 @@ fn protects_everybody(draft: &Draft, rules: &dyn Rules) -> Result<(), CalibrateE
 fn hides_everybody(draft: &Draft, size: usize) -> Result<(), CalibrateError> {
     let neighbours = |party: usize| draft.private_graph.neighbours(party);
     let exposed = (0..draft.parties()).find(|&party| neighbours(party).len() <= size);
-    let Some(party) = exposed.filter(|_| !draft.mechanism.local_noise_ok) else {
+    let Some(party) = exposed.filter(|_| !draft.exchange.accepts_local_noise()) else {
         return Ok(());
     };
     let name = |party: usize| draft.members[party].name.clone();
@@ -260,7 +260,7 @@ impl Search<'_> {
 
     /// The schedule of a seed.
     fn schedule(&self, rounds: usize, seed: u64) -> Result<Schedule, CalibrateError> {
-        let fanout = self.draft.mechanism.fanout;
+        let fanout = self.draft.exchange.fanout();
         Calibration::draw_schedule(self.draft, rounds as u32, seed).ok_or(CalibrateError::Fanout { fanout })
     }
 
@@ -273,7 +273,7 @@ impl Search<'_> {
         if coalitions::count(parties, removed(self.draft)).is_none_or(|count| count > 1_000) {
             return 1;
         }
-        match (self.draft.mechanism.rollback, parties) {
+        match (self.draft.exchange.rolls_back(), parties) {
             (true, ..=10) => 12,
             (true, _) => 6,
             (false, ..=8) => 3,
@@ -286,7 +286,7 @@ impl Search<'_> {
         if self.draft.parties() > MOST_PARTIES {
             return Ok(None);
         }
-        match self.draft.mechanism.rounds {
+        match self.draft.exchange.rounds() {
             Rounds::Fixed(rounds) => {
                 self.suffices(rounds)?;
                 let rounds = rounds as usize;
@@ -329,7 +329,7 @@ impl Search<'_> {
     /// The fewest rounds with a schedule that may be used. More rounds of the same seed only add
     /// exchanges.
     fn fewest_rounds(&self) -> Result<Option<usize>, CalibrateError> {
-        for rounds in 1..=self.draft.mechanism.rules().most_rounds() as usize {
+        for rounds in 1..=self.draft.exchange.rules().most_rounds() as usize {
             if self.seed(rounds)?.is_some() {
                 return Ok(Some(rounds));
             }
@@ -390,7 +390,7 @@ impl Search<'_> {
 
     /// Whether the injection is one of so many rounds: a custom (c, Z) has its own number.
     fn fits(&self, rounds: usize) -> bool {
-        self.draft.mechanism.injection.exact(rounds as u32).is_ok()
+        self.draft.exchange.takes_rounds(rounds as u32)
     }
 
     /// The fewest rounds that are tried.
@@ -475,12 +475,12 @@ impl Search<'_> {
     /// over budget), whatever the rest is. σ_Δ = σ* then costs little if somebody departs late,
     /// and still hides single states. With PPSC for those alone who said that local noise will do.
     fn local_noise(&mut self) -> Result<ChosenSchedule, CalibrateError> {
-        let rounds = match self.draft.mechanism.rounds {
+        let rounds = match self.draft.exchange.rounds() {
             Rounds::Fixed(rounds) => rounds as usize,
             Rounds::Auto if self.rules.must_cover() => self.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
             Rounds::Auto => self.default_rounds(),
         };
-        if self.rules.local_noise_must_be_accepted() && !self.draft.mechanism.local_noise_ok {
+        if self.rules.local_noise_must_be_accepted() && !self.draft.exchange.accepts_local_noise() {
             return Err(self.separated(rounds)?);
         }
         (self.progress)("nothing is known of all coalitions: noise as for local privacy");

@@ -160,12 +160,12 @@ pub enum CalibrateError {
     },
     /// Linear equations that are as good as solved where all begin.
     #[error(
-        "outer.accuracy: all begin as near to a solution of length outer.solution_norm as this asks for, so that any number of iterations is enough and says nothing of the equations; ask for less, or write outer.contraction"
+        "recursion.accuracy: all begin as near to a solution of length recursion.solution_norm as this asks for, so that any number of iterations is enough and says nothing of the equations; ask for less, or write outer.contraction"
     )]
     Reached,
     /// The paper's theorems have no number for this.
     #[error(
-        "outer.pairwise_std: \"theorem\" has no finite number above 0 for epsilon {epsilon} over so many iterations; write a number, or allow another privacy.epsilon or privacy.delta"
+        "recursion.pairwise_std: \"theorem\" has no finite number above 0 for epsilon {epsilon} over so many iterations; write a number, or allow another privacy.epsilon or privacy.delta"
     )]
     Printed {
         /// The ε that the draft asks for.

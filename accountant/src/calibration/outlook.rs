@@ -64,7 +64,7 @@ fn rolled_back(plan: &Plan, gone: usize) -> f64 {
         .collect();
     weights.sort_by(f64::total_cmp);
     let rest = &weights[..weights.len() - gone];
-    let divisor = plan.draft().data.result.divisor(rest.iter().sum());
+    let divisor = plan.draft().computation.result().divisor(rest.iter().sum());
     plan.calibration().independent_std * (rest.len() as f64).sqrt() / divisor
 }
 
@@ -115,7 +115,7 @@ pub fn is_local(plan: &Plan) -> bool {
 
 /// Whether more rounds would let more of the plan's noise cancel.
 fn gains_from_rounds(plan: &Plan) -> bool {
-    Mechanism::with_default_injection(&plan.draft().mechanism)
+    Mechanism::with_default_injection(&plan.draft().exchange)
         .is_some_and(|mechanism| mechanism.rules().gains_from_rounds())
 }
 
@@ -148,16 +148,16 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
             dropouts,
             ..here.clone()
         };
-        let fits = draft.mechanism.injection.exact(rounds as u32).is_ok();
+        let fits = draft.exchange.takes_rounds(rounds as u32);
         fits && cancels(draft, rounds, other)
     };
-    let suffices = |colluding: usize, dropouts: usize| match draft.mechanism.rounds {
+    let suffices = |colluding: usize, dropouts: usize| match draft.exchange.rounds() {
         Rounds::Fixed(rounds) => with_rounds(rounds as usize, colluding, dropouts),
         Rounds::Auto => with_rounds(MOST_ROUNDS, colluding, dropouts),
     };
     // One change, the closest to what was asked for …
     let mut remedies = vec![];
-    if let Rounds::Fixed(rounds) = draft.mechanism.rounds {
+    if let Rounds::Fixed(rounds) = draft.exchange.rounds() {
         let mut more = rounds as usize + 1..=MOST_ROUNDS;
         let enough = more.find(|&rounds| with_rounds(rounds, colluding, dropouts));
         remedies.extend(enough.map(|rounds| Remedy::one("mechanism.rounds", rounds)));
@@ -187,7 +187,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
 /// coalitions are computed, else by whether a theorem speaks of the schedule.
 fn cancels(draft: &Draft, rounds: usize, setting: Setting) -> bool {
     if setting.parties() <= MOST_PARTIES {
-        return rounds * draft.mechanism.fanout as usize >= setting.coalition_size() + BEYOND;
+        return rounds * draft.exchange.fanout() as usize >= setting.coalition_size() + BEYOND;
     }
     by_connectivity::schedule(draft, rounds as u32).is_ok_and(|drawn| {
         let out = drawn.schedule.out().to_vec();

@@ -9,11 +9,11 @@
 use undertone_protocol::model::local_step::Inconsistent;
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::computation::exchange_noise::PairwiseStd;
+use undertone_protocol::plan::computation::model::LossChoice;
+use undertone_protocol::plan::computation::recursion::RecursionSettings;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::exchange_noise::PairwiseStd;
-use undertone_protocol::plan::run_file::outer::OuterSettings;
-use undertone_protocol::plan::run_file::settings::TaskKind;
-use undertone_protocol::plan::run_file::training::LossChoice;
+use undertone_protocol::plan::run_file::settings::TaskName;
 
 use crate::bounds::printed_noise::{Equations, OuterCourse, least_singular_value};
 use crate::calibration::error::CalibrateError;
@@ -22,9 +22,9 @@ use crate::calibration::error::CalibrateError;
 const SEED: u64 = 0;
 
 /// What everybody who reads the public graph learns.
-pub fn told(draft: &Draft, outer: &OuterSettings) -> String {
-    let gradients =
-        draft.task == TaskKind::Optimise || outer.inconsistent == Some(Inconsistent::LeastSquares);
+pub fn told(draft: &Draft, outer: &RecursionSettings) -> String {
+    let gradients = draft.computation.task() == TaskName::Optimise
+        || outer.inconsistent == Some(Inconsistent::LeastSquares);
     let sums = if gradients {
         "gradient steps"
     } else {
@@ -45,10 +45,10 @@ pub fn told(draft: &Draft, outer: &OuterSettings) -> String {
 }
 
 /// What the noise of an exchange says nothing of, where it is a theorem's.
-pub fn of_theorem(draft: &Draft, outer: &OuterSettings) -> Option<String> {
-    let (theorem, more) = match (outer.pairwise_std, draft.task) {
+pub fn of_theorem(draft: &Draft, outer: &RecursionSettings) -> Option<String> {
+    let (theorem, more) = match (outer.pairwise_std, draft.computation.task()) {
         (PairwiseStd::Given(_), _) => return None,
-        (PairwiseStd::Theorem, TaskKind::Optimise) => (
+        (PairwiseStd::Theorem, TaskName::Optimise) => (
             4,
             ", and its constant is repaired: how far a gradient changes, not how long it is",
         ),
@@ -63,7 +63,7 @@ pub fn of_theorem(draft: &Draft, outer: &OuterSettings) -> Option<String> {
 }
 
 /// The one claim: that nothing bounds what is learned.
-pub(crate) fn claim(draft: &Draft, outer: &OuterSettings) -> Claim {
+pub(crate) fn claim(draft: &Draft, outer: &RecursionSettings) -> Claim {
     Claim {
         adversary: Adversary::Public,
         size: 0,
@@ -101,7 +101,7 @@ pub(crate) const NO_NOISE: Predicted = Predicted {
     bytes_per_party: 0,
 };
 
-pub(super) fn calibrate(draft: &Draft, outer: &OuterSettings) -> Result<Calibration, CalibrateError> {
+pub(super) fn calibrate(draft: &Draft, outer: &RecursionSettings) -> Result<Calibration, CalibrateError> {
     let correlated_std = noise_of_exchange(draft, outer)?;
     // However many rounds: the number of iterations is what is drawn.
     let schedule = Calibration::draw_schedule(draft, 1, SEED).ok_or(CalibrateError::Kind)?;
@@ -116,7 +116,7 @@ pub(super) fn calibrate(draft: &Draft, outer: &OuterSettings) -> Result<Calibrat
 }
 
 /// σ_γ: the number that the run file has, or the theorem's.
-pub(crate) fn noise_of_exchange(draft: &Draft, outer: &OuterSettings) -> Result<f64, CalibrateError> {
+pub(crate) fn noise_of_exchange(draft: &Draft, outer: &RecursionSettings) -> Result<f64, CalibrateError> {
     if let PairwiseStd::Given(std) = outer.pairwise_std {
         return Ok(std);
     }

@@ -57,7 +57,7 @@ impl fmt::Display for Remedy {
 /// rounds or a larger ε do not: all that such a party exchanges is known to its neighbours.
 pub fn against_exposure(draft: &Draft, degree: usize) -> Vec<Remedy> {
     let colluding = draft.privacy.colluding;
-    let dropouts = if draft.mechanism.rollback {
+    let dropouts = if draft.exchange.rolls_back() {
         draft.privacy.dropouts
     } else {
         0

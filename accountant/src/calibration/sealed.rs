@@ -6,8 +6,8 @@
 //! in the mean, as long as its secret has holders.
 
 use undertone_protocol::plan::claim::{Claim, Faults, Predicted};
+use undertone_protocol::plan::computation::rounds::ReleaseKind;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::handed_over::ReleaseKind;
 
 /// The claims of a draft's setting, told from those that hold whatever becomes of the sealing.
 ///
@@ -37,10 +37,10 @@ pub(crate) fn claims_when_sealed(draft: &Draft, claims: Vec<Claim>) -> Vec<Claim
 /// row of a stream is the means of all its releases, added up.
 pub(crate) fn of_result(draft: &Draft, predicted: Predicted) -> Predicted {
     let predicted = predicted.times(draft.data.scales().root_mean_square());
-    if draft.mechanism.sums_everybody() {
+    if draft.sums_everybody() {
         return predicted.times((draft.releases() as f64).sqrt());
     }
-    if draft.data.result == ReleaseKind::Mean {
+    if draft.computation.result() == ReleaseKind::Mean {
         return predicted;
     }
     let parties = draft.parties() as f64;

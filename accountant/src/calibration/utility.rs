@@ -331,7 +331,7 @@ pub fn realised(
             .collect()
     };
     // A sum is a mean times the weight that is in it; of nothing there is neither.
-    let divisor = plan.draft().data.result.divisor(summed.weight);
+    let divisor = plan.draft().computation.result().divisor(summed.weight);
     let times = if summed.weight == 0.0 {
         1.0
     } else {
@@ -360,7 +360,7 @@ pub fn error_of_whole(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
         correlated_std: 0.0,
     };
     let summed = Summed::exact(&own, included);
-    let times = summed.weight / plan.draft().data.result.divisor(summed.weight);
+    let times = summed.weight / plan.draft().computation.result().divisor(summed.weight);
     summed.variance(noise).sqrt() * plan.scales().root_mean_square() * times
 }
 

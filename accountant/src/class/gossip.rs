@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use undertone_protocol::mixing::gossip::weights::{RoundWeights, WHOLE};
-use undertone_protocol::plan::run_file::settings::Protect;
+use undertone_protocol::plan::computation::stream::Protect;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
 use undertone_protocol::topology::schedule::Schedule;

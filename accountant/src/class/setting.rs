@@ -39,7 +39,7 @@ impl Setting {
     /// The setting of a draft with a schedule.
     pub fn of_draft(draft: &Draft, schedule: &Schedule) -> Result<Self, InjectionError> {
         Ok(Setting {
-            mechanism: Mechanism::of_settings(&draft.mechanism, schedule.rounds())?,
+            mechanism: Mechanism::of_exchange(&draft.exchange, schedule.rounds())?,
             out: schedule.out().to_vec(),
             sensitivity: (0..draft.parties())
                 .map(|party| draft.sensitivity(party))
@@ -47,8 +47,8 @@ impl Setting {
             weights: (0..draft.parties()).map(|party| draft.weight(party)).collect(),
             colluding: draft.privacy.colluding,
             dropouts: draft.privacy.dropouts,
-            rollback: draft.mechanism.rollback,
-            uniform: draft.mechanism.correlated == CorrelatedNoise::Uniform,
+            rollback: draft.exchange.rolls_back(),
+            uniform: draft.exchange.correlated() == CorrelatedNoise::Uniform,
             drawn_share_faults: drawn_share_faults(draft),
         })
     }
@@ -114,7 +114,7 @@ impl Setting {
 /// One share may go astray where shares are sent, or as many as a run file says.
 pub(crate) fn drawn_share_faults(draft: &Draft) -> Option<usize> {
     let is_drawn = draft.privacy.coalitions == Coalitions::Static;
-    let sent = usize::from(draft.mechanism.rules().mixes());
+    let sent = usize::from(draft.exchange.rules().mixes());
     is_drawn.then(|| draft.privacy.share_faults.unwrap_or(sent))
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use undertone_protocol::lattice::injection::Injection;
-use undertone_protocol::plan::mechanism::ways_in;
+use undertone_protocol::plan::exchange::ways_in;
 use undertone_protocol::topology::party::Party;
 
 use crate::execution::adversary::Adversary;

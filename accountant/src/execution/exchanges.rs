@@ -9,7 +9,7 @@ use crate::execution::share::Fate;
 
 /// An exchange that took place: its out-agent was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
+pub struct PpscExchange {
     /// The iteration in which it took place, from 1.
     pub iteration: u32,
     /// The out-agent: who sent a share ω and kept a noise γ.
@@ -24,14 +24,14 @@ pub struct Exchange {
 
 /// The exchanges that took place, by iteration and out-agent. The edge of an out-agent that had
 /// crashed is not among them.
-pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
+pub fn exchanges(execution: &Execution) -> Vec<PpscExchange> {
     let mut noises = vec![0; execution.parties()];
     let mut exchanges = Vec::new();
     for iteration in 1..=execution.rounds() as u32 {
         for out in (0..execution.parties()).filter(|&out| execution.online(iteration, out)) {
             for &into in execution.out(iteration, out) {
                 let fate = execution.outcome(iteration, out, into).fate;
-                exchanges.push(Exchange {
+                exchanges.push(PpscExchange {
                     iteration,
                     out,
                     into,

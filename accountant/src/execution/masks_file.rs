@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize, Serializer, ser};
-use undertone_protocol::plan::run_file::settings::MechanismKind;
+use undertone_protocol::plan::run_file::settings::ExchangeName;
 use undertone_protocol::topology::party::Party;
 
 use crate::execution::adversary::Adversary;
@@ -21,7 +21,7 @@ use crate::mechanism::chosen::Mechanism;
 #[serde(deny_unknown_fields)]
 struct ExecutionOfMasks {
     /// "pairwise".
-    kind: MechanismKind,
+    kind: ExchangeName,
     parties: usize,
     /// Pairs that have a mask in common.
     masks: Vec<(Party, Party)>,
@@ -36,10 +36,10 @@ struct ExecutionOfMasks {
 pub(super) fn is_of_masks(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Kind {
-        kind: MechanismKind,
+        kind: ExchangeName,
     }
     let kind = serde_json::from_str::<Kind>(text).map(|found| found.kind);
-    kind.is_ok_and(|kind| kind == MechanismKind::Pairwise)
+    kind.is_ok_and(|kind| kind == ExchangeName::Pairwise)
 }
 
 /// Reads the file; unknown keys are refused.
@@ -60,7 +60,7 @@ pub(super) fn serialize<S: Serializer>(execution: &Execution, serializer: S) -> 
     let pairs = each.flat_map(|(from, to)| to.iter().map(move |&to| (from.min(to), from.max(to))));
     let masks: BTreeSet<(Party, Party)> = pairs.collect();
     let file = ExecutionOfMasks {
-        kind: MechanismKind::Pairwise,
+        kind: ExchangeName::Pairwise,
         parties: execution.parties(),
         masks: masks.into_iter().collect(),
         corrupted: corrupted.iter().copied().collect(),

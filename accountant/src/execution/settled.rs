@@ -243,7 +243,7 @@ pub(crate) fn likely(
 ) -> Result<Execution, LogsError> {
     check(plan, logs)?;
     let execution = Readings::of(plan, logs, 0).execution(base, 0)?;
-    if !plan.draft().mechanism.rollback {
+    if !plan.draft().exchange.rolls_back() {
         return Ok(execution.with_published(publishers.iter().copied())?);
     }
     let departed = (0..plan.parties()).filter(|party| !publishers.contains(party));

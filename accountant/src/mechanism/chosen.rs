@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use undertone_protocol::lattice::injection::InjectionError;
-use undertone_protocol::plan::run_file::settings::{InjectionChoice, MechanismKind, MechanismSettings};
+use undertone_protocol::plan::exchange::choice::Exchange;
+use undertone_protocol::plan::run_file::settings::InjectionChoice;
 
 use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
 use crate::mechanism::pairwise::Pairwise;
@@ -38,27 +39,27 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of a run file, with its default injection, for what does not depend on the
-    /// injection; none of gossip over edges, which has its own accounts.
-    pub fn with_default_injection(settings: &MechanismSettings) -> Option<Self> {
-        match settings.kind {
-            _ if settings.sums_everybody() => Some(Mechanism::Pairwise),
-            MechanismKind::Inca => Some(InjectionSpec::Named(NamedInjection::Incremental).into()),
-            MechanismKind::Ppsc => Some(Mechanism::Ppsc),
-            MechanismKind::Pairwise => Some(Mechanism::Pairwise),
-            MechanismKind::Gossip => None,
+    /// The mechanism of an exchange, with its default injection, for what does not depend on the
+    /// injection; `None` for gossip over edges, which has its own accounts.
+    pub fn with_default_injection(exchange: &Exchange) -> Option<Self> {
+        match exchange {
+            Exchange::Inca(_) => Some(InjectionSpec::Named(NamedInjection::Incremental).into()),
+            Exchange::Ppsc(_) => Some(Mechanism::Ppsc),
+            Exchange::PairMasks(_) => Some(Mechanism::Pairwise),
+            Exchange::Gossip(_) => None,
         }
     }
 
-    /// The mechanism of a run of `rounds` rounds with these settings.
-    pub fn of_settings(settings: &MechanismSettings, rounds: usize) -> Result<Self, InjectionError> {
-        match settings.kind {
-            _ if settings.sums_everybody() => return Ok(Mechanism::Pairwise),
-            MechanismKind::Ppsc => return Ok(Mechanism::Ppsc),
-            MechanismKind::Pairwise => return Ok(Mechanism::Pairwise),
-            _ => {}
-        }
-        Ok(Mechanism::Inca(match &settings.injection {
+    /// The mechanism of a run of `rounds` rounds with this exchange; gossip over edges as INCA with
+    /// its default injection.
+    pub fn of_exchange(exchange: &Exchange, rounds: usize) -> Result<Self, InjectionError> {
+        let noise = match exchange {
+            Exchange::Inca(inca) => &inca.noise,
+            Exchange::Ppsc(_) => return Ok(Mechanism::Ppsc),
+            Exchange::PairMasks(_) => return Ok(Mechanism::Pairwise),
+            Exchange::Gossip(_) => return Ok(InjectionSpec::Named(NamedInjection::Incremental).into()),
+        };
+        Ok(Mechanism::Inca(match noise.injection() {
             InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),
             InjectionChoice::Early => InjectionSpec::Named(NamedInjection::Early),
             InjectionChoice::Late => InjectionSpec::Named(NamedInjection::Late),

@@ -2,7 +2,7 @@
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
-use undertone_protocol::plan::run_file::outer::OuterSettings;
+use undertone_protocol::plan::computation::recursion::RecursionSettings;
 
 use crate::calibration::by_circles;
 use crate::calibration::by_own_noise::{self, OpenGossip};
@@ -29,11 +29,11 @@ const PREDICTION: f64 = 1e-6;
 /// are accepted.
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
-    if let Some(outer) = &plan.draft().outer {
+    if let Some(outer) = plan.draft().computation.recursion() {
         check_theorem(plan, outer)?;
         return check_printed(plan, &printed::claim(plan.draft(), outer));
     }
-    if plan.draft().mechanism.averages() {
+    if plan.draft().averages() {
         return check_own_noise(plan);
     }
     let privacy = &plan.draft().privacy;
@@ -71,7 +71,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
 }
 
 /// Checks that the noise of an exchange is that of the theorem which the plan says it is of.
-fn check_theorem(plan: &Plan, outer: &OuterSettings) -> Result<(), VerifyError> {
+fn check_theorem(plan: &Plan, outer: &RecursionSettings) -> Result<(), VerifyError> {
     let claimed = plan.calibration().correlated_std;
     let found = match printed::noise_of_exchange(plan.draft(), outer) {
         Ok(found) if (claimed - found).abs() <= PREDICTION * found => return Ok(()),
@@ -105,7 +105,7 @@ fn check_own_noise(plan: &Plan) -> Result<(), VerifyError> {
         .claims
         .iter()
         .any(|claim| claim.adversary == Adversary::Apart);
-    let established = match draft.mechanism.sums_neighbours() {
+    let established = match draft.sums_neighbours() {
         true => by_circles::established(plan)?,
         false => open.claims(draft, strangers)?,
     };

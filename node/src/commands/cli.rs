@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::fmt::Display;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use undertone_protocol::plan::defaults::{self, Defaults};
 
+use crate::commands::page::WIDTH;
 use crate::commands::{
-    account, audit, benchmark, client, doctor, example, identity, join, ledger, local, manual, plan, predict,
-    receipt, simulate, testnet, version,
+    account, audit, benchmark, client, doctor, example, help, identity, join, ledger, local, manual, plan,
+    predict, receipt, simulate, testnet, version,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -38,6 +38,7 @@ Try it
   undertone local                               eight hospitals, and what they learn together
   undertone example hospitals                   their tables as files, and a run file
   undertone local --inputs hospitals/tables --run hospitals/run.toml
+  undertone help mean                           the keys of a run file; also regression, rounds, ...
 Together: each makes an identity, one of you plans and sends plan.json to all
   undertone identity new --out me.key --name alice --private ADDRESS --public ADDRESS
   undertone plan run.toml --peers peers.toml --out plan.json
@@ -69,16 +70,13 @@ Exit codes
 const EVERY_COMMAND: &str =
     "Every command takes --json, --log text|json and -v, --verbose: see undertone --help.";
 
-/// Columns of a help page. Our choice: a window of that many is common, and text stays readable.
-const WIDTH: usize = 98;
-
 #[derive(Debug, Subcommand)]
 enum AnyCommand {
     /// Make or show the key that a party signs with
     #[command(subcommand)]
     Identity(identity::IdentityCommand),
     /// Calibrate a run and print its quote: claims, noise, predicted error
-    #[command(after_help = run_file_help())]
+    #[command(after_help = help::keys_by_task())]
     Plan(plan::PlanArgs),
     /// Recompute a plan's claims and check them against your policy
     Verify(plan::VerifyArgs),
@@ -100,12 +98,12 @@ enum AnyCommand {
     /// (docker-compose.yml)
     Testnet(testnet::TestnetArgs),
     /// Launch a cluster of real nodes on this machine and average over it
-    #[command(after_help = run_file_help())]
+    #[command(after_help = help::keys_by_task())]
     Local(local::LocalArgs),
     /// Write the demonstration's hospitals as files, to try the other commands with
     Example(example::ExampleArgs),
     /// Drive the same machines in one process, over a simulated network
-    #[command(after_help = run_file_help())]
+    #[command(after_help = help::keys_by_task())]
     Simulate(simulate::SimulateArgs),
     /// Hand a plan and a private vector to this machine's daemon, or let it propose a run
     Submit(client::submit::SubmitArgs),
@@ -132,45 +130,14 @@ enum AnyCommand {
     Audit(audit::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
     Benchmark(benchmark::BenchmarkArgs),
+    /// Print a task's page, with the keys of its run file; or a command's
+    Help(help::HelpArgs),
     /// Print which program this is, and which versions of messages, files and API it speaks
     Version,
     /// Print a shell's script that completes commands and flags
     Completions(manual::CompletionsArgs),
     /// Write the manual's pages for `man`
     Manual(manual::ManualArgs),
-}
-
-/// Every key of the run file with its default, from the one table of defaults.
-fn run_file_help() -> String {
-    let mut text = String::from("Keys of RUN.toml (default; `local`'s where it differs):\n");
-    for setting in defaults::SETTINGS {
-        let default = setting.value(Defaults::File).unwrap_or("none");
-        let local = match setting.local {
-            Some(local) => format!("; local: {local}"),
-            None => String::new(),
-        };
-        let said = format!("{} ({default}{local})", setting.explanation);
-        text += &hanging(&format!("  {:<28} ", setting.field()), &said);
-    }
-    text += "Clipping bounds are public: take them from what you know of the quantity, never from the data.";
-    text
-}
-
-/// A first column and a text beside it, which stays in its column.
-fn hanging(first: &str, text: &str) -> String {
-    let (indent, mut lines) = (first.chars().count(), vec![String::new()]);
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is one");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if indent + line.chars().count() + 1 + word.chars().count() <= WIDTH {
-            *line += &format!(" {word}");
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    let rest = format!("\n{}", " ".repeat(indent));
-    format!("{first}{}\n", lines.join(&rest))
 }
 
 /// The command line, whose pages tell once what every command takes.
@@ -184,6 +151,7 @@ fn command() -> Command {
     }
     Cli::command()
         .max_term_width(WIDTH)
+        .disable_help_subcommand(true)
         .mut_subcommands(with_flags_of_all)
 }
 
@@ -221,6 +189,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Receipt(arguments) => receipt::run(&arguments),
         AnyCommand::Audit(arguments) => audit::run(&arguments),
         AnyCommand::Benchmark(arguments) => benchmark::run(arguments),
+        AnyCommand::Help(arguments) => help::run(&arguments, command()),
         AnyCommand::Version => Ok(version::run()),
         AnyCommand::Completions(arguments) => Ok(manual::completions(&arguments, command())),
         AnyCommand::Manual(arguments) => manual::manual(&arguments, command()),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use libp2p::identity::Keypair;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::TaskKind;
+use undertone_protocol::plan::run_file::settings::TaskName;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::join::result::{Delivery, Owners};
@@ -68,7 +68,7 @@ pub struct JoinArgs {
     /// alone; a record that makes the program late or crash is not covered by the claim for
     /// records. This command says at the end to which rounds the party contributed nothing, and
     /// exits with 5. What the program prints belongs on its standard error. At the end comes the
-    /// number 0 with the last mean. Of a stream (kind = "gossip") it hands over a row a round,
+    /// number 0 with the last mean. Of a stream (task = "stream") it hands over a row a round,
     /// within 0.4 of run.round_ms; unless the plan says data.adaptive, or all read the one sum, it
     /// is sent no estimate before the end.
     #[arg(long, value_name = "FILE")]
@@ -197,7 +197,7 @@ enum OwnInput {
 impl OwnInput {
     /// What the flags name, held against the plan.
     fn of(arguments: &JoinArgs, plan: &Plan, me: Party) -> Result<Self, Failure> {
-        let rounds = plan.draft().task == TaskKind::Rounds;
+        let rounds = plan.draft().computation.task() == TaskName::Rounds;
         if let (Some(program), true) = (&arguments.program, part::streams(plan)) {
             return Ok(OwnInput::Program(program.clone()));
         }
@@ -388,7 +388,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
 fn check_outputs(arguments: &JoinArgs, plan: &Plan, layout: &Layout) -> Result<(), Failure> {
     let (output, receipt) = (&*arguments.output, arguments.receipt.as_deref());
     let format = layout.format.extension();
-    let is_model = plan.draft().model.is_some();
+    let is_model = plan.draft().computation.model().is_some();
     if !is_model && output_file::extension_of(output).as_deref() != Some(format) {
         let what = "the mean, in the format of what is brought,";
         return Err(output_file::misnamed(output, "--output", (what, format)));

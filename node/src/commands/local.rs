@@ -17,7 +17,7 @@ use clap::Args;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::{RawRunFile, RawRunSettings};
-use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
+use undertone_protocol::plan::run_file::settings::TaskName;
 
 use crate::commands::local::cluster::Handed;
 use crate::commands::local::folders::Folders;
@@ -154,9 +154,6 @@ fn raw_run(arguments: &LocalArgs) -> Result<(RawRunFile, Option<PathBuf>), Failu
             *field = flag;
         }
     }
-    if raw.task.is_some_and(TaskKind::takes_rows) {
-        raw.data.unit = raw.data.unit.or(Some(Unit::Record));
-    }
     beat(&mut raw.privacy.epsilon, arguments.epsilon);
     beat(&mut raw.privacy.delta, arguments.delta);
     beat(&mut raw.run.pace_ms, arguments.pace_ms);
@@ -170,7 +167,7 @@ fn raw_run(arguments: &LocalArgs) -> Result<(RawRunFile, Option<PathBuf>), Failu
 
 /// A program goes with rounds, which need one, and with streams.
 fn check_program(raw: &RawRunFile, program: Option<&Path>) -> Result<(), Failure> {
-    match (raw.task == Some(TaskKind::Rounds), program) {
+    match (raw.task == Some(TaskName::Rounds), program) {
         (true, None) => Err(Failure::usage("nothing hands over what the rounds are of")
             .field("--program")
             .hint("name a program, and a folder with a file for each party: --program ./step --inputs DIR")),
@@ -204,7 +201,7 @@ fn resolve(mut raw: RawRunFile, parties: usize, place: &Path) -> Result<RunFile,
     let stretched = |run: &mut RawRunSettings| {
         time_outs::stretch(run, parties, dimension, time_outs::cores());
     };
-    if raw.task.is_some_and(TaskKind::is_training) {
+    if matches!(raw.task, Some(TaskName::Regression | TaskName::Rounds)) {
         // Its stages take half of an iteration each.
         let mut stages = raw.run.clone();
         stretched(&mut stages);
@@ -236,19 +233,19 @@ fn gather_parties(
         if raw.data.clip.is_none() {
             return Err(no_clip(&place));
         }
-        let unit = raw.data.unit.unwrap_or(Unit::Party);
+        let unit = parties::unit(&raw);
         let parties = parties::for_programs(inputs, arguments.nodes, unit)?;
         return Ok((resolve(raw, parties.len())?, parties));
     }
     if let Some(inputs) = &arguments.inputs {
         let mut parties = parties::read(inputs, arguments.nodes, &raw)?;
         parties::shape(&mut raw, &mut parties)?;
-        if raw.data.clip.is_none() && !raw.task.is_some_and(TaskKind::takes_rows) {
+        if raw.data.clip.is_none() && !parties::takes_features(&raw) {
             return Err(no_clip(&place));
         }
         return Ok((resolve(raw, parties.len())?, parties));
     }
-    if raw.task.is_some_and(TaskKind::takes_rows) {
+    if parties::takes_features(&raw) {
         return Err(Failure::usage(
             "a model is fitted to rows, and equations are rows: there are none to make up",
         )

@@ -15,7 +15,7 @@ use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::error::RunFileError;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
-use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
+use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
 use undertone_protocol::simulator::scenario::Conditions;
 
 use crate::commands::simulate::gossiped::GossipTotals;
@@ -170,7 +170,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let text = files::read_text(path, "RUN.toml")?;
     let refuse = |e: RunFileError| make::run_failure(path, &e);
     let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
-    if raw.task == Some(TaskKind::Regression) {
+    if raw.task == Some(TaskName::Regression) {
         return trainings(&arguments)?.run(path, raw);
     }
     if arguments.inputs.is_some() {
@@ -188,7 +188,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(make::make(run, &peers, arguments.seed)?);
     not_a_training(&plan)?;
-    if plan.draft().mechanism.gossip.is_some() {
+    if plan.draft().computation.stream().is_some() {
         return gossiped(&arguments, plan);
     }
     let trial = Trial::new(plan, arguments.seed);

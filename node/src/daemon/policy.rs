@@ -202,13 +202,14 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
 /// told at every iterate; of gossip what is claimed of as many, or of all others.
 fn loss_to_anybody(plan: &Plan, me: Party, together: usize) -> Option<f64> {
     let draft = plan.draft();
-    let revealed = draft.outer.as_ref().map(|_| f64::INFINITY);
-    let gossips = draft.mechanism.averages().then(|| {
-        match plan.reads_circles() && together > draft.privacy.colluding {
-            true => by_own_noise::loss_of(draft, plan.calibration().independent_std, draft.releases()),
-            false => charged_mu(plan, me),
-        }
-    });
+    let revealed = draft.computation.recursion().map(|_| f64::INFINITY);
+    let gossips =
+        draft.averages().then(
+            || match plan.reads_circles() && together > draft.privacy.colluding {
+                true => by_own_noise::loss_of(draft, plan.calibration().independent_std, draft.releases()),
+                false => charged_mu(plan, me),
+            },
+        );
     revealed.or(gossips)
 }
 

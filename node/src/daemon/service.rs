@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use undertone_protocol::messages::notice::Network;
-use undertone_protocol::plan::run_file::settings::TaskKind;
+use undertone_protocol::plan::run_file::settings::TaskName;
 
 use crate::daemon::admission::{Admitted, PlanSource, admit, offer_status};
 use crate::daemon::config::Config;
@@ -437,7 +437,7 @@ impl Service {
         tracing::info!(digest, parties, proposer, "a plan was accepted");
         while tasks.try_join_next().is_some() {}
         let taken = self.with_reserved(run.status());
-        if job.plan.draft().task == TaskKind::Rounds {
+        if job.plan.draft().computation.task() == TaskName::Rounds {
             run.desk
                 .get_or_init(|| Arc::new(RoundsDesk::of(&job.plan, job.me)));
         }

@@ -41,7 +41,8 @@ impl GossipTrial {
             let stream = party + release * plan.parties();
             synthetic::vector(&data.clip, data.dimension(), seed, stream)
         };
-        let of_party = |party: Party| (0..data.releases as usize).map(move |release| row(party, release));
+        let of_party =
+            |party: Party| (0..plan.draft().releases() as usize).map(move |release| row(party, release));
         let releases = (0..plan.parties()).map(|party| of_party(party).collect());
         GossipTrial {
             releases: releases.collect(),
@@ -140,7 +141,7 @@ impl GossipTrial {
     /// Each party's last row without noise, if no message is missing.
     pub fn without_noise(&self) -> Vec<Vec<f64>> {
         let (parties, dimension) = (self.plan.parties(), self.plan.draft().dimension());
-        if self.plan.draft().mechanism.sums_everybody() {
+        if self.plan.draft().sums_everybody() {
             return vec![self.mean_of_all(); parties];
         }
         let mut states = vec![vec![0.0; dimension]; parties];

@@ -67,13 +67,16 @@ fn prepare(folder: &Path, size: TrainingSize) -> Result<(), Failure> {
     let text = run_file(size);
     let refused = |e: &dyn std::fmt::Display| Failure::usage(e.to_string()).field("--iterations");
     let run = RunFile::parse(&text, size.nodes).map_err(|e| refused(&e))?;
-    let model = run.model.ok_or_else(|| failed("the run file fits no model"))?;
+    let model = run
+        .computation
+        .model()
+        .ok_or_else(|| failed("the run file fits no model"))?;
     std::fs::write(folder.join("run.toml"), text).map_err(failed)?;
     let tables = folder.join("tables");
     std::fs::create_dir(&tables).map_err(failed)?;
     let layout = Layout::npy(vec![ROWS, model.columns], Dtype::F64);
     for party in 0..size.nodes {
-        let values = synthetic::table(&model, ROWS, 1, party as u64);
+        let values = synthetic::table(model, ROWS, 1, party as u64);
         formats::write(&tables.join(format!("party-{party}.npy")), &layout, &values)?;
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
+use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::run_file::settings::Clip;
-use undertone_protocol::plan::run_file::training::ModelSettings;
 
 /// A vector of `dimension` coordinates within the clipping range, the same for the same seed and
 /// party.

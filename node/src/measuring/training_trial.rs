@@ -13,7 +13,7 @@ use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::model::descent::Descent;
 use undertone_protocol::model::statistics;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::training::ModelSettings;
+use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::simulator::cluster::Simulation;
 use undertone_protocol::simulator::scenario::{Conditions, Fault, Report as Simulated};
 use undertone_protocol::time::Time;
@@ -59,7 +59,7 @@ impl TrainingTrial {
     }
 
     fn settings(&self) -> &ModelSettings {
-        let model = self.plan.draft().model.as_ref();
+        let model = self.plan.draft().computation.model();
         model.expect("a trial is of a plan that fits a model")
     }
 

@@ -55,8 +55,8 @@ mod tests {
                      [\"party-2\", \"party-4\"], [\"party-2\", \"party-5\"], [\"party-2\", \"party-6\"], \
                      [\"party-4\", \"party-5\"], [\"party-4\", \"party-6\"], [\"party-5\", \"party-6\"]]";
         let text = format!(
-            "name = \"t\"\n[data]\nshape = [3000]\nreleases = 2\n[privacy]\ncolluding = 1\ndropouts = 1\n\
-             [mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n[topology]\n\
+            "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [3000]\nreleases = 2\n[privacy]\ncolluding = 1\ndropouts = 1\n\
+             [mechanism]\nsums = \"neighbours\"\n[topology]\n\
              private = {{ kind = \"edges\", edges = {edges} }}"
         );
         let run = RunFile::parse(&text, 7).unwrap_or_else(|e| panic!("{e}"));

@@ -78,7 +78,7 @@ impl<S: PartSource> HandedOver<S> {
     /// program has its libraries to load.
     fn patience(&self, round: u32) -> Duration {
         let run = &self.plan.draft().run;
-        let half = match self.plan.draft().mechanism.averages() {
+        let half = match self.plan.draft().averages() {
             // A release is due to neighbours within the round that it is of.
             true => run.round_ms / 2,
             false => run.settle_ms,
@@ -94,7 +94,7 @@ impl<S: PartSource> HandedOver<S> {
         let until = Instant::now() + self.patience(round);
         // What strangers learn is claimed of rows that follow from no estimate.
         let draft = self.plan.draft();
-        let mean = match draft.mechanism.averages() && !draft.data.adaptive {
+        let mean = match draft.averages() && !draft.computation.is_adaptive() {
             true => &[],
             false => mean,
         };

@@ -398,7 +398,7 @@ impl Driver {
     /// A later contribution is wanted. A stream's leaves without another mark: what it costs is
     /// written before there is one, or this party leaves.
     fn release(&mut self, iteration: u32, released: Arc<[f64]>) {
-        if self.plan.draft().mechanism.averages()
+        if self.plan.draft().averages()
             && let Err(failure) = self.costs.spend_iteration(iteration)
         {
             tracing::error!(iteration, "no release leaves any more: {failure}");
@@ -425,7 +425,7 @@ impl Driver {
         let training = outcome.training.as_ref();
         let mut result = training.and_then(|training| training.result.clone());
         let dimension = self.plan.draft().dimension();
-        if let (true, Some(rows)) = (self.plan.draft().mechanism.sums_everybody(), &mut result) {
+        if let (true, Some(rows)) = (self.plan.draft().sums_everybody(), &mut result) {
             // Of a stream's rows the last.
             rows.drain(..rows.len().saturating_sub(dimension));
         }

@@ -119,8 +119,8 @@ impl Gossiped {
                 "spent": gossip.spent,
             }),
             settings: json!({
-                "sums": plan.draft().mechanism.gossip.map(|gossip| gossip.sums),
-                "protect": plan.draft().privacy.protect,
+                "sums": plan.draft().sums(),
+                "protect": plan.draft().computation.protect(),
             }),
         })
     }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::handed_over::ClippedBy;
-use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
-use undertone_protocol::plan::run_file::training::ModelSettings;
+use undertone_protocol::plan::run_file::settings::{Contributed, TaskName, Unit};
 use undertone_protocol::topology::party::Party;
 
 use crate::planning::template::is_model;
@@ -20,7 +19,7 @@ use crate::vector_file::vector::VectorFile;
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
     // A model is of rows, whatever is protected.
-    match plan.draft().model.is_some() || brings_rows(plan) {
+    match plan.draft().computation.model().is_some() || brings_rows(plan) {
         false if streams(plan) => check_stream(plan, layout, path)?,
         false => check_vector(plan, layout, path)?,
         true => check_records(plan, me, layout, path)?,
@@ -38,27 +37,22 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
 
 /// The names of a row's columns, where the plan has them.
 fn names(draft: &Draft) -> Option<&[String]> {
-    let named = match (&draft.model, &draft.outer) {
-        (Some(model), _) => &model.names,
-        (None, Some(outer)) => &outer.names,
-        (None, None) => &draft.data.columns,
-    };
-    named.as_deref()
+    match draft.computation.columns() {
+        Some(columns) => columns.names,
+        None => draft.data.columns.as_deref(),
+    }
 }
 
 /// What a plan says of a party's file before it is read.
 pub fn expected(plan: &Plan, me: Party) -> Expected<'_> {
     let draft = plan.draft();
-    let rows = match draft.model.is_some() || brings_rows(plan) {
+    let rows = match draft.computation.model().is_some() || brings_rows(plan) {
         true => draft.members[me].records,
         false if streams(plan) => Some(draft.releases()),
         false => Some(1),
     };
-    let row = match (&draft.model, &draft.outer) {
-        (Some(model), _) => model.columns,
-        (None, Some(outer)) => outer.columns,
-        (None, None) => draft.dimension(),
-    };
+    let columns = draft.computation.columns();
+    let row = columns.map_or(draft.dimension(), |columns| columns.count);
     let rows = rows.and_then(|rows| usize::try_from(rows).ok());
     Expected {
         columns: names(draft),
@@ -82,7 +76,7 @@ pub fn check_handed_over(plan: &Plan, me: Party, handed: &VectorFile) -> Result<
 
 /// Whether a party hands over rows that are clipped here, each by itself, in every round.
 pub fn judges_rows(plan: &Plan) -> bool {
-    plan.draft().task == TaskKind::Rounds && brings_rows(plan)
+    plan.draft().computation.task() == TaskName::Rounds && brings_rows(plan)
 }
 
 fn check_shape(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
@@ -158,7 +152,7 @@ fn odd_tensor(plan: &Plan, rows: Option<usize>, layout: &Layout) -> Option<Strin
 /// Whether each row of what a party brings is clipped here: not where a program clips them.
 fn brings_rows(plan: &Plan) -> bool {
     let data = &plan.draft().data;
-    data.unit == Unit::Record && data.clipped == ClippedBy::ByNode
+    data.unit == Unit::Record && data.contributed != Contributed::ByProgram
 }
 
 /// The shape of what a party hands over in a round: a vector, as many rows as planned, or the sum
@@ -215,7 +209,7 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
 /// Whether a party brings a row for each of many releases.
 fn streams(plan: &Plan) -> bool {
     let draft = plan.draft();
-    draft.mechanism.gossip.is_some() && draft.releases() > 1
+    draft.computation.stream().is_some() && draft.releases() > 1
 }
 
 /// A row for each release, in order.
@@ -244,11 +238,8 @@ fn check_stream(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
 
 fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
     let (draft, member) = (plan.draft(), &plan.draft().members[me]);
-    let expected = match (&draft.model, &draft.outer) {
-        (Some(model), _) => &vec![model.columns],
-        (None, Some(outer)) => &vec![outer.columns],
-        (None, None) => &draft.data.shape,
-    };
+    let columns = draft.computation.columns();
+    let expected = &columns.map_or(draft.data.shape.clone(), |columns| vec![columns.count]);
     let Some((count, shape)) = layout.records() else {
         return Err(unusable(
             path,
@@ -291,10 +282,10 @@ fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
 
 /// What the mean looks like in a party's own format.
 pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
-    if let Some(model) = &plan.draft().model {
+    if let Some(model) = plan.draft().computation.model() {
         return layout_of_model(model);
     }
-    if plan.draft().outer.is_some() {
+    if plan.draft().computation.recursion().is_some() {
         return Layout::npy(plan.draft().data.shape.clone(), Dtype::F64);
     }
     match brings_rows(plan) {

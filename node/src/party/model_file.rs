@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::TaskKind;
-use undertone_protocol::plan::run_file::training::ModelSettings;
+use undertone_protocol::plan::computation::choice::Computation;
+use undertone_protocol::plan::computation::model::ModelSettings;
 
 use crate::party::input;
 use crate::party::rows::Rows;
@@ -47,24 +47,24 @@ pub struct ModelFile {
 
 /// Refuses what a training's result is not written to (exit 2).
 pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
-    let (known, what, hint): (&[&str], _, _) = match plan.draft().task {
-        TaskKind::Mean => return Ok(()),
-        TaskKind::Regression => (
+    let (known, what, hint): (&[&str], _, _) = match &plan.draft().computation {
+        Computation::Mean {} | Computation::Stream(_) => return Ok(()),
+        Computation::Regression { .. } => (
             &EXTENSIONS,
             "a model is written as .npy, .json or .safetensors",
             "write --output model.json, or another of these",
         ),
-        TaskKind::Rounds if plan.draft().data.tensors.is_some() => (
+        Computation::Rounds(_) if plan.draft().data.tensors.is_some() => (
             &["npy", "safetensors"],
             "the last mean is written as .npy or .safetensors",
             "write --output mean.safetensors, or mean.npy",
         ),
-        TaskKind::Rounds => (
+        Computation::Rounds(_) => (
             &["npy"],
             "the last mean is written as .npy",
             "write --output mean.npy",
         ),
-        TaskKind::LinearEquations | TaskKind::Optimise => (
+        Computation::LinearEquations(_) | Computation::Optimise(_) => (
             &["npy"],
             "this party's last iterate is written as .npy",
             "write --output iterate.npy",
@@ -81,7 +81,7 @@ pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
 impl ModelFile {
     /// A training's model.
     pub fn of(plan: &Plan, values: &[f64], epsilon: Option<f64>, iterations: u64) -> Option<Self> {
-        let model = plan.draft().model.clone()?;
+        let model = plan.draft().computation.model().cloned()?;
         let weights = values.chunks(model.features()).map(<[f64]>::to_vec).collect();
         Some(ModelFile {
             version: 1,

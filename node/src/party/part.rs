@@ -11,7 +11,7 @@ use undertone_protocol::clipping::range::{ClippingReport, clip_all};
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::outer::OuterSettings;
+use undertone_protocol::plan::computation::recursion::RecursionSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::{Contributor, HandedOver, PartSource};
@@ -84,7 +84,7 @@ pub fn privatise(
         return Ok(of_contributor(Box::new(trainee), &start, noise));
     }
     if let Some(solver) = Solver::of(plan, me, &vector.values, path)? {
-        let start = plan.draft().outer.as_ref().map(OuterSettings::start);
+        let start = plan.draft().computation.recursion().map(RecursionSettings::start);
         return Ok(of_contributor(
             Box::new(solver),
             &start.unwrap_or_default(),
@@ -123,7 +123,7 @@ fn fork(rng: &mut ChaCha12Rng) -> ChaCha12Rng {
 /// Whether a party brings many releases, one a round.
 pub fn streams(plan: &Plan) -> bool {
     let draft = plan.draft();
-    draft.mechanism.gossip.is_some() && draft.releases() > 1
+    draft.computation.stream().is_some() && draft.releases() > 1
 }
 
 /// What is handed over round by round, of which the first contribution is waited for here. Whatever

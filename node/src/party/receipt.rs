@@ -136,7 +136,7 @@ impl Account {
             trained,
             gossiped,
             draws: finish.draws,
-            is_own: plan.reads_circles() || plan.draft().outer.is_some(),
+            is_own: plan.reads_circles() || plan.draft().computation.recursion().is_some(),
             receipt: Value::Null,
         };
         account.write_down(plan)?;
@@ -412,7 +412,8 @@ impl Account {
             Failure::new(Exit::Internal, format!("the receipt cannot be written: {e}"))
         };
         // An execution is one release's.
-        let audit = self.audit.as_ref().filter(|_| plan.draft().outer.is_none());
+        let recursion = plan.draft().computation.recursion();
+        let audit = self.audit.as_ref().filter(|_| recursion.is_none());
         let execution = audit.map(|audit| serde_json::to_value(&audit.execution));
         let mut execution = execution.transpose().map_err(unwritten)?;
         // By contract. Where the others published without this node, μ has their finals all the
@@ -528,8 +529,8 @@ pub fn signature_of(path: &Path) -> PathBuf {
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
-        _ if plan.draft().mechanism.averages() => None,
-        _ if plan.draft().outer.is_some() => Some(Audit {
+        _ if plan.draft().averages() => None,
+        _ if plan.draft().computation.recursion().is_some() => Some(Audit {
             same_sum_mu: None,
             faults: vec![],
             departed: BTreeSet::new(),

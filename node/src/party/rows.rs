@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use undertone_protocol::model::auc::area_under_curve;
 use undertone_protocol::model::loss::Loss;
-use undertone_protocol::plan::run_file::training::{ModelSettings, RowLength};
+use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
 
 use crate::telling::failure::Failure;
 
@@ -176,7 +176,12 @@ mod tests {
     fn model(lines: &str) -> ModelSettings {
         let text = format!("task = \"regression\"\nname = \"rows\"\n{lines}");
         let raw = RawRunFile::parse(&text).unwrap();
-        raw.resolve(4, Defaults::File).unwrap().model.unwrap()
+        raw.resolve(4, Defaults::File)
+            .unwrap()
+            .computation
+            .model()
+            .unwrap()
+            .clone()
     }
 
     fn prepared(lines: &str, values: &[f64]) -> Vec<(Vec<f64>, f64)> {

@@ -8,7 +8,7 @@ use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::model::local_step::{LocalStep, PrivateRows};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::outer::OuterSettings;
+use undertone_protocol::plan::computation::recursion::RecursionSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
@@ -33,7 +33,7 @@ impl Solver {
         values: &[f64],
         path: &Path,
     ) -> Result<Option<Self>, Failure> {
-        let Some(outer) = &plan.draft().outer else {
+        let Some(outer) = plan.draft().computation.recursion() else {
             return Ok(None);
         };
         let rows = values.chunks_exact(outer.columns);
@@ -55,7 +55,7 @@ impl Solver {
 }
 
 /// Refuses a target that the loss does not know.
-fn check_targets(outer: &OuterSettings, rows: &PrivateRows, path: &Path) -> Result<(), Failure> {
+fn check_targets(outer: &RecursionSettings, rows: &PrivateRows, path: &Path) -> Result<(), Failure> {
     let Some(loss) = outer.loss() else {
         return Ok(());
     };
@@ -93,10 +93,10 @@ mod tests {
     use super::*;
     use crate::planning::make;
 
-    fn plan(lines: &str) -> Arc<Plan> {
+    fn plan(lines: &str, recursion: &str) -> Arc<Plan> {
         let text = format!(
-            "name = \"t\"\n{lines}\n[outer]\niterations = 3\naccuracy = 1e-2\n\
-             [mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n"
+            "name = \"t\"\n{lines}\n[recursion]\niterations = 3\naccuracy = 1e-2\n{recursion}\n\
+             [mechanism]\naccept_exact_sum = true\n"
         );
         let run = RunFile::parse(&text, 4).unwrap_or_else(|e| panic!("{e}"));
         let peers = Peers::simulated(4, Some(1)).expect("peers");
@@ -114,7 +114,7 @@ mod tests {
     /// Each iterate is the projection of what was released, as it is, on the lattice.
     #[test]
     fn iterates_solve_the_party_s_equation() {
-        let plan = plan("task = \"linear-equations\"\n[data]\nshape = [3]");
+        let plan = plan("task = \"linear-equations\"\n[data]\nshape = [3]", "");
         for state in iterates(&plan, &[1.0, 1.0, 2.0]) {
             let cell = plan.lattice().value_step();
             assert!((state[0] + state[1] - 2.0).abs() < 4.0 * cell, "{state:?}");
@@ -130,7 +130,7 @@ mod tests {
     fn iterates_stay_within_their_range() {
         let boxed = "task = \"linear-equations\"\n[data]\nshape = [3]\n\
                      clip = { kind = \"box\", low = 1, high = 2 }";
-        let plan = plan(boxed);
+        let plan = plan(boxed, "");
         for row in [
             [1.0, 0.0, 1e9],
             [1.0, 0.0, -1e9],
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_target_that_the_loss_does_not_know_is_refused_without_its_value() {
-        let plan = plan("task = \"optimise\"\n[data]\nshape = [2]\n[model]\nloss = \"logistic\"");
+        let plan = plan("task = \"optimise\"\n[data]\nshape = [2]", "loss = \"logistic\"");
         let refused = Solver::of(&plan, 0, &[0.5, 7.25], Path::new("rows.csv"))
             .err()
             .expect("7.25");

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use undertone_accountant::gate::verdict::Audit;
 use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::handed_over::ReleaseKind;
-use undertone_protocol::plan::run_file::settings::{Protect, TaskKind};
+use undertone_protocol::plan::computation::rounds::ReleaseKind;
+use undertone_protocol::plan::computation::stream::Protect;
 use undertone_protocol::run::outcome::TrainingOutcome;
 use undertone_protocol::topology::party::Party;
 
@@ -42,9 +42,9 @@ impl SummedStream {
         let of_use =
             |round: &u64| !training.rejected.contains(round) && !training.unopened.contains_key(round);
         let rounds = (1..=training.iterations).filter(of_use);
-        plan.draft().mechanism.sums_everybody().then(|| SummedStream {
+        plan.draft().sums_everybody().then(|| SummedStream {
             standard_error: stream_error(plan, rounds, &departed),
-            protect: plan.draft().privacy.protect,
+            protect: plan.draft().computation.protect(),
         })
     }
 }
@@ -66,10 +66,10 @@ impl Trained {
     pub(super) fn of(plan: &Plan, training: &TrainingOutcome, audit: &mut Option<Audit>) -> Self {
         let mu_iteration = audit.as_ref().map(|audit| audit.mu);
         *audit = audit.take().map(|audit| together(plan, training, audit));
-        let means = plan.draft().task == TaskKind::Rounds || plan.draft().mechanism.sums_everybody();
+        let means = plan.draft().computation.model().is_none();
         Trained {
             has_model: training.result.is_some(),
-            result: means.then_some(plan.draft().data.result),
+            result: means.then_some(plan.draft().computation.result()),
             reason: reason(plan, training),
             iterations: iterations(plan, training),
             stopped: training.stopped.clone(),
@@ -129,10 +129,8 @@ fn together(plan: &Plan, training: &TrainingOutcome, audit: Audit) -> Audit {
 /// Returns how many iterations the plan has.
 pub(crate) fn planned(plan: &Plan) -> u64 {
     let draft = plan.draft();
-    draft
-        .outer
-        .as_ref()
-        .map_or(draft.releases(), |outer| outer.iterations)
+    let recursion = draft.computation.recursion();
+    recursion.map_or(draft.releases(), |recursion| recursion.iterations)
 }
 
 fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
@@ -164,12 +162,15 @@ fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
 
 fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
     let (run, planned) = (training.iterations, planned(plan));
-    let (what, each) = match plan.draft().model {
+    let (what, each) = match plan.draft().computation.model() {
         Some(_) => ("model".to_owned(), "iteration"),
-        None if plan.draft().mechanism.sums_everybody() => ("stream".to_owned(), "round"),
-        None => (format!("last {}", plan.draft().data.result.name()), "round"),
+        None if plan.draft().sums_everybody() => ("stream".to_owned(), "round"),
+        None => (
+            format!("last {}", plan.draft().computation.result().name()),
+            "round",
+        ),
     };
-    if let (Some(stopped), Some(_)) = (&training.stopped, &plan.draft().outer) {
+    if let (Some(stopped), Some(_)) = (&training.stopped, plan.draft().computation.recursion()) {
         return Some(format!(
             "it ended after {run} of {planned} outer iterations, with this party's last iterate: {stopped}"
         ));
@@ -177,7 +178,7 @@ fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
     if let Some(stopped) = &training.stopped {
         return Some(match run {
             0 => stopped.clone(),
-            _ if plan.draft().mechanism.sums_everybody() => {
+            _ if plan.draft().sums_everybody() => {
                 format!("the stream ended after {run} of {planned} {each}s: {stopped}")
             }
             _ => format!("the training ended after {run} of {planned} {each}s: {stopped}"),

@@ -12,8 +12,8 @@ use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::model::loss::clip_gradient;
 use undertone_protocol::model::statistics;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::run_file::settings::Unit;
-use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
@@ -74,7 +74,7 @@ impl TrainingRows {
         values: &[f64],
         path: &Path,
     ) -> Result<Option<Self>, Failure> {
-        let Some(model) = &plan.draft().model else {
+        let Some(model) = plan.draft().computation.model() else {
             return Ok(None);
         };
         Ok(Some(TrainingRows {
@@ -85,7 +85,7 @@ impl TrainingRows {
     }
 
     fn settings(&self) -> &ModelSettings {
-        let model = self.plan.draft().model.as_ref();
+        let model = self.plan.draft().computation.model();
         model.expect("rows of a training are of a plan that fits a model")
     }
 

@@ -45,7 +45,7 @@ pub(super) fn better(plan: &Plan) -> String {
     let predicted = &plan.calibration().predicted;
     let read = format!(
         "Nobody reads a message, but each node the sum of its neighbours' under masks. {} {} times the floor at \
-         n = {}; circle = \"everybody\" gives each mean at about the floor",
+         n = {}; sums = \"everybody\" gives each mean at about the floor",
         learned(plan, worst_readers(plan).as_ref()),
         number(predicted.standard_error / predicted.error_floor),
         plan.parties()
@@ -57,7 +57,7 @@ pub(super) fn better(plan: &Plan) -> String {
 }
 
 fn learned(plan: &Plan, worst: Option<&WorstReaders>) -> String {
-    if plan.draft().data.adaptive {
+    if plan.draft().computation.is_adaptive() {
         return "Rows may follow estimates (data.adaptive): what sums tell of these was not computed, and the \
                 noise is that of open messages,"
             .into();
@@ -86,7 +86,7 @@ fn warning(plan: &Plan) -> Option<String> {
     let worst = worst_readers(plan).filter(|worst| worst.part_of_open > LITTLE_GAINED)?;
     Some(format!(
         "THESE SUMS HIDE NEXT TO NOTHING. What {} read differs in little more than the messages of {}: {:.2} of \
-         what open messages tell. The way out is circle = \"everybody\", or a private graph of larger circles",
+         what open messages tell. The way out is sums = \"everybody\", or a private graph of larger circles",
         names(plan, &worst.readers),
         plan.draft().members[worst.party].name,
         worst.part_of_open

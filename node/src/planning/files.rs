@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::TaskKind;
+use undertone_protocol::plan::computation::choice::Computation;
 
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::{input_file, output_file};
@@ -14,7 +14,7 @@ use crate::vector_file::formats;
 /// # Errors
 /// The plan releases many sums (exit 2).
 pub fn not_a_training(plan: &Plan) -> Result<(), Failure> {
-    if plan.draft().task == TaskKind::Mean {
+    if let Computation::Mean {} | Computation::Stream(_) = plan.draft().computation {
         return Ok(());
     }
     Err(

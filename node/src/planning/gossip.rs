@@ -6,7 +6,7 @@ use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width
 use undertone_accountant::calibration::outlook;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim};
-use undertone_protocol::plan::run_file::settings::Protect;
+use undertone_protocol::plan::computation::stream::Protect;
 use undertone_protocol::topology::active_edges::ActiveEdges;
 
 use crate::planning::worth::Worth;
@@ -15,7 +15,7 @@ use crate::telling::table::{Table, at_most, bytes, number};
 
 /// Whether a plan is of gossip over edges.
 pub(super) fn is_gossip(plan: &Plan) -> bool {
-    plan.draft().mechanism.averages()
+    plan.draft().averages()
 }
 
 /// Against whom it protects.
@@ -33,10 +33,10 @@ pub(super) fn threat(plan: &Plan) -> String {
 /// What a party brings, after whose change is hidden.
 pub(super) fn brought(plan: &Plan, range: &str) -> Option<String> {
     let releases = plan.draft().releases();
-    if plan.draft().mechanism.gossip.is_none() || releases == 1 {
+    if plan.draft().computation.stream().is_none() || releases == 1 {
         return None;
     }
-    Some(match plan.draft().privacy.protect {
+    Some(match plan.draft().computation.protect() {
         Protect::All => format!("all {releases} releases of each party together ({range} in each)"),
         Protect::One => format!("each single one of a party's {releases} releases ({range})"),
     })
@@ -50,11 +50,8 @@ fn better(plan: &Plan) -> String {
     let predicted = &plan.calibration().predicted;
     let floors = predicted.local / predicted.error_floor;
     let better = match plan.draft().releases() {
-        1 => "kind = \"pairwise\" or \"inca\" gives the same mean at about the floor, on any connected graph",
-        _ => {
-            "sums = \"secure\" with circle = \"everybody\" gives each mean at about the floor, with an agreement \
-             in every round"
-        }
+        1 => "task = \"mean\" gives the same mean at about the floor, on any connected graph",
+        _ => "sums = \"everybody\" gives each mean at about the floor, with an agreement in every round",
     };
     format!(
         "Open gossip is local noise against a neighbour: {} times the floor at n = {} however long it mixes; \
@@ -90,7 +87,7 @@ fn strangers(plan: &Plan) -> Option<String> {
     if draft.releases() == 1 {
         return None;
     }
-    if draft.data.adaptive {
+    if draft.computation.is_adaptive() {
         let text = " Rows may follow estimates (data.adaptive): nothing is said of strangers, who may learn as \
                     much as neighbours do.";
         return Some(text.into());
@@ -150,7 +147,7 @@ fn rounding(plan: &Plan) -> String {
 }
 
 fn edges(plan: &Plan) -> String {
-    match plan.draft().mechanism.gossip.map(|gossip| gossip.edges) {
+    match plan.draft().exchange.gossip().map(|gossip| gossip.edges) {
         Some(ActiveEdges::Matching) => "over a random matching".into(),
         Some(ActiveEdges::Degree(degree)) => format!("over {degree} edges that each party draws"),
         _ => "over all private edges".into(),
@@ -231,7 +228,8 @@ pub(super) fn json(plan: &Plan, protected: &str) -> Option<Value> {
         "parties": plan.parties(),
         "rounds": plan.rounds(),
         "releases": draft.releases(),
-        "gossip": draft.mechanism.gossip,
+        "sums": draft.sums(),
+        "edges": draft.exchange.gossip().map(|gossip| gossip.edges),
         "epsilon_claimed": plan.epsilon_claimed(),
         "epsilon_searched": plan.epsilon_searched(),
         "delta": draft.privacy.delta,

@@ -6,11 +6,16 @@ use undertone_accountant::calibration::calibrate::calibrate;
 use undertone_accountant::class::coalitions::MOST_PARTIES;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Claim, ConnectivityBasis, Established, Faults};
+use undertone_protocol::plan::computation::choice::Computation;
+use undertone_protocol::plan::computation::stream::Sums;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::gossip::{Circle, GossipSettings, SumsChoice};
-use undertone_protocol::plan::run_file::settings::{
-    Coalitions, CorrelatedNoise, Dissemination, IndependentNoise, InjectionChoice, MechanismKind, Rounds,
-};
+use undertone_protocol::plan::exchange::choice::Exchange;
+use undertone_protocol::plan::exchange::gossip::{Gossip, MessagesRead};
+use undertone_protocol::plan::exchange::inca::{Cancelling, GaussianNoise, Inca};
+use undertone_protocol::plan::exchange::pair_masks::PairwiseMasks;
+use undertone_protocol::plan::exchange::ppsc::{Ppsc, PpscNoise};
+use undertone_protocol::plan::run_file::settings::{Coalitions, CorrelatedNoise, Dissemination, Rounds};
+use undertone_protocol::topology::active_edges::ActiveEdges;
 
 use crate::telling::table::{Table, bytes, number};
 
@@ -38,23 +43,23 @@ pub struct Instead {
 /// What this plan could have been instead, each with what its own calibration says.
 pub fn of(plan: &Plan) -> Vec<Instead> {
     let drafted = plan.draft();
-    let uniform = drafted.mechanism.correlated == CorrelatedNoise::Uniform;
-    let mut ways = Vec::new();
-    if drafted.outer.is_some() {
-        return vec![];
+    match &drafted.computation {
+        Computation::LinearEquations(_) | Computation::Optimise(_) => vec![],
+        Computation::Regression { .. } | Computation::Rounds(_) => vec![local(plan), server(plan)],
+        Computation::Stream(stream) if stream.releases > 1 => streams(plan),
+        Computation::Mean {} | Computation::Stream(_) => means(plan),
     }
-    if drafted.task.is_training() {
-        return vec![local(plan), server(plan)];
-    }
-    if drafted.releases() > 1 {
-        return streams(plan);
-    }
-    for kind in [MechanismKind::Inca, MechanismKind::Ppsc, MechanismKind::Pairwise] {
-        if !(uniform && drafted.mechanism.kind == kind) {
-            ways.extend(sealed(drafted, kind));
-        }
-    }
-    if uniform {
+}
+
+/// Other ways to the mean of one vector of each party.
+fn means(plan: &Plan) -> Vec<Instead> {
+    let drafted = plan.draft();
+    let same = |exchange: &Exchange| {
+        exchange.name() == drafted.exchange.name() && exchange.correlated() == drafted.exchange.correlated()
+    };
+    let uniform = uniform_exchanges().into_iter().filter(|exchange| !same(exchange));
+    let mut ways: Vec<Instead> = uniform.filter_map(|exchange| sealed(drafted, exchange)).collect();
+    if drafted.exchange.correlated() == CorrelatedNoise::Uniform {
         ways.extend(gaussian_unsealed(plan));
     }
     ways.push(local(plan));
@@ -62,58 +67,62 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     ways
 }
 
+/// The exchanges whose noise is uniform.
+fn uniform_exchanges() -> [Exchange; 3] {
+    let rounds = Rounds::Auto;
+    [
+        Exchange::Inca(Inca {
+            rounds,
+            noise: Cancelling::Uniform,
+        }),
+        Exchange::Ppsc(Ppsc {
+            rounds,
+            noise: PpscNoise::Uniform,
+            local_noise_ok: false,
+        }),
+        Exchange::PairMasks(PairwiseMasks { rounds }),
+    ]
+}
+
 /// Other ways to carry a stream with one START: what is read of a row differs.
 fn streams(plan: &Plan) -> Vec<Instead> {
     let draft = plan.draft();
-    let Some(gossip) = draft.mechanism.gossip else {
-        return vec![local(plan), server(plan)];
-    };
-    let circles = [Some(Circle::Everybody), Some(Circle::Neighbours), None];
-    let others = circles.into_iter().filter(|circle| *circle != gossip.circle);
+    let all = [Sums::Everybody, Sums::Neighbours, Sums::Open];
+    let others = all.into_iter().filter(|sums| Some(*sums) != draft.sums());
     // Of more parties coalitions take minutes.
     let few = plan.parties() <= MOST_PARTIES;
-    let computed = others.filter(|circle| few || *circle != Some(Circle::Neighbours));
-    let mut ways: Vec<Instead> = computed
-        .filter_map(|circle| stream(draft, gossip, circle))
-        .collect();
+    let computed = others.filter(|sums| few || *sums != Sums::Neighbours);
+    let mut ways: Vec<Instead> = computed.filter_map(|sums| stream(draft, sums)).collect();
     ways.push(server(plan));
     ways
 }
 
-/// A stream of which a node reads the sum of this circle; of none, messages.
-fn stream(draft: &Draft, gossip: GossipSettings, circle: Option<Circle>) -> Option<Instead> {
+/// A stream of which a reader reads `sums`.
+fn stream(draft: &Draft, sums: Sums) -> Option<Instead> {
     let mut other = draft.clone();
-    let mechanism = &mut other.mechanism;
-    let masked = circle == Some(Circle::Everybody);
-    (mechanism.correlated, mechanism.injection, mechanism.rounds) = match masked {
-        true => (CorrelatedNoise::Uniform, InjectionChoice::Late, Rounds::Auto),
-        false => (
-            CorrelatedNoise::Gaussian,
-            InjectionChoice::Incremental,
-            Rounds::Auto,
-        ),
+    let rounds = Rounds::Auto;
+    let edges = draft
+        .exchange
+        .gossip()
+        .map_or(ActiveEdges::All, |gossip| gossip.edges);
+    let gossip = |read| Exchange::Gossip(Gossip { rounds, read, edges });
+    other.exchange = match sums {
+        Sums::Open => gossip(MessagesRead::Each),
+        Sums::Neighbours => gossip(MessagesRead::Sums),
+        Sums::Everybody => Exchange::PairMasks(PairwiseMasks { rounds }),
     };
-    let sums = match circle {
-        None => SumsChoice::Open,
-        Some(_) => SumsChoice::Secure,
-    };
-    mechanism.gossip = Some(GossipSettings {
-        sums,
-        circle,
-        ..gossip
-    });
-    other.run.sealed = circle.is_some();
-    if circle.is_some() {
+    other.run.sealed = sums != Sums::Open;
+    if other.run.sealed {
         // A round of sums is four stages.
         other.run.round_ms = other.run.round_ms.max(4 * other.run.settle_ms);
     }
     let plan = planned(other)?;
-    let (name, rests_on) = match circle {
-        None => (
+    let (name, rests_on) = match sums {
+        Sums::Open => (
             "open gossip",
             "a party's own noise alone, whoever colludes".into(),
         ),
-        Some(Circle::Neighbours) => {
+        Sums::Neighbours => {
             let claims = plan.calibration().claims.iter();
             let mut headlines = claims.filter(|claim| claim.holds_as_headline);
             let rests_on = match headlines.any(|claim| claim.faults == Faults::Class) {
@@ -122,7 +131,7 @@ fn stream(draft: &Draft, gossip: GossipSettings, circle: Option<Circle>) -> Opti
             };
             ("secure sums of neighbours", rests_on.into())
         }
-        Some(Circle::Everybody) => {
+        Sums::Everybody => {
             let kappa = basis(&plan).map_or(0, |basis| basis.kappa);
             let rests_on = format!("κ = {kappa} of the masks; a cipher, sealing");
             ("secure sums of everybody", rests_on)
@@ -161,32 +170,25 @@ pub fn text(plan: &Plan, ways: &[Instead]) -> String {
     format!("\nWhat this plan could use instead:\n{}", table.render())
 }
 
-/// A mechanism with even noise.
-fn name(kind: MechanismKind) -> &'static str {
-    match kind {
-        MechanismKind::Ppsc => "PPSC, uniform noise",
-        MechanismKind::Pairwise => "masks of pairs",
-        _ => "INCA, uniform noise",
+/// An exchange with uniform noise, for people.
+fn name(exchange: &Exchange) -> &'static str {
+    match exchange {
+        Exchange::Ppsc(_) => "PPSC, uniform noise",
+        Exchange::PairMasks(_) => "masks of pairs",
+        Exchange::Inca(_) | Exchange::Gossip(_) => "INCA, uniform noise",
     }
 }
 
-/// The draft with another mechanism, for the same privacy target.
-fn drafted(draft: &Draft, kind: MechanismKind, correlated: CorrelatedNoise, rounds: Rounds) -> Draft {
+/// The draft as a mean over another exchange, for the same privacy target.
+fn drafted(draft: &Draft, exchange: Exchange) -> Draft {
     let mut other = draft.clone();
-    let uniform = correlated == CorrelatedNoise::Uniform;
-    let (mechanism, privacy) = (&mut other.mechanism, &mut other.privacy);
-    (mechanism.kind, mechanism.correlated, mechanism.rounds) = (kind, correlated, rounds);
-    mechanism.injection = match correlated {
-        CorrelatedNoise::Uniform => InjectionChoice::Late,
-        CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
-    };
-    (mechanism.fanout, mechanism.rollback, mechanism.gossip) = (1, true, None);
-    mechanism.independent_noise = IndependentNoise::Calibrated;
-    mechanism.accept_exact_sum = false;
-    (privacy.coalitions, privacy.draws) = (Coalitions::Any, None);
-    let mixes = kind.rules().mixes();
-    privacy.share_faults = privacy.share_faults.filter(|_| uniform && mixes);
+    let uniform = exchange.correlated() == CorrelatedNoise::Uniform;
+    let privacy = &mut other.privacy;
+    privacy.coalitions = Coalitions::Any;
+    let mixed = uniform && exchange.rules().mixes();
+    privacy.share_faults = privacy.share_faults.filter(|_| mixed);
     (other.run.sealed, other.run.dissemination) = (uniform, Dissemination::Flood);
+    (other.computation, other.exchange) = (Computation::Mean {}, exchange);
     other
 }
 
@@ -202,14 +204,15 @@ fn basis(plan: &Plan) -> Option<ConnectivityBasis> {
 }
 
 /// Uniform noise with sealed finals.
-fn sealed(draft: &Draft, kind: MechanismKind) -> Option<Instead> {
-    let plan = planned(drafted(draft, kind, CorrelatedNoise::Uniform, Rounds::Auto))?;
+fn sealed(draft: &Draft, exchange: Exchange) -> Option<Instead> {
+    let name = name(&exchange);
+    let plan = planned(drafted(draft, exchange))?;
     let rests_on = match basis(&plan) {
         Some(basis) if !plan.mixes() => format!("κ = {} of the masks; a cipher, sealing", basis.kappa),
         Some(basis) => format!("κ = {} of those who share; sealing", basis.kappa),
         None => "sealing; its noise is local".into(),
     };
-    Some(way(format!("{}, sealed finals", name(kind)), &plan, rests_on))
+    Some(way(format!("{name}, sealed finals"), &plan, rests_on))
 }
 
 fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
@@ -226,17 +229,23 @@ fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
 fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
     let draft = plan.draft();
     let privacy = &draft.privacy;
-    let kind = match draft.mechanism.kind {
-        MechanismKind::Pairwise => MechanismKind::Inca,
-        kind => kind,
+    let few = plan.parties() <= MOST_PARTIES;
+    let exchange = match &draft.exchange {
+        Exchange::Ppsc(_) => Exchange::Ppsc(Ppsc {
+            rounds: Rounds::Auto,
+            noise: PpscNoise::Gaussian,
+            local_noise_ok: false,
+        }),
+        _ => Exchange::Inca(Inca {
+            rounds: match few {
+                true => Rounds::Fixed(GAUSSIAN_ROUNDS.max(privacy.colluding + privacy.dropouts + 2) as u32),
+                false => Rounds::Auto,
+            },
+            noise: Cancelling::Gaussian(GaussianNoise::default()),
+        }),
     };
-    let rounds = match kind {
-        MechanismKind::Inca if plan.parties() <= MOST_PARTIES => {
-            Rounds::Fixed(GAUSSIAN_ROUNDS.max(privacy.colluding + privacy.dropouts + 2) as u32)
-        }
-        _ => Rounds::Auto,
-    };
-    let other = planned(drafted(draft, kind, CorrelatedNoise::Gaussian, rounds))?;
+    let is_ppsc = matches!(exchange, Exchange::Ppsc(_));
+    let other = planned(drafted(draft, exchange))?;
     let predicted = &other.calibration().predicted;
     let class = |claim: &&Claim| claim.holds_as_headline && claim.faults == Faults::Class;
     let claimed = other.calibration().claims.iter().find(class)?;
@@ -249,14 +258,10 @@ fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
             "one missing final costs {:.2} × floor",
             late / predicted.error_floor
         ),
-        None if kind == MechanismKind::Inca => "a missing final leaves its noise in the mean".into(),
+        None if !is_ppsc => "a missing final leaves its noise in the mean".into(),
         None => "one missing final may leave no mean".into(),
     };
-    let name = if kind == MechanismKind::Ppsc {
-        "PPSC"
-    } else {
-        "INCA"
-    };
+    let name = if is_ppsc { "PPSC" } else { "INCA" };
     let mechanism = format!("{name}, Gaussian noise, finals not sealed");
     Some(way(mechanism, &other, format!("{how}; {late}")))
 }
@@ -292,7 +297,12 @@ mod tests {
     use crate::planning::make;
 
     fn plan(parties: usize, lines: &str) -> Plan {
-        let run = RunFile::parse(&format!("name = \"t\"\n[data]\nshape = [1000]\n{lines}"), parties).unwrap();
+        let task = match lines.contains("sums = ") {
+            true => "stream",
+            false => "mean",
+        };
+        let text = format!("name = \"t\"\ntask = \"{task}\"\n[data]\nshape = [1000]\n{lines}");
+        let run = RunFile::parse(&text, parties).unwrap();
         make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap()
     }
 
@@ -355,7 +365,7 @@ mod tests {
     fn a_stream_is_compared_with_what_else_could_be_read_of_it() {
         let stream = |graph: &str, mechanism: &str| {
             let lines = format!(
-                "releases = 20\n[privacy]\ndropouts = 0\n[mechanism]\nkind = \"gossip\"\n{mechanism}\n\
+                "releases = 20\n[privacy]\ndropouts = 0\n[mechanism]\n{mechanism}\n\
                  [topology]\nprivate = {graph}\n[run]\nsettle_ms = 15000\nround_ms = 60000\n"
             );
             plan(8, &lines)
@@ -363,8 +373,11 @@ mod tests {
         let (all, own) = ("secure sums of everybody", "secure sums of neighbours");
         let server = ("a trusted server", 0.935);
         let ring = "\"ring\"";
-        assert_lines(&stream(ring, ""), &[(all, 1.0), (own, 2.053), server]);
-        let secure = |circle: &str| format!("sums = \"secure\"\ncircle = \"{circle}\"");
+        assert_lines(
+            &stream(ring, "sums = \"open\""),
+            &[(all, 1.0), (own, 2.053), server],
+        );
+        let secure = |circle: &str| format!("sums = \"{circle}\"");
         let open = ("open gossip", 2.904);
         assert_lines(&stream(ring, &secure("everybody")), &[(own, 2.053), open, server]);
         let neighbours = stream(ring, &secure("neighbours"));

@@ -48,7 +48,7 @@ fn resolved(raw: RawRunFile, peers: &Peers, path: &Path) -> Result<RunFile, Fail
 /// gate of a run without roll-back may read a share that was refused after its sender had signed
 /// its log otherwise than the sender acts on it.
 pub(crate) fn among_machines(run: &RunFile) -> Result<(), Failure> {
-    if run.mechanism.rollback {
+    if run.exchange.rolls_back() {
         return Ok(());
     }
     Err(
@@ -67,9 +67,6 @@ pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
 /// The first half of [`make`], which takes all of its time.
 pub(crate) fn calibrated(run: RunFile, peers: &Peers, seed: u64) -> Result<(Draft, Calibration), Failure> {
     let draft = Draft::new(run, peers, seed).map_err(|e| Failure::usage(e.to_string()).field(e.field()))?;
-    if draft.privacy.draws.is_some() {
-        tracing::warn!("privacy.draws is ignored: a theorem stands where draws were sampled");
-    }
     let mut progress = Progress::start();
     let calibration = calibrate(&draft, &mut |step| progress.show(step)).map_err(|e| uncalibrated(&e))?;
     progress.end();
@@ -142,8 +139,8 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         }
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
-        CalibrateError::Reached => Failure::usage(error.to_string()).field("outer.accuracy"),
-        CalibrateError::Printed { .. } => Failure::usage(error.to_string()).field("outer.pairwise_std"),
+        CalibrateError::Reached => Failure::usage(error.to_string()).field("recursion.accuracy"),
+        CalibrateError::Printed { .. } => Failure::usage(error.to_string()).field("recursion.pairwise_std"),
         CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }

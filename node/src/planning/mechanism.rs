@@ -20,7 +20,7 @@ enum MechanismFamily {
 }
 
 fn family(plan: &Plan) -> MechanismFamily {
-    if plan.draft().mechanism.averages() {
+    if plan.draft().averages() {
         return MechanismFamily::Gossip;
     }
     if let Some(masks) = plan.mask_graph() {
@@ -74,7 +74,7 @@ const MUCH_LEFT: f64 = 10.0;
 pub(super) fn caveat(plan: &Plan) -> String {
     let predicted = &plan.calibration().predicted;
     let late = predicted.standard_error_late_dropout;
-    if plan.draft().mechanism.sums_everybody() {
+    if plan.draft().sums_everybody() {
         return "All nodes read the one sum of each round, a mean that anybody may be shown; its standard \
                 error is the last row's over the root of the number of releases. One colluder can end the \
                 stream in any round, which nobody can prove, and may have read that round's sum; another \

@@ -79,7 +79,7 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         )
         .hint("you were sent another file than the others; ask for theirs"));
     }
-    if !plan.draft().mechanism.rollback {
+    if !plan.draft().exchange.rolls_back() {
         return Err(refused(
             "without roll-back (rollback = false) a run is for comparison only".into(),
             "mechanism.rollback",
@@ -177,7 +177,7 @@ fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<
         .hint("ask for a plan with a smaller epsilon")),
         (Some(_), _) => Ok(()),
         (None, None) if mechanism::reveals_sums(plan) => Ok(()),
-        (None, Some(_)) if plan.draft().outer.is_some() => {
+        (None, Some(_)) if plan.draft().computation.recursion().is_some() => {
             let message = "the plan reveals exact sums at every iterate, as printed, and nothing bounds what \
                            they tell";
             Err(refused(message.into(), "--max-epsilon").hint(

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use undertone_accountant::calibration::printed::{of_theorem, told};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::outer::PublicAveraging;
-use undertone_protocol::plan::run_file::settings::TaskKind;
+use undertone_protocol::plan::computation::choice::Computation;
+use undertone_protocol::plan::computation::recursion::PublicAveraging;
 
 use crate::telling::table::number;
 
@@ -16,16 +16,16 @@ pub(super) const PROTECTED: &str = "nothing: exact sums are revealed at every it
 
 /// What is computed, in words; none of any other task.
 pub(super) fn what(plan: &Plan) -> Option<&'static str> {
-    match plan.draft().task {
-        TaskKind::LinearEquations => Some("linear equations (PPSC, Algorithm 3)"),
-        TaskKind::Optimise => Some("convex optimisation (PPSC, Algorithm 4)"),
-        TaskKind::Mean | TaskKind::Regression | TaskKind::Rounds => None,
+    match plan.draft().computation {
+        Computation::LinearEquations(_) => Some("linear equations (PPSC, Algorithm 3)"),
+        Computation::Optimise(_) => Some("convex optimisation (PPSC, Algorithm 4)"),
+        _ => None,
     }
 }
 
 /// What everybody who reads the public graph learns, as a sentence; none of any other task.
 pub(super) fn revealed(plan: &Plan) -> Option<String> {
-    let outer = plan.draft().outer.as_ref()?;
+    let outer = plan.draft().computation.recursion()?;
     Some(format!(
         "This plan has no ε, and reveals what it computes from: {}. Who knows all rows of a piece but one \
          party's knows that one's. It is for reproducing what is printed; what hides every row is \
@@ -36,7 +36,7 @@ pub(super) fn revealed(plan: &Plan) -> Option<String> {
 
 /// The quote as a person reads it; none of any other task.
 pub(super) fn text(plan: &Plan) -> Option<String> {
-    let (draft, outer) = (plan.draft(), plan.draft().outer.as_ref()?);
+    let (draft, outer) = (plan.draft(), plan.draft().computation.recursion()?);
     let averaging = match outer.averaging {
         PublicAveraging::Exact => "averaging that is exact after finitely many rounds".to_owned(),
         PublicAveraging::Paper { rounds, weight } => {
@@ -66,12 +66,12 @@ pub(super) fn text(plan: &Plan) -> Option<String> {
 
 /// The object of `plan` and `verify`; none of any other task.
 pub(super) fn json(plan: &Plan) -> Option<Value> {
-    let outer = plan.draft().outer.as_ref()?;
+    let outer = plan.draft().computation.recursion()?;
     Some(json!({
         "name": plan.draft().name,
         "digest": plan.digest_hex(),
         "parties": plan.parties(),
-        "task": plan.draft().task,
+        "task": plan.draft().computation.task(),
         "outer": outer,
         "epsilon_claimed": null,
         "epsilon_searched": null,

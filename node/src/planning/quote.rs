@@ -5,9 +5,9 @@ use undertone_accountant::calibration::outlook;
 use undertone_accountant::calibration::remedy::Remedy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
-use undertone_protocol::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
-use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, TaskKind, Unit};
-use undertone_protocol::plan::run_file::training::LossChoice;
+use undertone_protocol::plan::computation::model::LossChoice;
+use undertone_protocol::plan::computation::rounds::ReleaseKind;
+use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contributed, TaskName, Unit};
 
 use crate::planning::instead::{self, Instead};
 use crate::planning::worth::Worth;
@@ -16,7 +16,7 @@ use crate::telling::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
-    if plan.draft().outer.is_some() {
+    if plan.draft().computation.recursion().is_some() {
         return printed::THREAT.into();
     }
     if gossip::is_gossip(plan) {
@@ -55,7 +55,7 @@ fn departures(plan: &Plan) -> String {
 /// What is protected: whose change is hidden, and within which public range.
 pub fn protected(plan: &Plan) -> String {
     let draft = plan.draft();
-    if draft.outer.is_some() {
+    if draft.computation.recursion().is_some() {
         return printed::PROTECTED.into();
     }
     let change = match draft.data.adjacency {
@@ -78,7 +78,7 @@ pub fn protected(plan: &Plan) -> String {
         }
         Clip::Box { .. } => "each coordinate within an interval of its own".into(),
     };
-    if let Some(model) = &draft.model {
+    if let Some(model) = draft.computation.model() {
         let who = match draft.data.unit {
             Unit::Record => format!("each single one of {} rows", draft.total_weight()),
             Unit::Party => "all rows of each party".to_owned(),
@@ -97,7 +97,7 @@ pub fn protected(plan: &Plan) -> String {
         };
         return format!("{who} ({counts}), {change}");
     }
-    if draft.task == TaskKind::Rounds {
+    if draft.computation.task() == TaskName::Rounds {
         return format!("{}, {change}", of_each_round(plan, &range));
     }
     if let Some(brought) = gossip::brought(plan, &range) {
@@ -116,9 +116,9 @@ pub fn protected(plan: &Plan) -> String {
 fn of_each_round(plan: &Plan, range: &str) -> String {
     let draft = plan.draft();
     let rounds = draft.releases();
-    let handed_over = match draft.data.clipped {
-        ClippedBy::ByNode => ("hands over", "and ", ")"),
-        ClippedBy::ByProgram => (
+    let handed_over = match draft.data.contributed {
+        Contributed::AsTheyAre | Contributed::SecondMoments => ("hands over", "and ", ")"),
+        Contributed::ByProgram => (
             "adds up",
             "",
             ", or a sum that is not finite), and each program clips as it says",
@@ -132,7 +132,7 @@ fn of_each_round(plan: &Plan, range: &str) -> String {
              makes it fail (be late, crash, or hand over another shape{}",
             draft.total_weight(),
             handed_over.0,
-            draft.data.result.name(),
+            draft.computation.result().name(),
             handed_over.1,
             handed_over.2
         ),
@@ -141,16 +141,16 @@ fn of_each_round(plan: &Plan, range: &str) -> String {
 
 /// What is computed, in a word or two.
 fn what(plan: &Plan) -> &'static str {
-    if plan.draft().mechanism.sums_everybody() {
+    if plan.draft().sums_everybody() {
         return "a stream of secure sums, a mean a round,";
     }
-    if plan.draft().task == TaskKind::Rounds {
-        return match plan.draft().data.result {
+    if plan.draft().computation.task() == TaskName::Rounds {
+        return match plan.draft().computation.result() {
             ReleaseKind::Mean => "means in sequence",
             ReleaseKind::Sum => "sums in sequence",
         };
     }
-    match plan.draft().model.as_ref().map(|model| model.loss) {
+    match plan.draft().computation.model().map(|model| model.loss) {
         None => "mean",
         Some(LossChoice::Squared) => "least squares",
         Some(LossChoice::Logistic) => "logistic regression",
@@ -271,7 +271,7 @@ fn text_of_kind(plan: &Plan) -> String {
         text += "The weights differ so much that local noise alone, each party's for its own weight, \
                  would give a smaller error than this plan.\n";
     }
-    if plan.parties() < 20 && draft.data.unit == Unit::Party && draft.model.is_none() {
+    if plan.parties() < 20 && draft.data.unit == Unit::Party && draft.computation.model().is_none() {
         text += "With this few parties a mean of whole vectors stays noisy; \
                  `unit = \"record\"` protects single rows at a fraction of the error.\n";
     }
@@ -391,14 +391,17 @@ fn errors(plan: &Plan) -> String {
     } else {
         "per coordinate"
     };
-    let what = match &plan.draft().model {
+    let what = match &plan.draft().computation.model() {
         Some(model) if model.is_statistics() => "noise of the mean second moments".to_owned(),
         Some(_) => "noise of the mean gradient, one iteration".to_owned(),
-        None if plan.draft().mechanism.sums_everybody() => format!(
+        None if plan.draft().sums_everybody() => format!(
             "standard error of the last row: {} means added up",
             plan.draft().releases()
         ),
-        None => format!("standard error of the {}", plan.draft().data.result.name()),
+        None => format!(
+            "standard error of the {}",
+            plan.draft().computation.result().name()
+        ),
     };
     let mut table = Table::with_headings([what.as_str(), scale, "× floor"]);
     let mut row = |what: &str, value: f64| {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::computation::template::TemplateChoice;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
-use undertone_protocol::plan::run_file::template::TemplateChoice;
 
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::input_file;
@@ -26,13 +26,13 @@ pub(crate) fn is_model(path: &Path) -> bool {
 /// # Errors
 /// A file that cannot be read or is no model of `data.tensors` (exit 2).
 pub fn settle(raw: &mut RawRunFile, run_file: &Path) -> Result<Option<PathBuf>, Failure> {
-    let Some(TemplateChoice::File(name)) = &raw.model.template else {
+    let Some(TemplateChoice::File(name)) = &raw.data.template else {
         return Ok(None);
     };
     let path = run_file.parent().unwrap_or(Path::new("")).join(name);
     let refused = |what: String, hint: &str| {
         Failure::usage(format!("{}: {what}", path.display()))
-            .field("model.template")
+            .field("data.template")
             .hint(hint)
             .in_file(run_file)
     };
@@ -45,7 +45,7 @@ pub fn settle(raw: &mut RawRunFile, run_file: &Path) -> Result<Option<PathBuf>, 
     {
         return Err(refused(odd.replace("the plan has", "data.tensors has"), OF_PLAN));
     }
-    raw.model.template = Some(TemplateChoice::Read { sha256 });
+    raw.data.template = Some(TemplateChoice::Read { sha256 });
     Ok(Some(path))
 }
 
@@ -65,11 +65,11 @@ pub fn of_plan(
     (path, field): (Option<&Path>, &str),
     output: &Path,
 ) -> Result<Option<Layout>, Failure> {
-    match (&plan.draft().data.template, path) {
+    match (plan.draft().template(), path) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(Failure::usage("this plan names no template")
             .field(field)
-            .hint("leave it out, or ask for a plan with [model] template = \"FILE\"")),
+            .hint("leave it out, or ask for a plan with data.template = \"FILE\"")),
         (Some(sha256), None) if is_model(output) => Err(Failure::usage(format!(
             "the result is written as the plan's template, the file whose SHA-256 is {sha256}"
         ))
@@ -90,7 +90,7 @@ pub fn of_plan(
 /// # Errors
 /// No such file (exit 2), or another one than the plan's (exit 7).
 pub fn in_folder(plan: &Plan, folder: &Path) -> Result<Option<Layout>, Failure> {
-    let Some(sha256) = &plan.draft().data.template else {
+    let Some(sha256) = plan.draft().template() else {
         return Ok(None);
     };
     let path = folder.join(format!("{sha256}.safetensors"));

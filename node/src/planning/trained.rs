@@ -5,14 +5,14 @@ use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::model::loss::Loss;
 use undertone_protocol::model::statistics;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::{Adjacency, TaskKind, Unit};
-use undertone_protocol::plan::run_file::training::{ModelSettings, RowLength};
+use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
+use undertone_protocol::plan::run_file::settings::{Adjacency, TaskName, Unit};
 
 use crate::telling::table::number;
 
 /// The iterations whose mean is the model.
 fn averaged(plan: &Plan) -> f64 {
-    let model = plan.draft().model.as_ref();
+    let model = plan.draft().computation.model();
     model.map_or(1.0, |model| {
         (model.average * model.iterations as f64).ceil().max(1.0)
     })
@@ -28,7 +28,7 @@ pub(super) fn noise(plan: &Plan) -> f64 {
 /// mixed for them, which is 0 where it is not mixed ahead; none of any other task.
 pub(super) fn json(plan: &Plan) -> Option<Value> {
     let draft = plan.draft();
-    draft.task.is_training().then(|| {
+    draft.computation.sequence().map(|_| {
         json!({
             "iterations": draft.releases(),
             "coordinates": draft.dimension(),
@@ -65,12 +65,12 @@ fn each_and_together(plan: &Plan) -> String {
 /// Budget of means or sums in sequence; none of any other task.
 pub(super) fn of_rounds(plan: &Plan) -> Option<String> {
     let draft = plan.draft();
-    let rounds = draft.task == TaskKind::Rounds;
+    let rounds = draft.computation.task() == TaskName::Rounds;
     rounds.then(|| {
         format!(
             "{} {}s, {}",
             draft.releases(),
-            draft.data.result.name(),
+            draft.computation.result().name(),
             each_and_together(plan)
         )
     })
@@ -88,7 +88,7 @@ struct NoiseByMethod {
 impl NoiseByMethod {
     /// By proportion: noise is as large as Δ, and a release of K has 1/√K of the budget.
     fn of(plan: &Plan) -> Option<Self> {
-        let (draft, model) = (plan.draft(), plan.draft().model.as_ref()?);
+        let (draft, model) = (plan.draft(), plan.draft().computation.model()?);
         if model.loss() != Loss::Squared || draft.data.unit != Unit::Record {
             return None;
         }
@@ -125,7 +125,7 @@ fn known_length(model: &ModelSettings) -> Option<f64> {
 
 /// Least squares only: what noise each of both methods has, and whether descent gets anywhere.
 pub(super) fn by_method(plan: &Plan) -> Option<String> {
-    let (noise, model) = (NoiseByMethod::of(plan)?, plan.draft().model.as_ref()?);
+    let (noise, model) = (NoiseByMethod::of(plan)?, plan.draft().computation.model()?);
     let root = (model.features() as f64).sqrt();
     // Where the other method's bound is not known, in its units.
     let (square, of_length) = match known_length(model) {
@@ -172,7 +172,7 @@ fn way(model: &ModelSettings) -> Option<f64> {
 /// Budget and noise of a model's training, where `norm` is the averaged noise's length; none of any
 /// other task.
 pub(super) fn sentence(plan: &Plan, norm: f64) -> Option<String> {
-    let (draft, model) = (plan.draft(), plan.draft().model.as_ref()?);
+    let (draft, model) = (plan.draft(), plan.draft().computation.model()?);
     if model.is_statistics() {
         return Some(format!(
             "one release; the mean of v·vᵀ over {} rows v = (features, target) of length at most {}, of length \

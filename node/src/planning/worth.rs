@@ -71,16 +71,16 @@ impl<'a> Worth<'a> {
     /// How many times as far as what is averaged the result may reach: a sum as many as all weigh.
     fn reach(&self) -> f64 {
         let (draft, total) = (self.plan.draft(), self.plan.draft().total_weight());
-        if draft.mechanism.gossip.is_some() {
+        if draft.computation.stream().is_some() {
             // The last row of a stream is its means, added up.
             return draft.releases() as f64;
         }
-        total / draft.data.result.divisor(total)
+        total / draft.computation.result().divisor(total)
     }
 
     /// What the result is called.
     fn name(&self) -> &'static str {
-        self.plan.draft().data.result.name()
+        self.plan.draft().computation.result().name()
     }
 
     /// Whether noise is all that can be expected.

@@ -3,8 +3,7 @@
 use crate::lattice::payload::Payload;
 use crate::lattice::vector::LatticeVector;
 use crate::plan::checked::Plan;
-use crate::plan::run_file::handed_over::ClippedBy;
-use crate::plan::run_file::settings::{Clip, Unit};
+use crate::plan::run_file::settings::{Clip, Contributed, Unit};
 use crate::plan::run_file::tensors::Ball;
 use crate::topology::party::Party;
 
@@ -35,7 +34,7 @@ impl Clipped {
     /// A vector or record that is not finite counts as the point of its range nearest to zero.
     pub fn of(plan: &Plan, party: Party, mut values: Vec<f64>) -> (Self, ClippingReport) {
         let data = &plan.draft().data;
-        if let (ClippedBy::ByProgram, Clip::L2 { radius }) = (data.clipped, &data.clip) {
+        if let (Contributed::ByProgram, Clip::L2 { radius }) = (data.contributed, &data.clip) {
             return Clipped::of_sum(plan, radius * plan.draft().weight(party), values);
         }
         let report = clip_all(data, &mut values);
@@ -83,9 +82,11 @@ impl Clipped {
         let draft = plan.draft();
         // Clipping takes zero to the point that is nearest to it.
         let (Clipped(nearest), _) = Clipped::of(plan, party, vec![0.0; draft.dimension()]);
-        let rows = match (draft.data.unit, draft.data.clipped) {
-            (Unit::Record, ClippedBy::ByNode) => draft.members[party].records.unwrap_or(1),
-            (Unit::Party, _) | (_, ClippedBy::ByProgram) => 1,
+        let rows = match (draft.data.unit, draft.data.contributed) {
+            (Unit::Record, Contributed::AsTheyAre | Contributed::SecondMoments) => {
+                draft.members[party].records.unwrap_or(1)
+            }
+            (Unit::Party, _) | (_, Contributed::ByProgram) => 1,
         };
         if rows == 1 {
             return Clipped(nearest);

@@ -9,7 +9,7 @@ use crate::messages::signature::Digest;
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
-use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::exchange::ways_in::Mechanism;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
@@ -77,7 +77,7 @@ impl Course {
             mechanism: plan.mechanism(me),
             round_ms: draft.run.round_ms,
             pace_ms: draft.run.pace_ms,
-            rollback: draft.mechanism.rollback,
+            rollback: draft.exchange.rolls_back(),
             weight_bound: LatticeWeight(plan.lattice().weight(weights)),
         }
     }

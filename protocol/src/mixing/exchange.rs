@@ -5,11 +5,11 @@
 //! suspended makes up its round ends in order. At the end of its round a share of which no byte has
 //! left rejoins the state, for good; one that left and was not answered is held aside, sent again
 //! bit for bit on a new connection, and goes back only if the agreed logs say so
-//! ([`Exchange::settle`]).
+//! ([`ShareExchange::settle`]).
 //!
-//! What left is told from outside ([`Exchange::left`]). Of shares that were given out and of which
-//! that was not told by the end of their round, it asks ([`Deed::Recall`]): the round ends with the
-//! answer ([`Exchange::recalled`]).
+//! What left is reported from outside ([`ShareExchange::left`]). Shares that were given out and
+//! reported by nobody at the end of their round are asked for ([`Deed::Recall`]): the round ends
+//! with the answer ([`ShareExchange::recalled`]).
 
 mod arriving;
 mod observed;
@@ -140,7 +140,7 @@ pub struct Outset {
 }
 
 /// The mixing phase of one node.
-pub struct Exchange {
+pub struct ShareExchange {
     course: Course,
     mixing: Mixing<LatticeVector, LatticeWeight>,
     /// The running round, from 1; one more than the last once all are over.
@@ -162,7 +162,7 @@ pub struct Exchange {
     deeds: Vec<Deed>,
 }
 
-impl Exchange {
+impl ShareExchange {
     /// Begins round 1. `mixing` is what [`Course::begin`] made.
     pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, outset: Outset) -> Self {
         let Outset {
@@ -171,7 +171,7 @@ impl Exchange {
             absent,
             connected,
         } = outset;
-        let mut exchange = Exchange {
+        let mut exchange = ShareExchange {
             course,
             mixing,
             round: 0,
@@ -212,7 +212,7 @@ impl Exchange {
             .plus_millis(u64::from(round).saturating_mul(self.course.round_ms))
     }
 
-    /// When to call [`Exchange::advance`] although nothing happened.
+    /// When to call [`ShareExchange::advance`] although nothing happened.
     pub fn wake(&self, now: Time) -> Time {
         let round = self.round.min(self.course.rounds());
         let earlier = [

@@ -32,7 +32,7 @@ use crate::mixing::ahead::{NoiseAhead, NoiseBlock};
 use crate::mixing::feed::Feed;
 use crate::mixing::portion::{NoiseSource, Portion, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
-use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::exchange::ways_in::Mechanism;
 use crate::topology::party::Party;
 
 /// What was deducted for one neighbour minus what was added from it.

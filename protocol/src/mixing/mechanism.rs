@@ -7,7 +7,7 @@ use crate::mixing::inca::InjectionWay;
 use crate::mixing::masks::MaskWay;
 use crate::mixing::portion::{Portion, Share};
 use crate::mixing::ppsc::HandOverWay;
-use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::exchange::ways_in::Mechanism;
 
 impl<C: 'static> Mechanism<C> {
     /// How parties of this mechanism mix.

@@ -5,10 +5,10 @@ use crate::lattice::grid::{Lattice, LatticeRequest, Travel};
 use crate::plan::claim::{Claim, Predicted, number};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
-use crate::plan::mechanism::rules::{Occasion, Planned};
-use crate::plan::run_file::handed_over::ClippedBy;
+use crate::plan::exchange::choice::Exchange;
+use crate::plan::exchange::rules::{Occasion, Planned};
 use crate::plan::run_file::problem::Problem;
-use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise, MechanismKind};
+use crate::plan::run_file::settings::{Coalitions, Contributed};
 use crate::plan::shares::ShareCounts;
 use crate::topology::multi_gossip::MultiGossip;
 use crate::topology::schedule::Schedule;
@@ -29,7 +29,7 @@ pub struct SeededSchedule {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// The number of rounds T: at least 1, at most what the mechanism allows
-    /// ([`Rules::most_rounds`](crate::plan::mechanism::rules::Rules::most_rounds)).
+    /// ([`Rules::most_rounds`](crate::plan::exchange::rules::Rules::most_rounds)).
     pub rounds: u32,
     /// Who sends to whom; none where it is drawn at START (`coalitions = "static"`).
     pub drawn: Option<SeededSchedule>,
@@ -49,13 +49,13 @@ impl Calibration {
     /// How many shares the run has: of the schedule, or at most of any that can be drawn.
     pub fn shares(&self, draft: &Draft) -> ShareCounts {
         match &self.drawn {
-            _ if !draft.mechanism.rules().mixes() => ShareCounts::NONE,
+            _ if !draft.exchange.rules().mixes() => ShareCounts::NONE,
             Some(drawn) => ShareCounts::of(&drawn.schedule, draft.parties()),
             None => {
-                let (fanout, rounds) = (draft.mechanism.fanout as usize, self.rounds as usize);
+                let (fanout, rounds) = (draft.exchange.fanout() as usize, self.rounds as usize);
                 let any = ShareCounts::of_any(&draft.private_graph, fanout, rounds);
-                match draft.mechanism.kind {
-                    MechanismKind::Ppsc => any.of_pairs(),
+                match draft.exchange {
+                    Exchange::Ppsc(_) => any.of_pairs(),
                     _ => any,
                 }
             }
@@ -67,16 +67,16 @@ impl Calibration {
         let shares = self.shares(draft);
         let records = draft.members.iter().filter_map(|member| member.records);
         // A program's sum is rounded once.
-        let rounded = records.filter(|_| draft.data.clipped == ClippedBy::ByNode);
+        let rounded = records.filter(|_| draft.data.contributed != Contributed::ByProgram);
         let weights = (0..draft.parties()).map(|party| draft.weight_units(party));
         LatticeRequest {
             parties: draft.parties(),
             dimension: draft.dimension(),
-            travel: match (planned.travel(&shares), &draft.outer) {
+            travel: match (planned.travel(&shares), draft.computation.recursion()) {
                 // States are as fine as the accuracy that is asked for.
-                (Travel::HandOver { exchanges, .. }, Some(outer)) => Travel::HandOver {
+                (Travel::HandOver { exchanges, .. }, Some(recursion)) => Travel::HandOver {
                     exchanges,
-                    finest: Some(outer.finest_step()),
+                    finest: Some(recursion.finest_step()),
                 },
                 // Rounding may not show beside what is protected.
                 (Travel::Average(terms), _) => Travel::Average(AverageTerms {
@@ -102,22 +102,21 @@ impl Calibration {
     /// The most rounds, fewer than these, whose states fit on a lattice with this noise; none if no
     /// number does, or if fewer rounds do not help (PPSC).
     pub fn most_rounds(&self, draft: &Draft) -> Option<u32> {
-        let rules = draft.mechanism.rules();
+        let rules = draft.exchange.rules();
         let mut shorter = (1..self.rounds).rev().filter(|_| rules.rounds_widen_states());
         shorter.find(|&rounds| self.fits_with(draft, rounds))
     }
 
     /// One step of the lattice that such a plan has, in a state's units; none if it fits on none.
     pub fn step(&self, draft: &Draft) -> Option<f64> {
-        let rules = draft.mechanism.rules();
-        let planned = rules.planned(&draft.mechanism, self.rounds).ok()?;
+        let planned = draft.exchange.planned(self.rounds).ok()?;
         let lattice = Lattice::fit(&self.lattice_request(draft, &*planned)).ok()?;
         Some(lattice.step())
     }
 
     /// Whether states of so many rounds instead fit on a lattice.
     fn fits_with(&self, draft: &Draft, rounds: u32) -> bool {
-        let Ok(planned) = draft.mechanism.rules().planned(&draft.mechanism, rounds) else {
+        let Ok(planned) = draft.exchange.planned(rounds) else {
             return false;
         };
         let drawn = self
@@ -138,18 +137,17 @@ impl Calibration {
     /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them.
     /// None if the private graph has parties with too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
-        if let Some(outer) = &draft.outer {
+        if let Some(recursion) = draft.computation.recursion() {
             // That of the first outer iteration; the others follow from the seeds after it.
-            let iterations = outer.gossip_iterations as usize;
+            let iterations = recursion.gossip_iterations as usize;
             return Some(MultiGossip::draw(&draft.private_graph, iterations, seed)?.schedule());
         }
         let occasion = Occasion {
             private_graph: &draft.private_graph,
-            settings: &draft.mechanism,
             privacy: &draft.privacy,
             rounds,
         };
-        draft.mechanism.rules().draw(&occasion, seed)
+        draft.exchange.rules().draw(&occasion, seed)
     }
 
     /// The schedule of [`Calibration::draw_schedule`], with its seed.
@@ -162,7 +160,7 @@ impl Calibration {
 
     /// Refuses what does not go with the draft, or with itself.
     pub(super) fn check(&self, draft: &Draft) -> Result<(), PlanError> {
-        let rules = draft.mechanism.rules();
+        let rules = draft.exchange.rules();
         count(
             "mechanism.rounds",
             self.rounds.into(),
@@ -170,7 +168,7 @@ impl Calibration {
             rules.most_rounds().into(),
         )?;
         self.check_noise(draft)?;
-        rules.check_rounds(draft.mechanism.fanout, self.rounds)?;
+        rules.check_rounds(self.rounds)?;
         self.check_schedule(draft)?;
         count("claims", self.claims.len() as u64, 0, MOST_CLAIMS)?;
         self.claims
@@ -191,34 +189,26 @@ impl Calibration {
                 "from 1e-120 to 1e120: the noise that epsilon and delta ask for over this clipping range is beyond any number here",
             )
         };
-        match draft.mechanism.independent_noise {
-            IndependentNoise::Calibrated => positive("mechanism.independent_std", self.independent_std)?,
-            IndependentNoise::None if self.independent_std == 0.0 => {}
-            IndependentNoise::None => {
-                return Err(PlanError::Derived {
-                    field: "mechanism.independent_std".into(),
-                });
-            }
+        let derived = |key: &str| {
+            Err(PlanError::Derived {
+                field: format!("mechanism.{key}"),
+            })
+        };
+        match draft.exchange.adds_own_noise() {
+            true => positive("mechanism.independent_std", self.independent_std)?,
+            false if self.independent_std == 0.0 => {}
+            false => return derived("independent_std"),
         }
-        let key = draft.mechanism.rules().correlated_key();
-        let nothing_cancels = draft.mechanism.averages();
-        if draft.mechanism.correlated == CorrelatedNoise::Uniform || nothing_cancels {
+        let Some(key) = draft.exchange.rules().correlated_key() else {
             return match self.correlated_std {
                 0.0 => Ok(()),
-                _ => Err(PlanError::Derived {
-                    field: format!("mechanism.{key}"),
-                }),
+                _ => derived("correlated_std"),
             };
-        }
-        if let Some(outer) = &draft.outer
-            && outer
-                .pairwise_std
-                .given()
-                .is_some_and(|given| given != self.correlated_std)
-        {
-            return Err(PlanError::Derived {
-                field: format!("mechanism.{key}"),
-            });
+        };
+        let given = draft.computation.recursion();
+        let given = given.and_then(|recursion| recursion.pairwise_std.given());
+        if given.is_some_and(|given| given != self.correlated_std) {
+            return derived(key);
         }
         positive(&format!("mechanism.{key}"), self.correlated_std)
     }
@@ -234,8 +224,8 @@ impl Calibration {
         let Some(SeededSchedule { seed, schedule }) = &self.drawn else {
             return Ok(());
         };
-        let rules = draft.mechanism.rules();
-        let sent = rules.sent_a_round(draft.mechanism.fanout as usize);
+        let rules = draft.exchange.rules();
+        let sent = rules.sent_a_round();
         let shaped = schedule.has_shape(self.rounds as usize, draft.parties(), sent);
         if !shaped || Self::draw_schedule(draft, self.rounds, *seed).as_ref() != Some(schedule) {
             return refuse("out");

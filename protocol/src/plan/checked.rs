@@ -17,10 +17,10 @@ use crate::plan::calibration::{Calibration, SeededSchedule};
 use crate::plan::claim::{Claim, Established};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
+use crate::plan::exchange::rules::Planned;
+use crate::plan::exchange::ways_in::Mechanism;
 use crate::plan::hex::hex;
 use crate::plan::known_signatures::{KnownSignatures, WhileRun};
-use crate::plan::mechanism::rules::Planned;
-use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
 use crate::plan::sensitivity::Scales;
@@ -56,12 +56,12 @@ impl Plan {
     /// makes every plan's digest its own).
     pub fn assemble(mut draft: Draft, calibration: Calibration, nonce: [u8; 16]) -> Result<Self, PlanError> {
         let rounds = Rounds::Fixed(calibration.rounds);
-        if ![Rounds::Auto, rounds].contains(&draft.mechanism.rounds) {
+        if ![Rounds::Auto, rounds].contains(&draft.exchange.rounds()) {
             return Err(PlanError::Derived {
                 field: "mechanism.rounds".into(),
             });
         }
-        draft.mechanism.rounds = rounds;
+        draft.exchange = draft.exchange.with_rounds(rounds);
         let mut plan = Plan::checked(draft, calibration, nonce)?;
         plan.calibration.predicted.bytes_per_party = plan.bytes_per_party();
         let added: Vec<f64> = plan
@@ -92,15 +92,15 @@ impl Plan {
         let settings = |(field, problem)| PlanError::Settings { field, problem };
         draft.asked().check_carried().map_err(settings)?;
         calibration.check(&draft)?;
-        if let (true, Some(drawn)) = (draft.mechanism.averages(), &calibration.drawn) {
+        if let (true, Some(drawn)) = (draft.averages(), &calibration.drawn) {
             // Edges by chance leave some with fewer.
             let sends = |round| (0..draft.parties()).map(move |party| drawn.schedule.sends_to(round, party));
             let degrees = (1..=calibration.rounds).flat_map(sends).map(<[_]>::len);
             draft.check_circles(degrees.min().unwrap_or(0))?;
         }
-        let rules = draft.mechanism.rules();
-        let mechanism = rules
-            .planned(&draft.mechanism, calibration.rounds)
+        let mechanism = draft
+            .exchange
+            .planned(calibration.rounds)
             .map_err(|error| settings(("mechanism.injection".into(), Problem::Injection(error))))?;
         let lattice = Lattice::fit(&calibration.lattice_request(&draft, &*mechanism))?;
         let scales = draft.data.scales();
@@ -140,7 +140,9 @@ impl Plan {
             let coordinates = releases.saturating_mul(self.draft.dimension() as u64);
             ahead::bytes_held(busiest.unwrap_or(0), coordinates, self.lattice.wire_bytes)
         };
-        let (found, most) = (held(releases), self.draft.run.ahead_bytes.unwrap_or(0));
+        let sequence = self.draft.computation.sequence();
+        let most = sequence.map_or(0, |sequence| sequence.ahead_bytes);
+        let found = held(releases);
         if found <= most {
             return Ok(());
         }
@@ -221,7 +223,7 @@ impl Plan {
 
     /// To how many parties each sends in a round, k (with PPSC at most 1).
     pub fn fanout(&self) -> u32 {
-        self.draft.mechanism.fanout
+        self.draft.exchange.fanout()
     }
 
     /// Who sends to whom, or with masks of pairs who has one in common with whom. No rounds where
@@ -233,35 +235,33 @@ impl Plan {
 
     /// Whether parties mix: exchange shares, round by round.
     pub fn mixes(&self) -> bool {
-        self.draft.mechanism.rules().mixes()
+        self.draft.exchange.rules().mixes()
     }
 
     /// How often noise is mixed ahead at most, each time afresh, before a training gives up: 0
     /// where it is not mixed ahead.
     pub fn most_mixings(&self) -> u32 {
-        let attempts = self.draft.run.mixing_attempts.unwrap_or(1);
-        match self.mixes_ahead() {
-            true => attempts.try_into().unwrap_or(u32::MAX),
-            false => 0,
-        }
+        let sequence = self.draft.computation.sequence();
+        let attempts = sequence.map_or(0, |sequence| sequence.mixing_attempts);
+        if self.mixes() { attempts } else { 0 }
     }
 
     /// Whether what parties mix is noise for all releases of a training, before any value is
     /// touched.
     pub fn mixes_ahead(&self) -> bool {
-        self.draft.task.is_training() && self.mixes()
+        self.draft.computation.sequence().is_some() && self.mixes()
     }
 
     /// Whether a run only gathers, and what follows is the task's: PPSC's outer iterations, and
     /// gossip over edges.
     pub fn goes_on_by_task(&self) -> bool {
-        let open = self.draft.mechanism.averages() && !self.reads_circles();
-        self.draft.outer.is_some() || open
+        let open = self.draft.averages() && !self.reads_circles();
+        self.draft.computation.recursion().is_some() || open
     }
 
     /// Whether neighbours read sums of each other's messages, each over the circle of one reader.
     pub fn reads_circles(&self) -> bool {
-        self.draft.mechanism.sums_neighbours()
+        self.draft.sums_neighbours()
     }
 
     /// The ring of what is sealed for the circles of neighbours; none where there are none.

@@ -1,5 +1,8 @@
 //! The one table of defaults. The parser fills gaps from it, `--help` and the documentation print
-//! it.
+//! it, and an unknown key is looked up in it.
+
+use crate::plan::run_file::settings::TaskName;
+use TaskName::{LinearEquations, Mean, Optimise, Regression, Rounds, Stream};
 
 /// One key of `run.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,6 +11,9 @@ pub struct Setting {
     pub section: &'static str,
     /// The key without its table.
     pub key: &'static str,
+    /// The tasks that have the key, in the order of [`TaskName::ALL`]; empty in a file that has no
+    /// tasks.
+    pub tasks: &'static [TaskName],
     /// The default as TOML text; None: there is none.
     pub default: Option<&'static str>,
     /// What `local` takes instead, where that differs.
@@ -47,8 +53,8 @@ impl Setting {
 }
 
 const fn setting(
-    section: &'static str,
-    key: &'static str,
+    (section, key): (&'static str, &'static str),
+    tasks: &'static [TaskName],
     default: &'static str,
     unit: &'static str,
     explanation: &'static str,
@@ -56,6 +62,7 @@ const fn setting(
     Setting {
         section,
         key,
+        tasks,
         default: Some(default),
         local: None,
         unit,
@@ -79,97 +86,216 @@ impl Setting {
     }
 }
 
-/// Every key of `run.toml`, in the order of the file.
+/// Every task.
+const ALL: &[TaskName] = &TaskName::ALL;
+/// The tasks whose plans claim an ε.
+const CLAIMED: &[TaskName] = &[Mean, Regression, Rounds, Stream];
+/// PPSC's Algorithms 3 and 4.
+const RECURSIONS: &[TaskName] = &[LinearEquations, Optimise];
+
+/// Every key of `run.toml`, in the order of the file. A key has one row for the tasks that share a
+/// default and an explanation, and belongs to no others.
 #[rustfmt::skip] // a table: one line a row
 pub const SETTINGS: &[Setting] = &[
-    setting("", "version", "1", "1", "version of this format"),
-    setting("", "task", r#""mean""#, r#""mean", "regression", "rounds", "linear-equations", "optimise""#, "what is computed: the (weighted) mean of the parties' vectors; a model that they fit together; means in sequence of what programs hand over; PPSC's Algorithms 3 and 4 as printed, which reveal exact sums"),
-    setting("", "name", "", "[a-z0-9-], 1 to 64", "name of the run, shown everywhere; part of the plan").without_default().or_local(r#""local""#),
-    setting("data", "shape", "", "list of extents", "shape of one party's vector, or of one record (local: from the input files)").without_default(),
-    setting("data", "unit", r#""party""#, r#""party", "record""#, "whose change is hidden: a party's whole vector, or one row of its matrix"),
-    setting("data", "adjacency", r#""replace-one""#, r#""replace-one", "zero-out""#, "how that unit may change: into anything in range, or into zero"),
-    setting("data", "clip", r#"{ kind = "l2", radius = 1.0 }"#, "the data's unit", "range that inputs are clipped to, public and never taken from the data; noise is proportional to it (a box's bounds may be lists, one per coordinate; { kind = \"tensors\", radius = { name = number } } clips each tensor to a ball of its own); no default for unit = \"record\", and for local --inputs"),
-    setting("data", "weights", "", "{ name = number }", "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
-    setting("data", "columns", "", "list of names", "names of the coordinates along the last axis; a .csv whose first row says otherwise is refused (local: from the input files)").without_default(),
-    setting("data", "tensors", "", "{ name = extents }", "the tensors that a vector consists of, ordered by name, if it is a model's; a .safetensors with others is refused (local: from the input files)").without_default(),
-    setting("data", "releases", "", "means", "task = \"rounds\" or kind = \"gossip\" only: how many means there are, one after the other; all of them share epsilon (gossip: rows that each party brings, one a round; without it 1)").without_default(),
-    setting("data", "result", r#""mean""#, r#""mean", "sum""#, "task = \"rounds\" only: what each of them comes to"),
-    setting("data", "clipped", r#""by-node""#, r#""by-node", "by-program""#, "task = \"rounds\" and unit = \"record\" only: the node clips each row that a program hands over; or the program clips its rows and hands over their sum"),
-    setting("data", "noise_ok", "false", "true, false", "a result is meant whose noise is larger than any mean can be; without it such a plan is refused by join, submit and local --inputs"),
-    setting("data", "adaptive", "false", "true, false", "kind = \"gossip\" with several releases only: rows may depend on estimates of the run; then the headline is what holds whatever they are computed from"),
-    setting("model", "loss", "", r#""squared", "logistic", "softmax""#, "task = \"regression\": how a model is held against a row's target").without_default(),
-    setting("model", "classes", "", "classes", "softmax only: targets are 0 to classes − 1").without_default(),
-    setting("model", "target", r#""last""#, r#""last", a column's name, or its number from 0"#, "the column that the others predict"),
-    setting("model", "target_box", "", "[low, high]", "squared only: targets are clipped to this").without_default(),
-    setting("model", "intercept", "true", "true, false", "every row gets one more feature, 1"),
-    setting("model", "rows", r#""unit""#, r#""unit", "clip", "as-is""#, "a row's features are scaled to length 1; longer ones are; none is"),
-    setting("model", "method", r#""descent""#, r#""descent", "statistics""#, "step by step from sums of gradients; statistics, for squared only: solved from one sum of second moments"),
-    setting("model", "clip", "0.5", "length", "the most that one row's gradient counts; noise is proportional to it; no default for squared; statistics: the length of a row with its target, whose square noise is proportional to"),
-    setting("model", "iterations", "50", "iterations", "how many sums of gradients are released; all of them share epsilon"),
-    setting("model", "step", r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#, "how far an iteration goes; auto: 2 over the loss's smoothness with rows of length 1"),
-    setting("model", "momentum", "0.8", "from 0 to below 1", "the share of the last step's direction that stays"),
-    setting("model", "ridge", "0.0", r#"0 or above, "auto""#, "what the gradient grows by for each length of the model; auto, for statistics only: 0.15 times the expected spectral norm of the noise"),
-    setting("model", "set", r#"{ kind = "none" }"#, "none, ball, box, simplex, affine", "where the model is kept"),
-    setting("model", "average", "0.5", "from 0 to 1", "the share of the iterates, from the end, whose mean is the model; 0: the last one"),
-    setting("model", "template", "", "FILE, or { sha256 }", "task = \"rounds\" with data.tensors: a .safetensors, from this file's folder on, with whose types and tensors of whole numbers the last mean is written, so that it is the same bytes for all; the plan has its SHA-256").without_default(),
-    setting("outer", "iterations", "", "iterations", "linear-equations, optimise: how many outer iterations, each of multi-gossip, averaging and a local step").without_default(),
-    setting("outer", "accuracy", "1e-2", "squared error", "what is meant to be reached; states are multiples of a thousandth of it, or of less"),
-    setting("outer", "step", r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#, "how far a local step goes that is no projection; auto: 1/(l + 1)"),
-    setting("outer", "start", "", "list of numbers", "where all begin; without it at 0").without_default(),
-    setting("outer", "averaging", r#"{ kind = "exact" }"#, "exact, or paper with rounds and weight", "how all come to the mean: exactly, or in so many rounds with edges of one weight (without it 1/n)"),
-    setting("outer", "gossip_iterations", "26", "iterations", "multi-gossip in each outer iteration"),
-    setting("outer", "pairwise_std", "1.0", r#"the state's unit, or "theorem""#, "the noise of an exchange; no ε follows from it, whatever it is; theorem: what the paper's Theorem 3 (linear-equations) or 4 (optimise) asks for at epsilon and delta"),
-    setting("outer", "solution_norm", "", "the state's unit", "linear-equations with pairwise_std = \"theorem\" only, needed there: a public bound on the length of the solution").without_default(),
-    setting("outer", "contraction", "", "from 0 to below 1", "linear-equations with pairwise_std = \"theorem\" only: a public bound on the share of an error that an outer iteration leaves; without it the largest with which iterations are enough for accuracy").without_default(),
-    setting("outer", "gradient_change", "", "the gradient's unit", "optimise with pairwise_std = \"theorem\" only, needed there: a public bound on how far a party's gradient changes when its parameters change by 1").without_default(),
-    setting("outer", "inconsistent", "", r#""least-squares", "normalised""#, "linear-equations only: equations without a common solution; \"normalised\" is the paper's variant, least squares of rows scaled to length 1").without_default(),
-    setting("privacy", "epsilon", "1.0", "above 0", "ε, the most that a coalition may learn about one unit"),
-    setting("privacy", "delta", "1e-6", "in (0, 1)", "δ, the chance that ε does not hold; well below 1 / number of people"),
-    setting("privacy", "colluding", "1", "parties", "size of the coalitions that the claims cover"),
-    setting("privacy", "coalitions", r#""any""#, r#""any", "static""#, "whether the coalition may know the schedule when it forms"),
-    setting("privacy", "dropouts", "1", "parties", "departures that the claims tolerate; 0 where parties − 1 does not exceed (parties + colluding)/2: three parties"),
-    setting("privacy", "draws", "", "draws", "ignored: a theorem stands where draws were sampled").without_default(),
-    setting("privacy", "share_faults", "", "shares", "mechanism.correlated = \"uniform\" only: shares between survivors that may go astray without cost; without it 1, or 0 where the private graph has no room").without_default(),
-    setting("privacy", "protect", "", r#""all", "one""#, "kind = \"gossip\" only: whether all of a party's releases may change, or one of them; default: all").without_default(),
-    setting("mechanism", "kind", r#""inca""#, r#""inca", "ppsc", "pairwise", "gossip""#, "family of the mechanism"),
-    setting("mechanism", "correlated", "", r#""uniform", "gaussian""#, "the noise that cancels in the sum; default: uniform (over residues, to the error floor at any number of parties), but gaussian where something is asked for that only goes with it").without_default(),
-    setting("mechanism", "injection", "", r#""incremental", "early", { c, z }"#, "how value and noise enter a party's state, round by round; default: incremental (uniform: late, and no other)").without_default(),
-    setting("mechanism", "rounds", r#""auto""#, r#""auto" or 1 to 63; ppsc, gossip: 4096"#, "rounds of mixing; with ppsc network rounds, filled with as many iterations as fit; gossip: of one value, with many one release a round"),
-    setting("mechanism", "fanout", "1", "parties", "shares that a party sends in a round"),
-    setting("mechanism", "rollback", "true", "true, false", "take departed parties out again; false: the paper's protocol"),
-    setting("mechanism", "independent_noise", r#""calibrated""#, r#""calibrated", "none""#, "ppsc only"),
-    setting("mechanism", "accept_exact_sum", "false", "true, false", "ppsc only: independent_noise = \"none\" reveals exact sums, and that is meant"),
-    setting("mechanism", "local_noise_ok", "false", "true, false", "ppsc only: allow components so small that the noise is local"),
-    setting("mechanism", "sums", "", r#""open", "secure""#, "gossip only: open: neighbours read a party's messages, and its own noise is all that hides a value from them; default: open").without_default(),
-    setting("mechanism", "circle", "", r#""neighbours", "everybody""#, "gossip with sums = \"secure\" only: whose messages one reader adds up").without_default(),
-    setting("mechanism", "edges", "", r#""all", "matching", { degree }"#, "gossip only: which edges of the private graph are active in a round, by chance; default: all").without_default(),
-    setting("topology", "private", r#"{ kind = "complete" }"#, "a graph", "pairs that may exchange shares over encrypted channels"),
-    setting("topology", "public", r#"{ kind = "complete" }"#, "a graph", "pairs that exchange in the clear, signed"),
-    setting("run", "min_parties", "", "parties", "least number of parties that may start and publish; default and least: parties − dropouts").without_default(),
-    setting("run", "dissemination", r#""flood""#, r#""flood", "consensus", "auto""#, "how final states spread; auto: whichever sends fewer bytes"),
-    setting("run", "sealed", "", "true, false", "finals leave sealed, with the logs, and are opened for one agreed set or for none; default: true with uniform noise, which alone has sealed finals").without_default(),
-    setting("run", "join_ms", "120000", "ms", "how long to wait for the others, and again for their STARTs").or_local("10000"),
-    setting("run", "grace_ms", "", "ms", "how long to wait for parties that cannot be reached, once all others are ready and enough; default: join_ms, so that whoever is started by hand is waited for; 2000 where a daemon proposes: its members run already").without_default(),
-    setting("run", "accept_by", "", "a time: d, h, min, s", "what a daemon proposes only: how long members may take to accept it; it starts when min_parties have accepted and are up; default: \"3d\"").without_default(),
-    setting("run", "round_ms", "2000", "ms", "round r ends at the latest r times this after START").or_local("1000"),
-    setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),
-    setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\", and gossip of one value: largest difference between nodes"),
-    setting("run", "pace_ms", "0", "ms", "a round lasts at least this long (demonstrations, tests); at most round_ms"),
-    setting("run", "ahead_bytes", "268435456", "bytes", "regression, rounds: the most that noise which is mixed ahead may hold on a node; what needs more takes masks of pairs, unless mechanism.kind is written"),
-    setting("run", "mixing_attempts", "3", "1 to 16", "regression, rounds with kind = \"inca\": how often noise is mixed, each time afresh, before a training gives up; an attempt costs time, and no privacy"),
-    setting("run", "iteration_ms", "8000", "ms", "regression, rounds: contribution, flood and vote of one iteration").or_local("4000"),
+    setting(("", "version"), ALL, "1", "1", "version of this format"),
+    setting(("", "task"), ALL, r#""mean""#, r#""mean", "regression", "rounds", "stream", "linear-equations", "optimise""#,
+        "what is computed: see undertone help TASK"),
+    setting(("", "name"), ALL, "", "[a-z0-9-], 1 to 64",
+        "name of the run, shown everywhere; part of the plan").without_default().or_local(r#""local""#),
+    setting(("data", "shape"), ALL, "", "list of extents",
+        "shape of one party's vector, or of one row (local: from the files)").without_default(),
+    setting(("data", "unit"), &[Mean, Rounds], r#""party""#, r#""party", "record""#,
+        "whose change is hidden: a party's whole vector, or one row"),
+    setting(("data", "unit"), &[Regression], r#""record""#, r#""party", "record""#,
+        "whose change is hidden: a party's rows together, or one row"),
+    setting(("data", "adjacency"), CLAIMED, r#""replace-one""#, r#""replace-one", "zero-out""#,
+        "how that unit may change: into anything in range, or into zero"),
+    setting(("data", "clip"), &[Mean, Rounds, Stream], r#"{ kind = "l2", radius = 1.0 }"#, "the data's unit",
+        "public range that inputs are clipped to; noise is proportional to it. Or { kind = \"box\", low, high }, numbers or a list each; { kind = \"tensors\", radius = { name = number } }. No default for records, nor for local --inputs"),
+    setting(("data", "clip"), &[Regression], "", "the data's unit",
+        "{ kind = \"box\", low, high }: public bounds of the columns, which are brought to [-1, 1] by them; default: as they are").without_default(),
+    setting(("data", "clip"), RECURSIONS, r#"{ kind = "box", low = -1e6, high = 1e6 }"#, "the state's unit",
+        "where each coordinate of a state is kept"),
+    setting(("data", "weights"), &[Mean, Rounds, Regression], "", "{ name = number }",
+        "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
+    setting(("data", "columns"), ALL, "", "list of names",
+        "names along the last axis; a .csv with others is refused (local: from the files)").without_default(),
+    setting(("data", "tensors"), &[Mean, Rounds, Stream], "", "{ name = extents }",
+        "the tensors of a model that is averaged; a .safetensors with others is refused (local: from the files)").without_default(),
+    setting(("data", "template"), &[Rounds], "", "FILE, or { sha256 }",
+        "with data.tensors: a .safetensors, from this file's folder on, with whose types and tensors of whole numbers the last mean is written; the plan has its SHA-256").without_default(),
+    setting(("data", "releases"), &[Rounds], "", "means",
+        "how many means are released, one after the other; all share epsilon").without_default(),
+    setting(("data", "releases"), &[Stream], "", "rows",
+        "how many rows a party brings, one a round; all share epsilon").without_default(),
+    setting(("data", "result"), &[Rounds], r#""mean""#, r#""mean", "sum""#,
+        "what each release comes to"),
+    setting(("data", "clipped"), &[Rounds], r#""by-node""#, r#""by-node", "by-program""#,
+        "unit = \"record\" only: the node clips each row that a program hands over; or the program does, and hands over their sum"),
+    setting(("data", "noise_ok"), CLAIMED, "false", "true, false",
+        "a result is meant whose noise is larger than any mean can be"),
+    setting(("data", "adaptive"), &[Stream], "false", "true, false",
+        "rows may depend on estimates of the run; then nothing is claimed that rests on rows that do not"),
+    setting(("model", "loss"), &[Regression], "", r#""squared", "logistic", "softmax""#,
+        "how a model is held against a row's target").without_default(),
+    setting(("model", "classes"), &[Regression], "", "classes",
+        "softmax only: targets are 0 to classes - 1").without_default(),
+    setting(("model", "target"), &[Regression], r#""last""#, r#""last", a column's name, or its number from 0"#,
+        "the column that the others predict"),
+    setting(("model", "target_box"), &[Regression], "", "[low, high]",
+        "squared only: targets are clipped to this").without_default(),
+    setting(("model", "intercept"), &[Regression], "true", "true, false",
+        "every row gets one more feature, 1"),
+    setting(("model", "rows"), &[Regression], r#""unit""#, r#""unit", "clip", "as-is""#,
+        "a row's features are scaled to length 1; longer ones are; none is"),
+    setting(("model", "method"), &[Regression], r#""descent""#, r#""descent", "statistics""#,
+        "step by step from sums of gradients; statistics, squared only: solved from one sum of second moments"),
+    setting(("model", "clip"), &[Regression], "0.5", "length",
+        "most that a row's gradient counts; noise is proportional to it; no default for squared. statistics: a row's length, whose square noise is proportional to"),
+    setting(("model", "iterations"), &[Regression], "50", "iterations",
+        "how many sums of gradients are released; all share epsilon"),
+    setting(("model", "step"), &[Regression], r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#,
+        "how far an iteration goes; auto: 2 over the loss's smoothness with rows of length 1"),
+    setting(("model", "momentum"), &[Regression], "0.8", "from 0 to below 1",
+        "the share of the last step's direction that stays"),
+    setting(("model", "ridge"), &[Regression], "0.0", r#"0 or above, "auto""#,
+        "what the gradient grows by for each length of the model; auto, statistics only: 0.15 times the expected spectral norm of the noise"),
+    setting(("model", "set"), &[Regression], r#"{ kind = "none" }"#, "none, ball, box, simplex, affine",
+        "where the model is kept"),
+    setting(("model", "average"), &[Regression], "0.5", "from 0 to 1",
+        "the share of the iterates, from the end, whose mean is the model; 0: the last one"),
+    setting(("recursion", "iterations"), RECURSIONS, "", "iterations",
+        "outer iterations, each of multi-gossip, averaging and a local step").without_default(),
+    setting(("recursion", "accuracy"), RECURSIONS, "1e-2", "squared error",
+        "to be reached; states are multiples of a thousandth of it, or of less"),
+    setting(("recursion", "step"), RECURSIONS, r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#,
+        "how far a local step goes that is no projection; auto: 1/(l + 1)"),
+    setting(("recursion", "start"), RECURSIONS, "", "list of numbers",
+        "where all begin; without it at 0").without_default(),
+    setting(("recursion", "averaging"), RECURSIONS, r#"{ kind = "exact" }"#, "exact, or paper with rounds and weight",
+        "how all come to the mean: exactly, or in so many rounds with edges of one weight (without it 1/n)"),
+    setting(("recursion", "gossip_iterations"), RECURSIONS, "26", "iterations",
+        "multi-gossip in each outer iteration"),
+    setting(("recursion", "pairwise_std"), RECURSIONS, "1.0", r#"the state's unit, or "theorem""#,
+        "noise of an exchange; no epsilon follows from it. theorem: what the paper's Theorem 3 or 4 asks for at epsilon and delta"),
+    setting(("recursion", "set"), RECURSIONS, r#"{ kind = "none" }"#, "none, ball, box, simplex, affine",
+        "where a state is kept after each local step"),
+    setting(("recursion", "loss"), &[Optimise], "", r#""squared", "logistic""#,
+        "how a state is held against a row's target").without_default(),
+    setting(("recursion", "ridge"), &[Optimise], "0.0", "0 or above",
+        "what a party's gradient grows by for each length of the state"),
+    setting(("recursion", "gradient_change"), &[Optimise], "", "the gradient's unit",
+        "for pairwise_std = \"theorem\": a public bound on how far a party's gradient changes when its parameters change by 1").without_default(),
+    setting(("recursion", "solution_norm"), &[LinearEquations], "", "the state's unit",
+        "for pairwise_std = \"theorem\": a public bound on the length of the solution").without_default(),
+    setting(("recursion", "contraction"), &[LinearEquations], "", "from 0 to below 1",
+        "for pairwise_std = \"theorem\": a public bound on the share of an error that an iteration leaves; without it the largest with which iterations are enough").without_default(),
+    setting(("recursion", "inconsistent"), &[LinearEquations], "", r#""least-squares", "normalised""#,
+        "equations without a common solution; \"normalised\": rows scaled to length 1, as in the paper").without_default(),
+    setting(("privacy", "epsilon"), ALL, "1.0", "above 0",
+        "ε, the most that a coalition may learn about one unit"),
+    setting(("privacy", "delta"), ALL, "1e-6", "in (0, 1)",
+        "δ, the chance that ε does not hold; well below 1 / number of people"),
+    setting(("privacy", "colluding"), ALL, "1", "parties",
+        "size of the coalitions that the claims cover"),
+    setting(("privacy", "coalitions"), &[Mean], r#""any""#, r#""any", "static""#,
+        "whether the coalition may know the schedule when it forms"),
+    setting(("privacy", "dropouts"), CLAIMED, "1", "parties",
+        "departures that the claims tolerate; 0 for three parties"),
+    setting(("privacy", "share_faults"), &[Mean, Rounds, Regression], "", "shares",
+        "uniform noise that is mixed only: shares between survivors that may go astray without cost; default: 1, or 0 where the private graph has no room").without_default(),
+    setting(("privacy", "protect"), &[Stream], r#""all""#, r#""all", "one""#,
+        "whether all of a party's rows may change, or one of them"),
+    setting(("mechanism", "kind"), &[Mean], r#""inca""#, r#""inca", "ppsc", "pairwise""#,
+        "how values travel, and which noise cancels: INCA, PPSC, or masks of pairs"),
+    setting(("mechanism", "kind"), &[Rounds, Regression], "", r#""inca", "pairwise""#,
+        "how values travel; default: inca, whose noise is mixed ahead, where run.ahead_bytes holds it, else masks of pairs").without_default(),
+    setting(("mechanism", "sums"), &[Stream], r#""everybody""#, r#""open", "neighbours", "everybody""#,
+        "what one reader reads of a round: each neighbour's message, and its own noise alone hides a value; the sum of its neighbours'; everybody's sum"),
+    setting(("mechanism", "edges"), &[Stream], r#""all""#, r#""all", "matching", { degree }"#,
+        "which edges of the private graph are active in a round, by chance"),
+    setting(("mechanism", "correlated"), &[Mean], "", r#""uniform", "gaussian""#,
+        "the noise that cancels in the sum; default: uniform over residues, but gaussian where something is asked for that only goes with it").without_default(),
+    setting(("mechanism", "injection"), &[Mean], "", r#""incremental", "early", { c, z }"#,
+        "gaussian inca: how value and noise enter a state; default: incremental").without_default(),
+    setting(("mechanism", "rounds"), &[Mean, Rounds, Regression, Stream], r#""auto""#, r#""auto" or 1 to 63; ppsc, streams: 4096"#,
+        "rounds of mixing; ppsc: network rounds, filled with as many iterations as fit; a stream has one a row"),
+    setting(("mechanism", "fanout"), &[Mean], "1", "parties",
+        "gaussian inca: shares that a party sends in a round"),
+    setting(("mechanism", "rollback"), &[Mean], "true", "true, false",
+        "gaussian inca: take departed parties out again; false: the paper's protocol"),
+    setting(("mechanism", "independent_noise"), &[Mean], r#""calibrated""#, r#""calibrated", "none""#,
+        "ppsc: noise that does not cancel"),
+    setting(("mechanism", "accept_exact_sum"), &[Mean, LinearEquations, Optimise], "false", "true, false",
+        "ppsc: exact sums are revealed without such noise, and that is meant"),
+    setting(("mechanism", "local_noise_ok"), &[Mean], "false", "true, false",
+        "ppsc: allow components so small that the noise is local"),
+    setting(("topology", "private"), ALL, r#"{ kind = "complete" }"#, "a graph",
+        "pairs that may exchange shares over encrypted channels"),
+    setting(("topology", "public"), ALL, r#"{ kind = "complete" }"#, "a graph",
+        "pairs that exchange in the clear, signed"),
+    setting(("run", "min_parties"), ALL, "", "parties",
+        "fewest that may start and publish; default and least: parties - dropouts").without_default(),
+    setting(("run", "dissemination"), &[Mean], r#""flood""#, r#""flood", "consensus", "auto""#,
+        "how readable finals spread; auto: whichever sends fewer bytes"),
+    setting(("run", "sealed"), &[Mean], "", "true, false",
+        "finals leave sealed, with the logs, and are opened for one agreed set or for none; default: true with uniform noise, which alone has it").without_default(),
+    setting(("run", "join_ms"), ALL, "120000", "ms",
+        "how long to wait for the others, and again for their STARTs").or_local("10000"),
+    setting(("run", "grace_ms"), ALL, "", "ms",
+        "how long to wait for parties that cannot be reached, once all others are ready and enough; default: join_ms; 2000 where a daemon proposes").without_default(),
+    setting(("run", "accept_by"), ALL, "", "a time: d, h, min, s",
+        "what a daemon proposes: how long members may take to accept; default: \"3d\"").without_default(),
+    setting(("run", "round_ms"), ALL, "2000", "ms",
+        "round r ends at the latest r times this after START; secure sums of a stream: 4 times settle_ms").or_local("1000"),
+    setting(("run", "settle_ms"), &[Mean, Stream, LinearEquations, Optimise], "4000", "ms",
+        "for settling after the last round's deadline, and again for publishing").or_local("2000"),
+    setting(("run", "iteration_ms"), &[Rounds, Regression], "8000", "ms",
+        "contribution, flood and vote of one iteration").or_local("4000"),
+    setting(("run", "ahead_bytes"), &[Rounds, Regression], "268435456", "bytes",
+        "the most that noise which is mixed ahead may hold on a node"),
+    setting(("run", "mixing_attempts"), &[Rounds, Regression], "3", "1 to 16",
+        "how often noise is mixed, each time afresh, before a training gives up; an attempt costs time, and no privacy"),
+    setting(("run", "accuracy"), &[Mean, Stream], "1e-3", "standard errors",
+        "consensus, and a stream of one row: largest difference between nodes"),
+    setting(("run", "pace_ms"), ALL, "0", "ms",
+        "a round lasts at least this long (demonstrations, tests); at most round_ms"),
 ];
+
+/// Whether `field`, the dotted name of a key or table, belongs to a task; `None` for a name that no
+/// task has.
+pub fn belongs(field: &str, task: TaskName) -> Option<bool> {
+    let tasks = tasks_of(field);
+    (!tasks.is_empty()).then(|| tasks.contains(&task))
+}
+
+/// The tasks that a key, or a table by its keys, belongs to.
+pub fn tasks_of(field: &str) -> Vec<TaskName> {
+    let named = |setting: &&Setting| setting.field() == field || setting.section == field;
+    let tasks = SETTINGS.iter().filter(named).flat_map(|setting| setting.tasks);
+    let mut tasks: Vec<TaskName> = tasks.copied().collect();
+    tasks.sort();
+    tasks.dedup();
+    tasks
+}
+
+/// The keys of a task, in the order of the file.
+pub fn settings_of(task: TaskName) -> impl Iterator<Item = &'static Setting> {
+    SETTINGS
+        .iter()
+        .filter(move |setting| setting.tasks.contains(&task))
+}
 
 /// `run.grace_ms` where all members run already, in milliseconds: in what a daemon proposes. Our
 /// guess: a process that is restarted is back within it, and a machine that is not there costs a
 /// run no more.
 pub const GRACE_MS: u64 = 2000;
 
-/// The defaults as one TOML document, sections in order.
-pub fn document(defaults: Defaults) -> String {
+/// The defaults of a task as one TOML document, sections in order.
+pub fn document(task: TaskName, defaults: Defaults) -> String {
     let mut text = String::new();
     let mut section = "";
-    for setting in SETTINGS {
+    for setting in settings_of(task) {
         if setting.section != section {
             section = setting.section;
             text.push_str(&format!("[{section}]\n"));
@@ -188,8 +314,7 @@ mod tests {
     #[test]
     fn local_differs_where_it_should() {
         let value = |field: &str, defaults| {
-            SETTINGS
-                .iter()
+            settings_of(Mean)
                 .find(|s| s.field() == field)
                 .unwrap()
                 .value(defaults)
@@ -204,14 +329,18 @@ mod tests {
 
     #[test]
     fn sections_are_contiguous_and_keys_unique() {
-        let mut fields: Vec<String> = SETTINGS.iter().map(Setting::field).collect();
-        let sections = document(Defaults::File)
-            .lines()
-            .filter(|line| line.starts_with('['))
-            .count();
-        assert_eq!(sections, 7);
-        fields.sort();
-        fields.dedup();
-        assert_eq!(fields.len(), SETTINGS.len());
+        for task in TaskName::ALL {
+            let mut fields: Vec<String> = settings_of(task).map(Setting::field).collect();
+            let found = fields.len();
+            let text = document(task, Defaults::File);
+            let mut sections: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+            let written = sections.len();
+            sections.sort();
+            sections.dedup();
+            assert_eq!(sections.len(), written, "{task:?}");
+            fields.sort();
+            fields.dedup();
+            assert_eq!(fields.len(), found, "{task:?}");
+        }
     }
 }

@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use libp2p_identity::{PeerId, PublicKey};
 
 use crate::lattice::grid::WEIGHT_UNIT;
+use crate::plan::computation::asked::Asked;
+use crate::plan::computation::beside::Beside;
+use crate::plan::computation::choice::Computation;
+use crate::plan::computation::stream::{Protect, Sums};
 use crate::plan::error::DraftError;
+use crate::plan::exchange::choice::Exchange;
+use crate::plan::exchange::gossip::MessagesRead;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::peers::{Address, Peer, Peers, public_key};
-use crate::plan::run_file::check::Asked;
-use crate::plan::run_file::gossip::SumsChoice;
-use crate::plan::run_file::handed_over::ClippedBy;
-use crate::plan::run_file::outer::OuterSettings;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{
-    Coalitions, Data, GraphChoice, MechanismSettings, Privacy, Protect, RunSettings, TaskKind, Unit,
+    Coalitions, Contributed, Data, GraphChoice, Privacy, RunSettings, Unit,
 };
-use crate::plan::run_file::training::ModelSettings;
 use crate::topology::connectivity::at_least;
 use crate::topology::graph::Graph;
 
@@ -53,18 +54,14 @@ impl Member {
 pub struct Draft {
     /// The run's name, for people.
     pub name: String,
-    /// What the run computes.
-    pub task: TaskKind,
+    /// What the parties compute.
+    pub computation: Computation,
     /// What each party contributes to a sum: in a training one clipped gradient a row.
     pub data: Data,
-    /// What a training fits.
-    pub model: Option<ModelSettings>,
-    /// What PPSC's outer recursions iterate.
-    pub outer: Option<OuterSettings>,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
-    /// How noise is shared out. `rounds` may still be `auto`.
-    pub mechanism: MechanismSettings,
+    /// How values travel and cancel. Its rounds may still be `auto`.
+    pub exchange: Exchange,
     /// The run's time-outs and sizes.
     pub run: RunSettings,
     /// The parties, in plan order.
@@ -87,7 +84,7 @@ impl Draft {
         let wanted = file.privacy.colluding + file.privacy.dropouts + 2;
         let private = &file.topology.private;
         let private_graph = connected_graph("topology.private", private, peers, (graph_seed, wanted))?;
-        let rules = file.mechanism.rules();
+        let rules = file.exchange.rules();
         rules.check_private_graph(&named("topology.private", &private_graph))?;
         let public_graph = graph(
             "topology.public",
@@ -97,25 +94,21 @@ impl Draft {
         )?;
         named("topology.public", &public_graph).check_connected()?;
         let RunFile {
-            task,
             name,
+            computation,
             data,
-            model,
-            outer,
             privacy,
-            mechanism,
+            exchange,
             topology: _,
             run,
         } = file;
         let members = members(&data, peers.as_slice())?;
         let draft = Draft {
             name,
-            task,
+            computation,
             data,
-            model,
-            outer,
             privacy,
-            mechanism,
+            exchange,
             run,
             members,
             private_graph,
@@ -136,7 +129,7 @@ impl Draft {
             graph,
             name: &name,
         };
-        let rules = self.mechanism.rules();
+        let rules = self.exchange.rules();
         rules.check_private_graph(&named("private_graph", &self.private_graph))?;
         named("public_graph", &self.public_graph).check_connected()?;
         if self.privacy.coalitions == Coalitions::Static && rules.mixes() {
@@ -147,10 +140,10 @@ impl Draft {
             let degree = self.private_graph.neighbours(party).len();
             // To all neighbours in every round is no schedule; with one neighbour and k = 1 there
             // is no other.
-            let fanout = self.mechanism.fanout as usize;
+            let fanout = self.exchange.fanout() as usize;
             if degree < fanout || (degree == fanout && fanout > 1) {
                 return Err(DraftError::Fanout {
-                    fanout: self.mechanism.fanout,
+                    fanout: self.exchange.fanout(),
                     name: member.name.clone(),
                     degree,
                 });
@@ -169,10 +162,10 @@ impl Draft {
     /// included, a sum would be the message of the one who is left. `neighbours`: the fewest of a
     /// party.
     pub(super) fn check_circles(&self, neighbours: usize) -> Result<(), DraftError> {
-        let others = match self.mechanism.gossip {
-            Some(gossip) if gossip.sums_everybody() => self.parties() - 1,
-            Some(gossip) if gossip.sums == SumsChoice::Secure => neighbours,
-            _ => return Ok(()),
+        let others = match self.sums() {
+            Some(Sums::Everybody) => self.parties() - 1,
+            Some(Sums::Neighbours) => neighbours,
+            Some(Sums::Open) | None => return Ok(()),
         };
         let against = self.privacy.colluding + self.privacy.dropouts;
         if others > against {
@@ -187,7 +180,7 @@ impl Draft {
     /// How many releases of a party count for a loss: all of them, or one where only one may
     /// change.
     pub fn protected_releases(&self) -> u64 {
-        match self.privacy.protect {
+        match self.computation.protect() {
             Protect::All => self.releases(),
             Protect::One => 1,
         }
@@ -198,7 +191,7 @@ impl Draft {
     fn check_sums_of(&self, member: &Member) -> Result<(), DraftError> {
         let rows = member.records.unwrap_or(0);
         let numbers = rows.saturating_mul(self.dimension() as u64);
-        if self.data.clipped == ClippedBy::ByNode || numbers <= MOST_SUMMED {
+        if self.data.contributed != Contributed::ByProgram || numbers <= MOST_SUMMED {
             return Ok(());
         }
         Err(DraftError::Setting {
@@ -224,15 +217,47 @@ impl Draft {
     /// What the run file asked for.
     pub(super) fn asked(&self) -> Asked<'_> {
         Asked {
-            task: self.task,
             name: &self.name,
-            data: &self.data,
-            model: self.model.as_ref(),
-            outer: self.outer.as_ref(),
-            privacy: &self.privacy,
-            mechanism: &self.mechanism,
-            run: &self.run,
+            computation: &self.computation,
+            beside: Beside {
+                data: &self.data,
+                privacy: &self.privacy,
+                exchange: &self.exchange,
+                run: &self.run,
+            },
         }
+    }
+
+    /// What one reader reads of a round of a stream; `None` for another computation.
+    pub fn sums(&self) -> Option<Sums> {
+        self.computation.stream()?;
+        Some(match &self.exchange {
+            Exchange::Gossip(gossip) => match gossip.read {
+                MessagesRead::Each => Sums::Open,
+                MessagesRead::Sums => Sums::Neighbours,
+            },
+            _ => Sums::Everybody,
+        })
+    }
+
+    /// Whether neighbours read sums of each other's messages, and nothing else of them.
+    pub fn sums_neighbours(&self) -> bool {
+        self.sums() == Some(Sums::Neighbours)
+    }
+
+    /// Whether it is a stream of which everybody reads one sum a round.
+    pub fn sums_everybody(&self) -> bool {
+        self.sums() == Some(Sums::Everybody)
+    }
+
+    /// Whether it is gossip over edges: each party has a state, and averages what it gets.
+    pub fn averages(&self) -> bool {
+        matches!(self.exchange, Exchange::Gossip(_))
+    }
+
+    /// SHA-256 of the model that the last of means in sequence is written as, if the plan has one.
+    pub fn template(&self) -> Option<&String> {
+        self.computation.rounds()?.template.as_ref()
     }
 
     /// The number of parties n.
@@ -242,7 +267,7 @@ impl Draft {
 
     /// How many sums are released, each of which costs: the iterations of a training, or 1.
     pub fn releases(&self) -> u64 {
-        self.data.releases
+        self.computation.releases()
     }
 
     /// The number of coordinates of a state, d.
@@ -302,7 +327,7 @@ impl Draft {
                 let rounded = releases as f64 * self.parties() as f64 * self.dimension() as f64;
                 // In sums of neighbours each term's own noise, of a 64th, takes up its rounding.
                 let against = (self.privacy.colluding + self.privacy.dropouts) as f64;
-                let kept = match self.mechanism.sums_neighbours() {
+                let kept = match self.sums_neighbours() {
                     true => 4.0 + 2048.0 * against,
                     false => 4.0,
                 };
@@ -319,7 +344,7 @@ impl Draft {
         // 1/0 of one value.
         let most =
             ROUNDING_SHARE * self.largest_sensitivity() * protected.sqrt() / self.rounding_loss(1.0, 1.0);
-        match self.mechanism.sums_neighbours() {
+        match self.sums_neighbours() {
             // Among all parties a loss may be as small.
             true => most / (self.parties() as f64).sqrt(),
             false => most,

@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 use crate::plan::calibration::{Calibration, SeededSchedule};
 use crate::plan::checked::Plan;
 use crate::plan::claim::{Claim, Predicted};
+use crate::plan::computation::asked::Asked;
+use crate::plan::computation::beside::Beside;
+use crate::plan::computation::choice::Computation;
 use crate::plan::draft::{Draft, Member, members};
 use crate::plan::error::PlanError;
 use crate::plan::file::layout::pretty;
@@ -17,11 +20,8 @@ use crate::plan::file::mechanism::MechanismFile;
 use crate::plan::file::member::MemberFile;
 use crate::plan::hex::{hex, unhex};
 use crate::plan::peers::{Peer, check_entries};
-use crate::plan::run_file::check::Asked;
 use crate::plan::run_file::limits::MOST_PARTIES;
-use crate::plan::run_file::outer::OuterSettings;
-use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings, TaskKind};
-use crate::plan::run_file::training::ModelSettings;
+use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings};
 use crate::topology::graph::Graph;
 use crate::topology::schedule::Schedule;
 
@@ -33,13 +33,9 @@ pub(super) const MOST_PLAN_BYTES: usize = 64 << 20;
 struct PlanFile {
     version: u32,
     name: String,
-    task: TaskKind,
     nonce: String,
+    computation: Computation,
     data: Data,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<ModelSettings>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    outer: Option<OuterSettings>,
     privacy: Privacy,
     run: RunSettings,
     members: Vec<MemberFile>,
@@ -64,11 +60,9 @@ impl Plan {
         let file = PlanFile {
             version: 1,
             name: draft.name.clone(),
-            task: draft.task,
             nonce: hex(&self.nonce),
+            computation: draft.computation.clone(),
             data: draft.data.clone(),
-            model: draft.model.clone(),
-            outer: draft.outer.clone(),
             privacy: draft.privacy.clone(),
             run: draft.run.clone(),
             members: draft.members.iter().map(MemberFile::from).collect(),
@@ -82,12 +76,12 @@ impl Plan {
             out: calibration
                 .drawn
                 .as_ref()
-                .filter(|_| !draft.mechanism.averages())
+                .filter(|_| !draft.averages())
                 .map(|drawn| drawn.schedule.out().to_vec()),
             edges: calibration
                 .drawn
                 .as_ref()
-                .filter(|_| draft.mechanism.averages())
+                .filter(|_| draft.averages())
                 .map(|drawn| {
                     let rounds = 1..=drawn.schedule.rounds() as u32;
                     rounds.map(|round| drawn.schedule.pairs(round)).collect()
@@ -133,18 +127,18 @@ impl PlanFile {
         }
         let nonce = unhex::<16>("nonce", &self.nonce)?;
         let drawn = self.drawn()?;
-        let mechanism = self.mechanism.settings()?;
+        let exchange = self.mechanism.exchange()?;
         let peers = self.peers()?;
         // Settings first: members' sensitivities are derived from them.
         let asked = Asked {
-            task: self.task,
             name: &self.name,
-            data: &self.data,
-            model: self.model.as_ref(),
-            outer: self.outer.as_ref(),
-            privacy: &self.privacy,
-            mechanism: &mechanism,
-            run: &self.run,
+            computation: &self.computation,
+            beside: Beside {
+                data: &self.data,
+                privacy: &self.privacy,
+                exchange: &exchange,
+                run: &self.run,
+            },
         };
         asked
             .check(peers.len())
@@ -153,7 +147,10 @@ impl PlanFile {
         if self.run.dissemination == Dissemination::Auto {
             return Err(derived("run.dissemination"));
         }
-        self.check_model()?;
+        // What each party contributes follows from the model, where there is one.
+        if self.computation.contributions(self.data.clone()) != self.data {
+            return Err(derived("data"));
+        }
         let members = self.derive_members(&peers)?;
         let graph = |field, edges: &[(usize, usize)]| {
             Graph::from_edges(peers.len(), edges).map_err(|error| PlanError::Graph { field, error })
@@ -162,12 +159,10 @@ impl PlanFile {
             private_graph: graph("private_graph", &self.private_graph)?,
             public_graph: graph("public_graph", &self.public_graph)?,
             name: self.name,
-            task: self.task,
+            computation: self.computation,
             data: self.data,
-            model: self.model,
-            outer: self.outer,
             privacy: self.privacy,
-            mechanism,
+            exchange,
             run: self.run,
             members,
         };
@@ -186,25 +181,6 @@ impl PlanFile {
             return Err(derived("predicted.bytes_per_party"));
         }
         Ok(plan)
-    }
-
-    /// What each party contributes follows from the model, where there is one.
-    fn check_model(&self) -> Result<(), PlanError> {
-        if self.model.is_some() != (self.task == TaskKind::Regression) {
-            return Err(derived("model"));
-        }
-        if self.outer.is_some() != self.task.is_outer() {
-            return Err(derived("outer"));
-        }
-        let states = self.outer.as_ref().map(|outer| outer.states(self.data.clone()));
-        if states.is_some_and(|states| states != self.data) {
-            return Err(derived("data"));
-        }
-        let contributed = |model: &ModelSettings| model.contributions(self.data.clone());
-        match &self.model {
-            Some(model) if contributed(model) != self.data => Err(derived("data")),
-            _ => Ok(()),
-        }
     }
 
     /// The schedule and its seed, which stand in a plan together or not at all.

@@ -56,6 +56,13 @@ impl Lines {
         }
     }
 
+    /// All dotted keys with their lines, in the order of the file.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, usize)> {
+        let mut fields: Vec<(&str, usize)> = self.0.iter().map(|(key, &line)| (key.as_str(), line)).collect();
+        fields.sort_by_key(|&(key, line)| (line, key.len()));
+        fields.into_iter()
+    }
+
     /// The outermost key that begins on a line.
     pub fn key_at(&self, line: usize) -> Option<&str> {
         let on_line = self.0.iter().filter(|&(_, &at)| at == line);

@@ -14,7 +14,7 @@ impl Plan {
     /// from keys), and all of the private graph where START draws the schedule, or where each outer
     /// iteration has a schedule of its own, of which the plan has the first.
     pub fn private_links(&self) -> Graph {
-        if self.draws_at_start() || self.draft().outer.is_some() {
+        if self.draws_at_start() || self.draft().computation.recursion().is_some() {
             return self.draft().private_graph.clone();
         }
         if self.exchanges().rounds() == 0 {

@@ -4,8 +4,7 @@
 //! Every result is rounded towards more: a Δ that is too small would be a false claim.
 
 use crate::model::statistics;
-use crate::plan::run_file::handed_over::ClippedBy;
-use crate::plan::run_file::settings::{Adjacency, Bound, Clip, Data, Unit};
+use crate::plan::run_file::settings::{Adjacency, Bound, Clip, Contributed, Data, Unit};
 
 /// `a + b`, both ≥ 0, never below the real sum.
 fn add_up(a: f64, b: f64) -> f64 {
@@ -172,7 +171,7 @@ impl Data {
         let unweighted = match &self.clip {
             Clip::L2 { radius } => {
                 let moved = match self.adjacency {
-                    Adjacency::ReplaceOne if self.moments => {
+                    Adjacency::ReplaceOne if self.contributed == Contributed::SecondMoments => {
                         statistics::sensitivity_before_steps(*radius, self.dimension())
                     }
                     Adjacency::ReplaceOne => 2.0 * radius,
@@ -215,7 +214,7 @@ impl Data {
     /// what scaling a sum into its ball is off by in f64.
     fn rounding_of_sums(&self) -> f64 {
         let cell = self.coarsest_cell();
-        match self.clipped == ClippedBy::ByProgram && cell.is_finite() {
+        match self.contributed == Contributed::ByProgram && cell.is_finite() {
             true => multiply_up(2.0 * cell, root_up(self.dimension() as f64)),
             false => 0.0,
         }
@@ -225,9 +224,11 @@ impl Data {
     /// a power of two, which costs at most a two hundredth of Δ in noise (our choice). Likewise for
     /// second moments, whose Δ knows of their rounding. Else ∞: rows are clipped on the lattice.
     pub fn coarsest_cell(&self) -> f64 {
-        match (self.clipped, &self.clip) {
-            (_, Clip::L2 { radius }) if self.moments => statistics::coarsest_step(*radius, self.dimension()),
-            (ClippedBy::ByProgram, Clip::L2 { radius }) => {
+        match (self.contributed, &self.clip) {
+            (Contributed::SecondMoments, Clip::L2 { radius }) => {
+                statistics::coarsest_step(*radius, self.dimension())
+            }
+            (Contributed::ByProgram, Clip::L2 { radius }) => {
                 let cell = radius / 256.0 / (self.dimension() as f64).sqrt();
                 f64::from_bits(cell.to_bits() & f64::INFINITY.to_bits())
             }

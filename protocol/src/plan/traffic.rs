@@ -22,7 +22,7 @@ impl Plan {
     /// what everybody says once to everybody (notices, logs, sets, finals), and rounds of
     /// averaging. (Within 10 % of what 10 to 200 simulated parties sent.)
     pub(super) fn bytes_per_party(&self) -> u64 {
-        if self.draft().mechanism.averages() {
+        if self.draft().averages() {
             return self.bytes_of_gossip();
         }
         let releases = self.draft().releases().saturating_mul(self.bytes_of_a_release());

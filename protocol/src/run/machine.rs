@@ -156,7 +156,7 @@ use crate::messages::signing::{Members, Signer};
 use crate::messages::stage::{Phase, Stage};
 use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::course::{Course, Onset};
-use crate::mixing::exchange::{ArrivedShare, Exchange};
+use crate::mixing::exchange::{ArrivedShare, ShareExchange};
 use crate::mixing::gossip::circles::CircleRound;
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
@@ -212,14 +212,14 @@ enum Machine {
         mixing: Mixing<LatticeVector, LatticeWeight>,
     },
     Mixing {
-        exchange: Exchange,
+        exchange: ShareExchange,
     },
     Settling {
-        exchange: Exchange,
+        exchange: ShareExchange,
         agreement: Agreement,
     },
     Auditing {
-        exchange: Exchange,
+        exchange: ShareExchange,
         logs: Arc<AgreedLogs>,
         /// When no verdict is waited for any more.
         until: Time,
@@ -234,7 +234,7 @@ enum Machine {
     },
     /// Sealed finals, of which some are corrected.
     Correcting {
-        exchange: Exchange,
+        exchange: ShareExchange,
         agreement: Agreement,
         unsealing: Unsealing,
     },
@@ -427,7 +427,7 @@ impl Run {
         self
     }
 
-    fn exchange(&mut self) -> Option<&mut Exchange> {
+    fn exchange(&mut self) -> Option<&mut ShareExchange> {
         match &mut self.machine {
             Machine::Mixing { exchange }
             | Machine::Settling { exchange, .. }

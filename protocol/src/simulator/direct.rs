@@ -15,7 +15,7 @@ use crate::messages::log::{AgreedLogs, Answer, ShareId};
 use crate::messages::signature::Signature;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Outset};
+use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::portion::{Portion, Share};
 use crate::mixing::ticket::Recalled;
@@ -78,7 +78,7 @@ pub fn direct(
 }
 
 struct World {
-    nodes: Vec<Option<Exchange>>,
+    nodes: Vec<Option<ShareExchange>>,
     noised: Vec<LatticeVector>,
     weights: Vec<LatticeWeight>,
     leaving: BTreeMap<Party, Leaving>,
@@ -121,7 +121,7 @@ impl World {
                 connected,
             };
             let mixing = course.begin(value.clone(), weight, Box::new(noise));
-            world.nodes.push(Some(Exchange::new(course, mixing, outset)));
+            world.nodes.push(Some(ShareExchange::new(course, mixing, outset)));
             world.noised.push(value);
             world.weights.push(weight);
         }
@@ -138,9 +138,9 @@ impl World {
                 self.deliver(message);
             }
             // What is left waits for nobody but those who are gone.
-            let before: Vec<u32> = self.nodes.iter().flatten().map(Exchange::round).collect();
+            let before: Vec<u32> = self.nodes.iter().flatten().map(ShareExchange::round).collect();
             (0..self.nodes.len()).for_each(|party| self.advance(party));
-            let after: Vec<u32> = self.nodes.iter().flatten().map(Exchange::round).collect();
+            let after: Vec<u32> = self.nodes.iter().flatten().map(ShareExchange::round).collect();
             if self.wires.is_empty() && before == after {
                 break;
             }
@@ -284,7 +284,7 @@ impl World {
             }
         }
         let sum = Sum::of(plan.lattice(), finals.into_iter().map(Some));
-        if let Some(sum) = sum.as_ref().filter(|_| plan.draft().mechanism.rollback) {
+        if let Some(sum) = sum.as_ref().filter(|_| plan.draft().exchange.rolls_back()) {
             let own = publishers.iter().map(|&party| self.weights[party]);
             self.violations
                 .extend(mass::check([&sum.value], publishers.iter().map(|&party| &self.noised[party])).err());

@@ -8,10 +8,10 @@ use crate::lattice::packed::PackedVector;
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
-use crate::mixing::exchange::Exchange;
+use crate::mixing::exchange::ShareExchange;
 use crate::mixing::portion::{NoiseSource, Portion, Share};
 use crate::plan::checked::Plan;
-use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::exchange::ways_in::Mechanism;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::invariants::{mass, weight};
 use crate::topology::party::Party;
@@ -70,7 +70,7 @@ pub(crate) fn mixed_of(plan: &Plan, value: &LatticeVector) -> LatticeVector {
 
 /// How many mixings may begin.
 pub(crate) fn mixings_of(plan: &Plan) -> u32 {
-    let outer = plan.draft().outer.as_ref();
+    let outer = plan.draft().computation.recursion();
     outer.map_or(plan.most_mixings().max(1), |outer| outer.iterations as u32)
 }
 
@@ -105,7 +105,7 @@ impl Ledger {
     }
 
     /// Everything that the node has injected so far.
-    pub(crate) fn injected(&self, exchange: &Exchange) -> Holding {
+    pub(crate) fn injected(&self, exchange: &ShareExchange) -> Holding {
         let draws = self.draws.0.lock().expect("one thread");
         let own = Portion {
             value: self.value.clone(),
@@ -116,7 +116,7 @@ impl Ledger {
     }
 
     /// The node's state, and those of its shares that are out and that nobody has accepted.
-    pub(crate) fn held(exchange: &Exchange, accepted: &BTreeSet<ShareId>) -> Vec<Holding> {
+    pub(crate) fn held(exchange: &ShareExchange, accepted: &BTreeSet<ShareId>) -> Vec<Holding> {
         let out = exchange
             .out()
             .filter(|(id, _)| !accepted.contains(id))
@@ -133,7 +133,7 @@ pub(crate) struct Balance {
     nodes: BTreeMap<Party, Entry>,
     /// The shares that anybody has accepted.
     accepted: BTreeSet<ShareId>,
-    sums: Option<Sums>,
+    sums: Option<LedgerSums>,
 }
 
 /// A node's part of the sums.
@@ -152,7 +152,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(exchange: &Exchange) -> Self {
+    fn of(exchange: &ShareExchange) -> Self {
         let (injections, accepted) = (exchange.injections(), exchange.accepted_from().count());
         Seen {
             injections,
@@ -162,7 +162,7 @@ impl Seen {
     }
 }
 
-struct Sums {
+struct LedgerSums {
     held: Holding,
     injected: Holding,
 }
@@ -174,7 +174,7 @@ impl Balance {
         &mut self,
         party: Party,
         thorough: bool,
-        node: impl Fn(Party) -> Option<(&'a Exchange, &'a Ledger)>,
+        node: impl Fn(Party) -> Option<(&'a ShareExchange, &'a Ledger)>,
     ) -> Vec<Violation> {
         let now = node(party);
         let unchanged = match (&now, self.nodes.get(&party)) {
@@ -202,7 +202,7 @@ impl Balance {
         self.check()
     }
 
-    fn enter(&mut self, party: Party, node: Option<(&Exchange, &Ledger)>) {
+    fn enter(&mut self, party: Party, node: Option<(&ShareExchange, &Ledger)>) {
         let entry = node.map(|(exchange, ledger)| {
             let held = total(Ledger::held(exchange, &self.accepted)).expect("a state at least");
             Entry {
@@ -222,7 +222,7 @@ impl Balance {
                 value: LatticeVector::zero_like(&entry.held.value),
                 weight: LatticeWeight(0),
             };
-            let sums = self.sums.get_or_insert_with(|| Sums {
+            let sums = self.sums.get_or_insert_with(|| LedgerSums {
                 held: zero(),
                 injected: zero(),
             });
@@ -238,7 +238,7 @@ impl Balance {
     }
 
     fn check(&self) -> Vec<Violation> {
-        let Some(Sums { held, injected }) = &self.sums else {
+        let Some(LedgerSums { held, injected }) = &self.sums else {
             return Vec::new();
         };
         let values = mass::check([&held.value], [&injected.value]);
@@ -264,8 +264,8 @@ fn packed(portion: Holding) -> Share<LatticeVector, LatticeWeight> {
 
 /// All sums over all nodes anew, each with its party: what [`Balance`] must come to.
 #[cfg(test)]
-pub(crate) fn check<'a>(nodes: &[(Party, &'a Exchange, &'a Ledger)]) -> Vec<Violation> {
-    let of = |(to, exchange, _): &(Party, &'a Exchange, &'a Ledger)| {
+pub(crate) fn check<'a>(nodes: &[(Party, &'a ShareExchange, &'a Ledger)]) -> Vec<Violation> {
+    let of = |(to, exchange, _): &(Party, &'a ShareExchange, &'a Ledger)| {
         let to = *to;
         exchange
             .accepted_from()

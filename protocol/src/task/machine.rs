@@ -7,7 +7,7 @@ use crate::lattice::vector::LatticeVector;
 use crate::mixing::gossip::rounds::GossipRounds;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
-use crate::plan::run_file::settings::TaskKind;
+use crate::plan::computation::choice::Computation;
 use crate::run::interface::{Input, InputError, Output};
 #[cfg(test)]
 use crate::run::machine::held::HeldSecrets;
@@ -27,12 +27,12 @@ use crate::topology::party::Party;
 /// It goes by a clock of its own: where its node did not run for a while and others have not gone
 /// on meanwhile, as far as it can know, no time has passed ([`Run`] says when).
 pub struct Task {
-    computation: Computation,
+    computation: TaskMachine,
     clock: TaskClock,
 }
 
 /// There is one variant and one file a task.
-pub(super) enum Computation {
+pub(super) enum TaskMachine {
     /// The weighted mean, in one release.
     Mean(Box<Mean>),
     /// A model that is fitted over many releases, or a stream of secure sums.
@@ -43,51 +43,47 @@ pub(super) enum Computation {
     Gossip(Box<GossipTask>),
 }
 
-impl Computation {
+impl TaskMachine {
     fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
-        let summed = plan.reads_circles() || plan.draft().mechanism.sums_everybody();
-        if plan.draft().mechanism.averages() && !summed {
-            return Computation::Gossip(Box::new(GossipTask::new(plan, identity, value, now)));
-        }
-        if summed {
-            return Computation::Training(Box::new(Training::new(plan, identity, value, noise, now)));
-        }
-        match plan.draft().task {
-            TaskKind::Mean => Computation::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
-            TaskKind::Regression | TaskKind::Rounds => {
-                Computation::Training(Box::new(Training::new(plan, identity, value, noise, now)))
+        match &plan.draft().computation {
+            Computation::Mean {} => TaskMachine::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
+            Computation::Stream(_) if plan.goes_on_by_task() => {
+                TaskMachine::Gossip(Box::new(GossipTask::new(plan, identity, value, now)))
             }
-            TaskKind::LinearEquations | TaskKind::Optimise => {
-                Computation::Outer(Box::new(Outer::new(plan, identity, value, noise, now)))
+            Computation::Regression { .. } | Computation::Rounds(_) | Computation::Stream(_) => {
+                TaskMachine::Training(Box::new(Training::new(plan, identity, value, noise, now)))
+            }
+            Computation::LinearEquations(_) | Computation::Optimise(_) => {
+                TaskMachine::Outer(Box::new(Outer::new(plan, identity, value, noise, now)))
             }
         }
     }
 
     fn shelving(self, shelf: &Shelf) -> Self {
         match self {
-            Computation::Mean(mean) => Computation::Mean(Box::new(mean.shelving(shelf))),
-            Computation::Training(training) => Computation::Training(Box::new(training.shelving(shelf))),
-            Computation::Outer(outer) => Computation::Outer(Box::new(outer.shelving(shelf))),
-            Computation::Gossip(gossip) => Computation::Gossip(Box::new(gossip.shelving(shelf))),
+            TaskMachine::Mean(mean) => TaskMachine::Mean(Box::new(mean.shelving(shelf))),
+            TaskMachine::Training(training) => TaskMachine::Training(Box::new(training.shelving(shelf))),
+            TaskMachine::Outer(outer) => TaskMachine::Outer(Box::new(outer.shelving(shelf))),
+            TaskMachine::Gossip(gossip) => TaskMachine::Gossip(Box::new(gossip.shelving(shelf))),
         }
     }
 
     fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
         match self {
-            Computation::Mean(mean) => mean.handle(now, input),
-            Computation::Training(training) => training.handle(now, input),
-            Computation::Outer(outer) => outer.handle(now, input),
-            Computation::Gossip(gossip) => gossip.handle(now, input),
+            TaskMachine::Mean(mean) => mean.handle(now, input),
+            TaskMachine::Training(training) => training.handle(now, input),
+            TaskMachine::Outer(outer) => outer.handle(now, input),
+            TaskMachine::Gossip(gossip) => gossip.handle(now, input),
         }
     }
 
     /// See [`Run::oversleeps`].
     fn oversleeps(&mut self, missed_ms: u64, now: Time) -> bool {
         match self {
-            Computation::Mean(mean) => mean.oversleeps(missed_ms, now),
-            Computation::Training(training) => training.oversleeps(missed_ms, now),
-            Computation::Outer(outer) => outer.oversleeps(missed_ms, now),
-            Computation::Gossip(gossip) => gossip.oversleeps(missed_ms, now),
+            TaskMachine::Mean(mean) => mean.oversleeps(missed_ms, now),
+            TaskMachine::Training(training) => training.oversleeps(missed_ms, now),
+            TaskMachine::Outer(outer) => outer.oversleeps(missed_ms, now),
+            TaskMachine::Gossip(gossip) => gossip.oversleeps(missed_ms, now),
         }
     }
 }
@@ -100,7 +96,7 @@ impl Task {
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
         Task {
-            computation: Computation::new(plan, identity, value, noise, now),
+            computation: TaskMachine::new(plan, identity, value, noise, now),
             clock: TaskClock::new(now),
         }
     }
@@ -127,10 +123,10 @@ impl Task {
     /// The next output; see [`Run::poll_output`].
     pub fn poll_output(&mut self) -> Output {
         let output = match &mut self.computation {
-            Computation::Mean(mean) => mean.poll_output(),
-            Computation::Training(training) => training.poll_output(),
-            Computation::Outer(outer) => outer.poll_output(),
-            Computation::Gossip(gossip) => gossip.poll_output(),
+            TaskMachine::Mean(mean) => mean.poll_output(),
+            TaskMachine::Training(training) => training.poll_output(),
+            TaskMachine::Outer(outer) => outer.poll_output(),
+            TaskMachine::Gossip(gossip) => gossip.poll_output(),
         };
         let Output::Wait { until } = output else {
             return output;
@@ -144,10 +140,10 @@ impl Task {
     /// The release that is under way, or was the last.
     pub fn release(&self) -> &Run {
         match &self.computation {
-            Computation::Mean(mean) => mean.release(),
-            Computation::Training(training) => training.release(),
-            Computation::Outer(outer) => outer.release(),
-            Computation::Gossip(gossip) => gossip.release(),
+            TaskMachine::Mean(mean) => mean.release(),
+            TaskMachine::Training(training) => training.release(),
+            TaskMachine::Outer(outer) => outer.release(),
+            TaskMachine::Gossip(gossip) => gossip.release(),
         }
     }
 
@@ -159,25 +155,25 @@ impl Task {
     /// The number of the run that is under way, from 1; a mixing of noise ahead counts.
     pub fn run_number(&self) -> u32 {
         match &self.computation {
-            Computation::Mean(_) | Computation::Outer(_) | Computation::Gossip(_) => 1,
-            Computation::Training(training) => training.run_number(),
+            TaskMachine::Mean(_) | TaskMachine::Outer(_) | TaskMachine::Gossip(_) => 1,
+            TaskMachine::Training(training) => training.run_number(),
         }
     }
 
     /// The number of the release that is under way, from 1; 0 before the first.
     pub fn iteration(&self) -> u32 {
         match &self.computation {
-            Computation::Mean(_) => 1,
-            Computation::Training(training) => training.iteration(),
-            Computation::Outer(outer) => outer.iteration(),
-            Computation::Gossip(gossip) => gossip.iteration(),
+            TaskMachine::Mean(_) => 1,
+            TaskMachine::Training(training) => training.iteration(),
+            TaskMachine::Outer(outer) => outer.iteration(),
+            TaskMachine::Gossip(gossip) => gossip.iteration(),
         }
     }
 
     /// The rounds of gossip, for whoever checks a simulation.
     pub(crate) fn gossip(&self) -> Option<&GossipRounds> {
         match &self.computation {
-            Computation::Gossip(gossip) => Some(gossip.rounds()),
+            TaskMachine::Gossip(gossip) => Some(gossip.rounds()),
             _ => None,
         }
     }
@@ -185,13 +181,13 @@ impl Task {
     /// Whom the present stage waits for, ascending; see [`Run::awaited`].
     pub fn awaited(&self) -> Vec<Party> {
         match &self.computation {
-            Computation::Gossip(_) => vec![],
+            TaskMachine::Gossip(_) => vec![],
             _ => self.release().awaited(),
         }
     }
 
     #[cfg(test)]
-    pub(super) fn computation(&self) -> &Computation {
+    pub(super) fn computation(&self) -> &TaskMachine {
         &self.computation
     }
 
@@ -199,7 +195,7 @@ impl Task {
     #[cfg(test)]
     pub(crate) fn kept_early(&self) -> usize {
         match &self.computation {
-            Computation::Training(training) => training.kept_early(),
+            TaskMachine::Training(training) => training.kept_early(),
             _ => 0,
         }
     }
@@ -208,7 +204,7 @@ impl Task {
     #[cfg(test)]
     pub(crate) fn held_secrets(&self, held: &mut HeldSecrets) {
         match &self.computation {
-            Computation::Training(training) => training.held_secrets(held),
+            TaskMachine::Training(training) => training.held_secrets(held),
             _ => self.release().held_secrets(held),
         }
     }
@@ -240,7 +236,7 @@ impl Task {
     /// Where the task is.
     pub fn progress(&self) -> Progress {
         match &self.computation {
-            Computation::Gossip(gossip) => gossip.progress(),
+            TaskMachine::Gossip(gossip) => gossip.progress(),
             _ => self.release().progress(),
         }
     }

@@ -57,7 +57,7 @@ impl Mean {
     pub fn of_sum(plan: &Plan, sum: &Sum) -> Vec<f64> {
         let lattice = plan.lattice();
         let weight = lattice.weight_to_f64(sum.weight.0);
-        let factor = lattice.step() / plan.draft().data.result.divisor(weight);
+        let factor = lattice.step() / plan.draft().computation.result().divisor(weight);
         let mut mean = sum.value.to_f64(factor);
         if plan.scales().differ() {
             let scaled = mean.iter_mut().enumerate();

@@ -29,7 +29,7 @@ use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
-use crate::plan::run_file::outer::OuterSettings;
+use crate::plan::computation::recursion::RecursionSettings;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::Event;
@@ -122,8 +122,8 @@ impl Outer {
         self
     }
 
-    fn settings(&self) -> &OuterSettings {
-        let settings = self.plan.draft().outer.as_ref();
+    fn settings(&self) -> &RecursionSettings {
+        let settings = self.plan.draft().computation.recursion();
         settings.expect("a task of outer iterations is made for plans that have them")
     }
 

@@ -96,7 +96,7 @@ impl Released {
     /// # Panics
     /// If the plan has a model whose set is none: no checked plan has.
     pub(crate) fn before(plan: &Plan) -> Self {
-        if plan.draft().mechanism.sums_everybody() {
+        if plan.draft().sums_everybody() {
             return Released::Stream(AddedUp {
                 dimension: plan.draft().dimension(),
                 rows: vec![],
@@ -112,7 +112,7 @@ impl Released {
                 },
             });
         }
-        let Some(model) = &plan.draft().model else {
+        let Some(model) = plan.draft().computation.model() else {
             return Released::Mean {
                 latest: vec![],
                 sums: 0,
@@ -203,7 +203,7 @@ impl Moments {
     /// Solves for the model: each node by itself, since nothing follows that all must agree on.
     fn take(&mut self, plan: &Plan, sum: &Sum) {
         self.sums += 1;
-        let Some(settings) = &plan.draft().model else {
+        let Some(settings) = plan.draft().computation.model() else {
             return;
         };
         let rows = plan.lattice().weight_to_f64(sum.weight.0);
@@ -221,8 +221,8 @@ mod tests {
     use crate::simulator::cluster::tests::plan;
     use crate::task::tests::ensemble::{plan_of_text, rounds_plan};
 
-    const STREAM: &str = "releases = 3\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\n";
-    const SEALED: &str = "[topology]\nprivate = \"complete\"\n[run]\nsealed = true\n";
+    const STREAM: &str = "releases = 3\n[mechanism]\n";
+    const SEALED: &str = "[topology]\nprivate = \"complete\"\n";
 
     /// A sum of vectors of these coordinates, of as much weight as `weight` parties have.
     fn sum(plan: &Plan, coordinates: [f64; 2], weight: i128) -> Sum {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_stream_are_its_means_added_up() {
-        let plan = plan(6, &format!("{STREAM}circle = \"everybody\"\n{SEALED}"), 3);
+        let plan = plan(6, &format!("{STREAM}sums = \"everybody\"\n{SEALED}"), 3);
         let mut released = Released::before(&plan);
         assert_eq!(
             (released.sums(), released.latest(), released.result()),
@@ -270,7 +270,7 @@ mod tests {
     /// less what it began with; the state itself is not divided.
     #[test]
     fn rows_of_circles_are_what_each_round_adds() {
-        let plan = plan(6, &format!("{STREAM}circle = \"neighbours\"\n{SEALED}"), 3);
+        let plan = plan(6, &format!("{STREAM}sums = \"neighbours\"\n{SEALED}"), 3);
         let lattice = plan.lattice();
         let mut released = Released::before(&plan);
         let of_weight = |coordinates: [f64; 2], weight: u32| Sum {

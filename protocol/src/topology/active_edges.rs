@@ -8,9 +8,10 @@ use crate::topology::party::Party;
 use crate::topology::public_draw::PublicDraw;
 
 /// Which edges of the private graph are active in a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActiveEdges {
     /// All of them, in every round.
+    #[default]
     All,
     /// A greatest matching, in a fresh random order: as many pairs as there can be.
     Matching,

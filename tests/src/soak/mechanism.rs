@@ -81,24 +81,25 @@ pub const MECHANISMS: [Mechanism; 14] = [
     },
     Mechanism {
         sealed: false,
-        ..mechanism("open", "[data]\nshape = [2]\n[mechanism]\nkind = \"gossip\"\n")
+        ..mechanism(
+            "open",
+            "task = \"stream\"\n[data]\nshape = [2]\n[mechanism]\nsums = \"open\"\n",
+        )
     },
     Mechanism {
         sealed: false,
         ..mechanism(
             "open-stream",
-            "[data]\nshape = [2]\nreleases = 5\n[mechanism]\nkind = \"gossip\"\n",
+            "task = \"stream\"\n[data]\nshape = [2]\nreleases = 5\n[mechanism]\nsums = \"open\"\n",
         )
     },
     mechanism(
         "stream",
-        "[data]\nshape = [2]\nreleases = 5\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\n\
-         circle = \"everybody\"\n[run]\nround_ms = 16000\n",
+        "task = \"stream\"\n[data]\nshape = [2]\nreleases = 5\n[mechanism]\nsums = \"everybody\"\n[run]\nround_ms = 16000\n",
     ),
     mechanism(
         "circles",
-        "[data]\nshape = [2]\nreleases = 5\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\n\
-         circle = \"neighbours\"\n[run]\nround_ms = 16000\n",
+        "task = \"stream\"\n[data]\nshape = [2]\nreleases = 5\n[mechanism]\nsums = \"neighbours\"\n[run]\nround_ms = 16000\n",
     ),
     mechanism("rounds", "task = \"rounds\"\n[data]\nshape = [3]\nreleases = 4\n"),
     mechanism(
@@ -119,9 +120,8 @@ pub const MECHANISMS: [Mechanism; 14] = [
         spares_a_party: false,
         ..mechanism(
             "outer",
-            "task = \"linear-equations\"\n[data]\nshape = [4]\n[outer]\niterations = 6\n\
-             gossip_iterations = 8\n[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\n\
-             accept_exact_sum = true\n",
+            "task = \"linear-equations\"\n[data]\nshape = [4]\n[recursion]\niterations = 6\n\
+             gossip_iterations = 8\n[mechanism]\naccept_exact_sum = true\n",
         )
     },
 ];
@@ -155,7 +155,7 @@ impl Trial {
             "{}",
             mechanism.name
         );
-        let outer = plan.draft().outer.as_ref();
+        let outer = plan.draft().computation.recursion();
         let steps = outer.map_or(vec![], |outer| {
             (0..PARTIES)
                 .map(|party| outer.local_step(equation(party)))
@@ -201,7 +201,7 @@ impl Trial {
     fn step(&self, step: &LocalStep, iteration: u32, released: &[f64]) -> LatticeVector {
         let mut state = released.to_vec();
         if iteration == 1 {
-            let outer = self.plan.draft().outer.as_ref();
+            let outer = self.plan.draft().computation.recursion();
             state = outer.expect("who has local steps").start();
             step.begin(&mut state);
         } else {
@@ -213,7 +213,10 @@ impl Trial {
     /// Why an outcome is without the result of its run, as a final object would say; none: it has
     /// it.
     pub fn lacks(&self, outcome: &Outcome) -> Option<String> {
-        let expected = match (&self.plan.draft().outer, &self.plan.draft().model) {
+        let expected = match (
+            &self.plan.draft().computation.recursion(),
+            &self.plan.draft().computation.model(),
+        ) {
             (Some(outer), _) => outer.iterations,
             (_, Some(model)) => model.iterations,
             _ => self.plan.draft().releases(),

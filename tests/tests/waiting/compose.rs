@@ -238,9 +238,9 @@ fn the_fifth_fits_a_model(composition: &Composition, task: &Task) {
 /// Rows that no data set has: each node's owner brings its own, a row a round.
 fn the_sixth_is_a_stream_of_secure_sums(composition: &Composition) {
     let run = format!(
-        "version = 1\nname = \"stream\"\n[data]\nshape = [2]\nreleases = {STREAMED}\nnoise_ok = true\n\
-         clip = {{ kind = \"l2\", radius = 1.0 }}\n[privacy]\nepsilon = 1.0\n[mechanism]\nkind = \"gossip\"\n\
-         sums = \"secure\"\ncircle = \"everybody\"\n[run]\njoin_ms = 60000\nsettle_ms = 15000\nround_ms = 60000\n"
+        "version = 1\ntask = \"stream\"\nname = \"stream\"\n[data]\nshape = [2]\nreleases = {STREAMED}\nnoise_ok = true\n\
+         clip = {{ kind = \"l2\", radius = 1.0 }}\n[privacy]\nepsilon = 1.0\n[mechanism]\n\
+         sums = \"everybody\"\n[run]\njoin_ms = 60000\nsettle_ms = 15000\nround_ms = 60000\n"
     );
     for (node, place) in NODES.iter().zip(0..) {
         let rows: Vec<f64> = (0..STREAMED)

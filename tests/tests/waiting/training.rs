@@ -52,7 +52,7 @@ fn a_plan_says_how_often_noise_is_mixed() {
     let attempts = |more: &str, expected: u64| {
         let object = planned(&format!("{RUN}{more}")).json_of(0);
         assert_eq!(object["training"]["attempts"], expected, "{object}");
-        read_json(&parties.path("plan.json"))["run"]["mixing_attempts"].clone()
+        read_json(&parties.path("plan.json"))["computation"]["sequence"]["mixing_attempts"].clone()
     };
     assert_eq!(attempts("", 3), 3);
     let text = run_in(parties.folder(), ["verify", "plan.json"]).stdout;
@@ -63,12 +63,9 @@ fn a_plan_says_how_often_noise_is_mixed() {
     );
     assert_eq!(attempts("[run]\nmixing_attempts = 1\n", 1), 1);
     let pairwise = "[mechanism]\nkind = \"pairwise\"\n";
-    assert_eq!(attempts(pairwise, 0), Value::Null);
+    assert_eq!(attempts(pairwise, 0), 3);
     // The documented default may stand in any file.
-    assert_eq!(
-        attempts(&format!("{pairwise}[run]\nmixing_attempts = 3\n"), 0),
-        Value::Null
-    );
+    assert_eq!(attempts(&format!("{pairwise}[run]\nmixing_attempts = 3\n"), 0), 3);
     let refused = |run: String| planned(&run).refused_at(2, "run.mixing_attempts");
     refused(format!("{RUN}{pairwise}[run]\nmixing_attempts = 2\n"));
     refused(format!("{RUN}[run]\nmixing_attempts = 0\n"));

@@ -5,7 +5,7 @@ use crate::account::ppsc::on_numbers::finals;
 use crate::account::ppsc::{account, closed_forms};
 use crate::bounds::printed_noise::kappa;
 use crate::execution::checked::Execution;
-use crate::execution::exchanges::{Exchange, components, exchanges};
+use crate::execution::exchanges::{PpscExchange, components, exchanges};
 use crate::execution::ppsc_file::parse;
 use crate::losses::loss::{Noise, squared_losses};
 use crate::losses::view::View;
@@ -36,7 +36,7 @@ fn assert_close(name: &str, found: f64, expected: f64) {
 
 /// The place of an exchange among those of its iteration: these are in order of the components, as
 /// the parties are.
-fn slot(all: &[Exchange], exchange: &Exchange) -> usize {
+fn slot(all: &[PpscExchange], exchange: &PpscExchange) -> usize {
     all.iter()
         .filter(|other| other.iteration == exchange.iteration && other.out < exchange.out)
         .count()

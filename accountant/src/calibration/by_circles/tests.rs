@@ -9,8 +9,8 @@ use crate::execution::gossip::GossipView;
 fn drafted(parties: usize, against: (usize, usize), data: &str, graph: &str) -> Draft {
     let (colluding, dropouts) = against;
     let text = format!(
-        "name = \"t\"\n[data]\nshape = [3]\n{data}\n[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n\
-         [mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n\
+        "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [3]\n{data}\n[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n\
+         [mechanism]\nsums = \"neighbours\"\n\
          [topology]\nprivate = {graph}\n"
     );
     let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
@@ -20,8 +20,8 @@ fn drafted(parties: usize, against: (usize, usize), data: &str, graph: &str) -> 
 /// σ over the least that any mechanism needs, in floors of the last row.
 fn floors(draft: &Draft, calibration: &Calibration) -> f64 {
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta).expect("in range");
-    let open =
-        draft.largest_sensitivity() * open_loss(draft.privacy.protect, draft.releases()).sqrt() / budget;
+    let open = draft.largest_sensitivity() * open_loss(draft.computation.protect(), draft.releases()).sqrt()
+        / budget;
     calibration.independent_std / open * (draft.honest() as f64).sqrt()
 }
 
@@ -131,7 +131,7 @@ fn what_is_not_computed_is_no_headline() {
             .claims
             .iter()
             .find(|claim| claim.faults == Faults::Class);
-        match draft.data.adaptive {
+        match draft.computation.is_adaptive() {
             true => assert_eq!(class, None),
             false => {
                 let class = class.expect("what was found");

@@ -1,3 +1,4 @@
+use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 
@@ -7,12 +8,12 @@ use crate::verify::check::verify;
 use crate::verify::error::VerifyError;
 
 fn draft(lines: &str, parties: usize) -> Draft {
-    let text = format!("name = \"t\"\n[data]\nshape = [3]\n{lines}");
+    let text = format!("name = \"t\"\ntask = \"stream\"\n[data]\nshape = [3]\n{lines}");
     let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
     Draft::new(run, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft")
 }
 
-const OPEN: &str = "[mechanism]\nkind = \"gossip\"\n";
+const OPEN: &str = "[mechanism]\nsums = \"open\"\n";
 
 const RING: &str = "[topology]\nprivate = \"ring\"\n";
 
@@ -139,7 +140,10 @@ fn what_is_claimed_of_strangers_is_checked() {
     let mut calibration = honest.calibration().clone();
     calibration.claims = honest.calibration().claims.clone();
     let mut draft = honest.draft().clone();
-    draft.data.adaptive = true;
+    let Computation::Stream(stream) = &mut draft.computation else {
+        panic!("a stream");
+    };
+    stream.adaptive = true;
     let steered = verify(&Plan::assemble(draft, calibration, [7; 16]).expect("a plan"));
     assert!(
         matches!(steered, Err(VerifyError::Unknown { index: 1, .. })),

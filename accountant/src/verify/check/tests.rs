@@ -250,7 +250,7 @@ fn calibration_leaves_a_part_of_the_budget() {
             8,
             format!("[privacy]\ncoalitions = \"static\"\n{uniform}[run]\nsealed = true\n"),
         ),
-        (6, "[mechanism]\nkind = \"gossip\"\n".to_owned()),
+        (6, "[mechanism]\nsums = \"open\"\n".to_owned()),
     ] {
         let plan = plan(parties, &lines);
         assert_eq!(verify(&plan), Ok(()), "{lines}");

@@ -170,19 +170,19 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     if let Some(failure) = delivery.unwritten() {
         text += &format!("Not everything is written: {failure}\n\n");
     } else if account.finished() {
-        let what = match plan.draft().outer {
+        let what = match plan.draft().computation.recursion() {
             Some(_) => "This party's last iterate".to_owned(),
-            None if plan.draft().mechanism.sums_everybody() => {
+            None if plan.draft().sums_everybody() => {
                 "The stream's sums, a row for each round: the means of all releases so far, added up,".to_owned()
             }
-            None if plan.draft().mechanism.gossip.is_some() => match plan.draft().releases() {
+            None if plan.draft().computation.stream().is_some() => match plan.draft().releases() {
                 1 => "This party's estimate of the mean".to_owned(),
                 _ => "This party's estimates, a row for each round: the means of all releases so far, added up,"
                     .to_owned(),
             },
             None => format!(
                 "The {} of {} of {} parties",
-                plan.draft().data.result.name(),
+                plan.draft().computation.result().name(),
                 account.included().len(),
                 plan.parties()
             ),

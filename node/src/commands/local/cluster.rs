@@ -438,7 +438,7 @@ impl Picture {
             shown: None,
             iteration: 0,
             releases: plan.draft().releases(),
-            streams: plan.draft().mechanism.gossip.is_some(),
+            streams: plan.draft().computation.stream().is_some(),
         }
     }
 

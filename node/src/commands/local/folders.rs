@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::TaskKind;
+use undertone_protocol::plan::computation::choice::Computation;
 
 use crate::telling::failure::Failure;
 use crate::telling::output_file::{OutputFile, extension_of};
@@ -47,14 +47,13 @@ pub(super) fn party_folder(output: &Path, name: &str) -> PathBuf {
 pub(super) fn result_name(plan: &Plan, input: &Path, by_program: bool) -> String {
     let extension = extension_of(input);
     let extension = extension.as_deref();
-    match plan.draft().task {
-        TaskKind::Mean if by_program => "mean.npy".into(),
-        TaskKind::Regression => "model.npy".into(),
-        TaskKind::Rounds if plan.draft().data.template.is_some() => "mean.safetensors".into(),
-        TaskKind::Rounds if extension != Some("safetensors") || plan.draft().data.tensors.is_none() => {
-            "mean.npy".into()
-        }
-        TaskKind::LinearEquations | TaskKind::Optimise => "iterate.npy".into(),
-        TaskKind::Mean | TaskKind::Rounds => format!("mean.{}", extension.unwrap_or("npy")),
+    let of_tensors = extension == Some("safetensors") && plan.draft().data.tensors.is_some();
+    match &plan.draft().computation {
+        Computation::Rounds(rounds) if rounds.template.is_some() || of_tensors => "mean.safetensors".into(),
+        Computation::Rounds(_) => "mean.npy".into(),
+        Computation::Stream(_) if by_program => "mean.npy".into(),
+        Computation::Regression { .. } => "model.npy".into(),
+        Computation::LinearEquations(_) | Computation::Optimise(_) => "iterate.npy".into(),
+        Computation::Mean {} | Computation::Stream(_) => format!("mean.{}", extension.unwrap_or("npy")),
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use undertone_protocol::plan::computation::asked::unnamed;
 use undertone_protocol::plan::peers::is_party_name;
-use undertone_protocol::plan::run_file::check::unnamed;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
-use undertone_protocol::plan::run_file::settings::{Clip, MechanismKind, TaskKind, Unit};
+use undertone_protocol::plan::run_file::settings::{Clip, TaskName, Unit};
 
 use crate::measuring::synthetic;
 use crate::party::input;
@@ -76,13 +76,27 @@ fn expected(raw: &RawRunFile) -> Expected<'_> {
 /// Whether a run file is of a stream: each party brings a row for each of many releases, or a
 /// program hands them over.
 pub(super) fn streams(raw: &RawRunFile) -> bool {
-    let gossips = raw.mechanism.kind == Some(MechanismKind::Gossip);
-    gossips && raw.data.releases.is_some_and(|releases| releases > 1)
+    let several = raw.data.releases.is_some_and(|releases| releases > 1);
+    several && raw.task == Some(TaskName::Stream)
+}
+
+/// Whether parties bring rows of features, each with a target.
+pub(super) fn takes_features(raw: &RawRunFile) -> bool {
+    let task = raw.task.unwrap_or_default();
+    !matches!(task, TaskName::Mean | TaskName::Rounds | TaskName::Stream)
+}
+
+/// Whose change is hidden.
+pub(super) fn unit(raw: &RawRunFile) -> Unit {
+    raw.data.unit.unwrap_or(match takes_features(raw) {
+        true => Unit::Record,
+        false => Unit::Party,
+    })
 }
 
 /// Whether the parties' files have a record a row, or a release.
 fn takes_tables(raw: &RawRunFile) -> bool {
-    raw.data.unit == Some(Unit::Record) || streams(raw) || raw.task == Some(TaskKind::Regression)
+    unit(raw) == Unit::Record || streams(raw) || takes_features(raw)
 }
 
 /// One file per party for a program to read, whatever is in it; where rows are protected a table,
@@ -235,7 +249,7 @@ fn tensors(layout: &Layout) -> Option<BTreeMap<String, Vec<usize>>> {
 /// protected, so do their counts.
 pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
     let mut shapes = vec![];
-    let protected = raw.data.unit == Some(Unit::Record);
+    let protected = unit(raw) == Unit::Record;
     let (streams, tables) = (streams(raw), takes_tables(raw));
     for party in parties.iter_mut() {
         let layout = &party.vector.layout;
@@ -327,8 +341,8 @@ pub(super) fn synthesize(
 ) -> Result<Vec<LocalParty>, Failure> {
     let dimension = run.data.dimension();
     let records = (run.data.unit == Unit::Record).then_some((1_000_000 / dimension).clamp(1, RECORDS));
-    let streams = run.mechanism.gossip.is_some() && run.data.releases > 1;
-    let rows = records.or(streams.then_some(run.data.releases as usize));
+    let releases = run.computation.stream().map(|stream| stream.releases as usize);
+    let rows = records.or(releases.filter(|&releases| releases > 1));
     let shape: Vec<usize> = rows.into_iter().chain(run.data.shape.iter().copied()).collect();
     let layout = Layout::npy(shape, Dtype::F64);
     let party = |index: usize| {

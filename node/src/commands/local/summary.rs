@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
+use undertone_protocol::plan::computation::choice::Computation;
+use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::commands::join::result;
 use crate::commands::local::cluster::NodeEnd;
@@ -51,12 +52,11 @@ impl<'a> Summary<'a> {
         begun: Instant,
     ) -> Result<Self, Failure> {
         let ends = Ends::of(ends);
-        let training = plan.draft().task != TaskKind::Mean;
         // Nobody knows what programs measured.
-        let known = !training && !parties.iter().any(LocalParty::is_for_a_program);
+        let known = averages_vectors(plan) && !parties.iter().any(LocalParty::is_for_a_program);
         let truths = known.then(|| Truths::of(plan, parties));
         let mut means = ends.means(plan, parties, output)?;
-        if plan.draft().mechanism.gossip.is_some() {
+        if plan.draft().computation.stream().is_some() {
             // Of a stream the last row: all its means added up.
             let dimension = plan.draft().dimension();
             means
@@ -90,7 +90,7 @@ impl<'a> Summary<'a> {
             object.insert("largest_difference".into(), json!(apart));
             object.insert("spread".into(), ends.said_first("spread"));
         }
-        if plan.draft().mechanism.gossip.is_some() {
+        if plan.draft().computation.stream().is_some() {
             for key in ["iterations", "iteration_ms"] {
                 object.insert(key.into(), ends.said_first(key));
             }
@@ -112,7 +112,7 @@ impl<'a> Summary<'a> {
             same_bits,
             demonstration: false,
             clipping: truths.map_or(vec![], |truths| truths.clipping()),
-            model: plan.draft().model.as_ref().and(means.into_iter().next()),
+            model: plan.draft().computation.model().and(means.into_iter().next()),
             reasons: ends.reasons(),
             silences,
         })
@@ -120,7 +120,7 @@ impl<'a> Summary<'a> {
 
     /// Holds the model against public rows, if there is one.
     pub(super) fn tested(mut self, plan: &Plan, path: &Path) -> Result<Self, Failure> {
-        let settings = plan.draft().model.as_ref().ok_or_else(|| {
+        let settings = plan.draft().computation.model().ok_or_else(|| {
             Failure::usage("--test is for trainings: there is no model to hold against rows").field("--test")
         })?;
         let rows = model_file::rows(settings, path)?;
@@ -204,7 +204,10 @@ impl<'a> Summary<'a> {
             .object
             .get("records")
             .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
-        if let (Some(iterations), Some(_)) = (self.object.get("iterations"), &self.plan.draft().outer) {
+        if let (Some(iterations), Some(_)) = (
+            self.object.get("iterations"),
+            &self.plan.draft().computation.recursion(),
+        ) {
             return format!(
                 "\n{finished} of {parties} nodes have an iterate of their own, {} coordinates, after {} outer \
                  iterations.\n{}\n",
@@ -219,7 +222,7 @@ impl<'a> Summary<'a> {
         if let Some(iterations) = self.object.get("iterations") {
             let test = self.object.get("test").map_or(String::new(), tested);
             let draft = self.plan.draft();
-            let (what, (size, unit), each) = match &draft.model {
+            let (what, (size, unit), each) = match &draft.computation.model() {
                 Some(model) => (
                     "model".to_owned(),
                     (model.parameters(), "parameters"),
@@ -325,7 +328,7 @@ impl<'a> Summary<'a> {
     }
 
     fn errors(&self) -> String {
-        if self.plan.draft().task != TaskKind::Mean {
+        if !averages_vectors(self.plan) {
             return String::new();
         }
         let scale = if self.plan.scales().differ() {
@@ -406,15 +409,23 @@ impl Summary<'_> {
 
 /// What a sequence of means or sums comes to.
 fn last_of(plan: &Plan) -> String {
-    match plan.draft().mechanism.sums_everybody() {
+    match plan.draft().sums_everybody() {
         true => "sum of the means".to_owned(),
-        false => format!("last {}", plan.draft().data.result.name()),
+        false => format!("last {}", plan.draft().computation.result().name()),
     }
+}
+
+/// Whether the result is a mean of vectors that parties bring, whose truth is known here.
+fn averages_vectors(plan: &Plan) -> bool {
+    matches!(
+        plan.draft().computation,
+        Computation::Mean {} | Computation::Stream(_)
+    )
 }
 
 /// Whether each node has estimates of its own.
 fn gossips(plan: &Plan) -> bool {
-    plan.draft().mechanism.averages()
+    plan.draft().averages()
 }
 
 /// How good a model is on public rows, for people.

@@ -32,10 +32,10 @@ struct Truth {
 }
 
 impl Truth {
-    fn of(data: &Data, party: &LocalParty) -> Self {
+    fn of((data, rows): (&Data, u64), party: &LocalParty) -> Self {
         let mut values = party.vector.values.clone();
         // Of a stream, its rows added up.
-        let rows = data.releases as f64;
+        let rows = rows as f64;
         let told = |values: &[f64]| -> Vec<f64> {
             let mean = clipping::mean_of_rows(values, data.dimension());
             mean.into_iter().map(|x| x * rows).collect()
@@ -60,10 +60,16 @@ pub(super) struct Truths<'a> {
 impl<'a> Truths<'a> {
     pub(super) fn of(plan: &'a Plan, parties: &'a [LocalParty]) -> Self {
         let data = &plan.draft().data;
+        // Of a stream the rows of a party are added up.
+        let stream = plan.draft().computation.stream();
+        let releases = stream.map_or(1, |stream| stream.releases);
         Truths {
             plan,
             parties,
-            each: parties.iter().map(|party| Truth::of(data, party)).collect(),
+            each: parties
+                .iter()
+                .map(|party| Truth::of((data, releases), party))
+                .collect(),
         }
     }
 

@@ -16,6 +16,7 @@ use undertone_accountant::gate::stated::{StatedError, StatedExecution};
 use undertone_accountant::losses::loss::Noise;
 use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::receipt::stated::{Stated, StatedEnd};
@@ -177,7 +178,7 @@ impl Stated {
     fn check_iterations(&self, plan: &Plan, end: StatedEnd) -> Result<(), Failure> {
         let draft = plan.draft();
         let iterations = &self.object["iterations"];
-        let repeats = draft.task.is_training() || draft.outer.is_some() || draft.mechanism.gossip.is_some();
+        let repeats = !matches!(draft.computation, Computation::Mean {});
         if !repeats {
             return match iterations.is_null() {
                 true => Ok(()),
@@ -188,13 +189,13 @@ impl Stated {
         let (Some(planned), Some(run), Some(spent)) = (planned, run, spent) else {
             return Err(self.refused("it does not say how many iterations were planned, run and spent"));
         };
-        let most = match draft.mechanism.averages() {
+        let most = match draft.averages() {
             true => plan.rounds().into(),
             false => trained::planned(plan),
         };
         // Each that is in the result has cost this party; of gossip there are more rounds than
         // releases.
-        let least = match draft.mechanism.averages() {
+        let least = match draft.averages() {
             true => run.min(draft.releases()),
             false => run,
         };
@@ -441,7 +442,7 @@ impl Stated {
         if self.gossips() {
             return Ok(Some(gossiped::standard_error(plan)));
         }
-        if plan.draft().mechanism.sums_everybody() {
+        if plan.draft().sums_everybody() {
             let iterations = &self.object["iterations"];
             let departed = iterations["departed"].as_object().into_iter().flatten();
             let departed: Vec<u64> = departed.filter_map(|(_, since)| since.as_u64()).collect();

@@ -259,9 +259,9 @@ impl Stated {
         }
         self.check_delta(plan)?;
         // What decides how the loss is computed.
-        let protect = draft.mechanism.sums_everybody().then_some(draft.privacy.protect);
-        let gossip = draft.mechanism.gossip.filter(|_| draft.mechanism.averages());
-        let gossip = gossip.map(|gossip| json!({ "sums": gossip.sums, "protect": draft.privacy.protect }));
+        let protect = draft.sums_everybody().then_some(draft.computation.protect());
+        let gossip = draft.sums().filter(|_| draft.averages());
+        let gossip = gossip.map(|sums| json!({ "sums": sums, "protect": draft.computation.protect() }));
         let planned = [("protect", json!(protect)), ("gossip", json!(gossip))];
         for (key, planned) in planned {
             if self.object[key] != planned
@@ -271,7 +271,7 @@ impl Stated {
             }
         }
         let (included, departed) = (self.parties(plan, "included")?, self.parties(plan, "departed")?);
-        let is_gossip = draft.mechanism.averages();
+        let is_gossip = draft.averages();
         if self.word("outcome") == "done" && !is_gossip && included.len() < plan.parties() {
             return Err(
                 self.refused("it is done only with everybody's data in the result, and lacks somebody's")

@@ -149,7 +149,7 @@ impl GossipTotals {
 
     /// How far a node can be from the mean without noise; 0 where all read the one sum.
     fn spread(plan: &Plan) -> f64 {
-        match plan.draft().mechanism.averages() {
+        match plan.draft().averages() {
             true => estimate_error(plan).spread(half_width(plan.draft())),
             false => 0.0,
         }
@@ -159,7 +159,7 @@ impl GossipTotals {
         let predicted = &plan.calibration().predicted;
         json!({
             "parties": plan.parties(), "runs": self.runs, "finished": self.finished, "endings": self.endings,
-            "agreed": (!plan.draft().mechanism.averages()).then_some(true),
+            "agreed": (!plan.draft().averages()).then_some(true),
             "outcome": if self.finished > 0 { "done" } else { "aborted" },
             "epsilon": self.epsilon, "delta": plan.draft().privacy.delta,
             "epsilon_claimed": plan.epsilon_claimed(), "epsilon_searched": plan.epsilon_searched(),

@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::model::loss::Loss;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::{Peer, Peers, PeersError};
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::settings::Unit;
-use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::run::outcome::Outcome;
 use undertone_protocol::simulator::scenario::{Conditions, Report as Simulated};
 
@@ -107,7 +107,7 @@ impl SimulatedTrainings {
         run.supported().map_err(|e| make::run_failure(path, &e))?;
         check_kills(self.kills, count)?;
         let unfit = || Failure::new(Exit::Internal, "the run file fits no model");
-        let (model, unit) = (run.model.clone().ok_or_else(unfit)?, run.data.unit);
+        let (model, unit) = (run.computation.model().cloned().ok_or_else(unfit)?, run.data.unit);
         let tables: Vec<PartyTable> = match self.inputs {
             Some(_) => read.into_iter().map(of_file).collect(),
             None => (0..count)
@@ -235,8 +235,8 @@ impl Qualities {
             trial
                 .plan
                 .draft()
-                .model
-                .as_ref()
+                .computation
+                .model()
                 .map_or(0, ModelSettings::parameters)
         ];
         self.plan.push(trial.quality(model.unwrap_or(&start)));

@@ -140,7 +140,7 @@ impl Visiting {
         let refused = Problem::new(StatusCode::FORBIDDEN, "owners-alone", what).field("digest");
         Err(refused.hint(
             "ask on the daemon's own machine, at 127.0.0.1 or its socket; of a plan with \
-             mechanism.circle = \"everybody\" all have the same, and anybody may read it",
+             mechanism.sums = \"everybody\" all have the same, and anybody may read it",
         ))
     }
 

@@ -21,6 +21,7 @@ const fn key(
     Setting {
         section,
         key,
+        tasks: &[],
         default,
         local: None,
         unit,

@@ -41,8 +41,8 @@ const EDGES: [(Party, Party); 21] = [
 fn plan(epsilon: f64) -> Plan {
     let edges = EDGES.map(|(a, b)| format!("[\"party-{a}\", \"party-{b}\"]"));
     let text = format!(
-        "name = \"t\"\n[data]\nshape = [1]\nreleases = 2\n[privacy]\nepsilon = {epsilon:?}\ncolluding = 1\n\
-         dropouts = 1\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n[topology]\n\
+        "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [1]\nreleases = 2\n[privacy]\nepsilon = {epsilon:?}\ncolluding = 1\n\
+         dropouts = 1\n[mechanism]\nsums = \"neighbours\"\n[topology]\n\
          private = {{ kind = \"edges\", edges = [{}] }}",
         edges.join(", ")
     );

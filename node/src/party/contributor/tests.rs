@@ -106,7 +106,9 @@ fn rows_are_as_many_as_planned_and_clipped_each() {
 fn a_late_contribution_stays_within_its_box() {
     let boxed = "clip = { kind = \"box\", low = 10000, high = 10001 }";
     for text in [
-        format!("name = \"t\"\n[data]\nshape = [2]\nreleases = 5\n{boxed}\n[mechanism]\nkind = \"gossip\"\n"),
+        format!(
+            "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [2]\nreleases = 5\n{boxed}\n[mechanism]\nsums = \"open\"\n"
+        ),
         format!("task = \"rounds\"\nname = \"t\"\n[data]\nshape = [2]\nreleases = 5\n{boxed}\n"),
         format!(
             "task = \"rounds\"\nname = \"t\"\n[data]\nshape = [2]\nreleases = 5\nunit = \"record\"\n{boxed}\n"
@@ -194,14 +196,14 @@ fn the_first_round_waits_longer() {
 fn only_a_source_whose_plan_says_so_is_told_an_estimate() {
     let gossip = |lines: &str, more: &str| {
         let text = format!(
-            "name = \"t\"\n[data]\nshape = [2]\nreleases = 3\n{lines}\n[mechanism]\nkind = \"gossip\"\n{more}\n"
+            "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n{lines}\n[mechanism]\n{more}\n"
         );
         made(&text, 6, None)
     };
     let cases = [
-        (gossip("", ""), false),
-        (gossip("adaptive = true", ""), true),
-        (gossip("", "sums = \"secure\"\ncircle = \"everybody\""), true),
+        (gossip("", "sums = \"open\""), false),
+        (gossip("adaptive = true", "sums = \"open\""), true),
+        (gossip("", "sums = \"everybody\""), true),
         (plan_of("", None), true),
     ];
     for (plan, is_told) in cases {
@@ -224,8 +226,8 @@ fn whatever_is_handed_over_leaves_with_the_planned_noise_in_every_round() {
     };
     let stream = |more: &str| {
         format!(
-            "name = \"t\"\n[data]\nshape = [{COORDINATES}]\nreleases = 5\nnoise_ok = true\n[mechanism]\n\
-             kind = \"gossip\"\n{more}\n"
+            "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [{COORDINATES}]\nreleases = 5\nnoise_ok = true\n[mechanism]\n\
+             {more}\n"
         )
     };
     let cases = [
@@ -233,9 +235,9 @@ fn whatever_is_handed_over_leaves_with_the_planned_noise_in_every_round() {
         rounds("unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }"),
         rounds("unit = \"record\"\nclipped = \"by-program\"\nclip = { kind = \"l2\", radius = 1.0 }"),
         rounds("[mechanism]\nkind = \"pairwise\""),
-        stream(""),
-        stream("sums = \"secure\"\ncircle = \"everybody\""),
-        stream("sums = \"secure\"\ncircle = \"neighbours\"\n[privacy]\ncolluding = 1\ndropouts = 1"),
+        stream("sums = \"open\""),
+        stream("sums = \"everybody\""),
+        stream("sums = \"neighbours\"\n[privacy]\ncolluding = 1\ndropouts = 1"),
     ];
     for text in cases {
         let plan = made(&text, 8, text.contains("record").then_some(2));

@@ -76,8 +76,8 @@ fn plan(text: &str) -> Arc<Plan> {
     Arc::new(plan.unwrap_or_else(|e| panic!("{}", e.message)))
 }
 
-const STREAM: &str = "[data]\nshape = [2]\nreleases = 3\n[mechanism]\nkind = \"gossip\"\n";
-const SUMS: &str = "sums = \"secure\"\ncircle = \"everybody\"\n";
+const STREAM: &str = "task = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n[mechanism]\nsums = \"open\"\n";
+const SUMS: &str = "task = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n";
 const ROUNDS: &str = "task = \"rounds\"\n[data]\nshape = [2]\nreleases = 3\n";
 
 /// A party that has just begun, alone, with what it was asked for and where contributions arrive.
@@ -198,11 +198,7 @@ async fn a_contributor_is_told_the_last_mean() {
             "end Some([0.5, 0.25])",
         ),
         (ROUNDS.to_owned(), training(None), "end None"),
-        (
-            format!("{STREAM}{SUMS}"),
-            training(Some(rows())),
-            "end Some([0.3, 0.4])",
-        ),
+        (SUMS.to_owned(), training(Some(rows())), "end Some([0.3, 0.4])"),
         (
             STREAM.to_owned(),
             outcome(None, Some(gossip)),

@@ -12,7 +12,7 @@ use crate::planning::make;
 
 fn plan(data: &str, mechanism: &str, parties: usize) -> Arc<Plan> {
     let text = format!(
-        "name = \"t\"\n[data]\nnoise_ok = true\n{data}\n[mechanism]\nkind = \"gossip\"\n{mechanism}\n"
+        "name = \"t\"\ntask = \"stream\"\n[data]\nnoise_ok = true\n{data}\n[mechanism]\n{mechanism}\n"
     );
     let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
     let peers = Peers::simulated(parties, None).expect("peers");
@@ -26,7 +26,7 @@ fn rows_of(plan: &Arc<Plan>, rows: Vec<f64>) -> StreamOfRows {
 #[test]
 fn every_row_of_a_stream_leaves_with_the_planned_noise() {
     let data = format!("shape = [{COORDINATES}]\nreleases = 5");
-    for mechanism in ["", "sums = \"secure\"\ncircle = \"everybody\""] {
+    for mechanism in ["sums = \"open\"", "sums = \"everybody\""] {
         let plan = plan(&data, mechanism, 8);
         let mut party = rows_of(&plan, vec![0.0; 5 * COORDINATES]);
         assert_planned_noise(&plan, &mut party, &[], mechanism);
@@ -94,7 +94,7 @@ fn gossip(plan: &Plan, rounds: u32, missed: &[(Party, MissedMessages)]) -> Gossi
 
 #[test]
 fn an_account_says_whose_messages_were_missing_and_who_departed() {
-    let plan = plan("shape = [2]\nreleases = 6", "", 4);
+    let plan = plan("shape = [2]\nreleases = 6", "sums = \"open\"", 4);
     let rounds = plan.rounds();
     let whole = Gossiped::of(&plan, &outcome(gossip(&plan, rounds, &[]), Ending::Done)).expect("gossip");
     assert!(whole.has_estimate && whole.standard_error.is_some() && whole.reason.is_none());
@@ -126,7 +126,7 @@ fn an_account_says_whose_messages_were_missing_and_who_departed() {
 
 #[test]
 fn an_account_charges_the_releases_that_left() {
-    let plan = plan("shape = [2]\nreleases = 6", "", 4);
+    let plan = plan("shape = [2]\nreleases = 6", "sums = \"open\"", 4);
     let of = |rounds| {
         let ended = outcome(gossip(&plan, rounds, &[]), Ending::Degraded);
         Gossiped::of(&plan, &ended).expect("gossip")

@@ -103,7 +103,12 @@ fn settings(columns: &str, target: &str) -> ModelSettings {
          target = {target}\nrows = \"as-is\"\nstep = 1.0\nintercept = false\n"
     );
     let raw = RawRunFile::parse(&text).unwrap();
-    raw.resolve(4, Defaults::File).unwrap().model.unwrap()
+    raw.resolve(4, Defaults::File)
+        .unwrap()
+        .computation
+        .model()
+        .unwrap()
+        .clone()
 }
 
 /// Features of the rows, and whether their targets are known.

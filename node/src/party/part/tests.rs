@@ -71,7 +71,7 @@ fn whoever_goes_on_has_a_contributor() {
     let rows = file(&[2, 3], vec![0.1, 0.2, 1.0, 0.3, 0.4, 0.0]);
     assert!(privatised(&training, rows, 1).contributor.is_some());
     let stream = plan(
-        "[data]\nshape = [2]\nreleases = 3\n[mechanism]\nkind = \"gossip\"\n",
+        "task = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n[mechanism]\nsums = \"open\"\n",
         None,
     );
     assert!(streams(&stream) && !streams(&training));
@@ -83,8 +83,8 @@ fn whoever_goes_on_has_a_contributor() {
         "before the first leaves"
     );
     let outer = plan(
-        "task = \"linear-equations\"\n[data]\nshape = [3]\n[outer]\niterations = 2\naccuracy = 1e-2\n\
-         [mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n",
+        "task = \"linear-equations\"\n[data]\nshape = [3]\n[recursion]\niterations = 2\naccuracy = 1e-2\n\
+         [mechanism]\naccept_exact_sum = true\n",
         Some(1),
     );
     let private = privatised(&outer, file(&[1, 3], vec![1.0, 0.0, 0.5]), 1);

@@ -33,7 +33,7 @@ pub(super) fn contradicts(plan: &Plan, outcome: &Outcome, realised: Option<&Real
     let (Some(sum), Some(realised)) = (&outcome.sum, realised) else {
         return false;
     };
-    if plan.terms().is_some() || !plan.draft().mechanism.rollback {
+    if plan.terms().is_some() || !plan.draft().exchange.rolls_back() {
         return false;
     }
     let found = plan.lattice().weight_to_f64(sum.weight.0);

@@ -131,10 +131,8 @@ fn a_receipt_has_what_the_task_has() {
         "task = \"regression\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\niterations = 4\nstep = 1.0\n",
     );
     assert!(model.get("result").is_none() && trained.fits_model());
-    let (stream, trained) = receipt(
-        "[data]\nshape = [2]\nreleases = 16\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\n\
-         circle = \"everybody\"\n",
-    );
+    let (stream, trained) =
+        receipt("task = \"stream\"\n[data]\nshape = [2]\nreleases = 16\n[mechanism]\nsums = \"everybody\"\n");
     assert!(stream["protect"].is_string(), "{stream}");
     assert!(trained.stream.is_some());
 }
@@ -143,10 +141,8 @@ fn a_receipt_has_what_the_task_has() {
 /// number.
 #[test]
 fn the_error_of_a_stream_is_of_who_was_there() {
-    let plan = plan(
-        "[data]\nshape = [2]\nreleases = 16\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\n\
-         circle = \"everybody\"\n",
-    );
+    let plan =
+        plan("task = \"stream\"\n[data]\nshape = [2]\nreleases = 16\n[mechanism]\nsums = \"everybody\"\n");
     let error = |training: TrainingOutcome| {
         let stream = SummedStream::of(&plan, &training).expect("a stream");
         (stream.standard_error / plan.calibration().independent_std).powi(2)

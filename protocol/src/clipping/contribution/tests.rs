@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::run_file::raw::RawRunFile;
-use crate::plan::run_file::settings::Adjacency;
+use crate::plan::run_file::settings::{Adjacency, Contributed};
 use crate::simulator::cluster::tests::plan_with_noise;
 
 /// A plan of four parties of two records each, if records are its unit, with this noise.
@@ -45,10 +45,10 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 
 /// How many records a contribution is the sum of, and what each counts.
 fn parts(plan: &Plan, party: Party) -> (f64, f64) {
-    match (plan.draft().data.unit, plan.draft().data.clipped) {
+    match (plan.draft().data.unit, plan.draft().data.contributed) {
         (Unit::Party, _) => (1.0, plan.draft().weight(party)),
-        (Unit::Record, ClippedBy::ByNode) => (ROWS as f64, 1.0),
-        (Unit::Record, ClippedBy::ByProgram) => (1.0, ROWS as f64),
+        (Unit::Record, Contributed::AsTheyAre | Contributed::SecondMoments) => (ROWS as f64, 1.0),
+        (Unit::Record, Contributed::ByProgram) => (1.0, ROWS as f64),
     }
 }
 
@@ -114,8 +114,8 @@ fn a_box_without_zero_is_stood_in_for_by_its_nearest_corner() {
 /// The issue's own case: a row of the box [10, 11]² is missing, and the sum moves by at most Δ.
 #[test]
 fn a_missing_row_of_a_stream_moves_the_sum_by_at_most_its_sensitivity() {
-    let text = "[data]\nshape = [2]\nreleases = 3\nclip = { kind = \"box\", low = 10, high = 11 }\n\
-                [mechanism]\nkind = \"gossip\"";
+    let text = "task = \"stream\"\n[data]\nshape = [2]\nreleases = 3\nclip = { kind = \"box\", low = 10, high = 11 }\n\
+                [mechanism]\nsums = \"open\"";
     let plan = certain(text, 0.5);
     let planned = sensitivity(&plan, 0);
     assert!((planned - 2f64.sqrt()).abs() < 1e-12);
@@ -198,7 +198,7 @@ fn any_plan() -> impl Strategy<Value = (String, f64)> {
         Just(("", "")),
         Just(("", "[run]\nsealed = false")),
         Just(("task = \"rounds\"\n", "")),
-        Just(("", "[mechanism]\nkind = \"gossip\"")),
+        Just(("task = \"stream\"\n", "[mechanism]\nsums = \"open\"")),
         Just(("", "[mechanism]\nkind = \"ppsc\"")),
         Just(("", "[mechanism]\nkind = \"pairwise\"")),
     ];
@@ -212,16 +212,12 @@ fn any_plan() -> impl Strategy<Value = (String, f64)> {
     let adjacency = prop_oneof![Just("replace-one"), Just("zero-out")];
     let noise = (-12i32..20).prop_map(|power| libm::exp2(f64::from(power)));
     (kind, unit, adjacency, any_range(), noise).prop_map(|((task, more), unit, adjacency, range, noise)| {
-        let streams = task.contains("rounds") || more.contains("gossip");
-        let unit = match (unit.contains("by-program"), more.contains("gossip")) {
+        let streams = task.contains("rounds") || more.contains("sums");
+        let unit = match (unit.contains("by-program"), more.contains("sums")) {
             (true, _) if !(task.contains("rounds") && range.contains("l2")) => "unit = \"record\"",
             _ => unit,
         };
-        let unit = if more.contains("gossip") {
-            "unit = \"party\""
-        } else {
-            unit
-        };
+        let unit = if more.contains("sums") { "" } else { unit };
         let releases = if streams { "releases = 3\n" } else { "" };
         (
             format!("{task}[data]\n{releases}{range}\n{unit}\nadjacency = \"{adjacency}\"\n{more}\n"),
@@ -246,8 +242,8 @@ proptest! {
         prop_assume!(plan.is_some());
         let plan = plan.expect("just seen");
         let data = &plan.draft().data;
-        let of = |changed: &[f64]| match (data.unit, data.clipped) {
-            (Unit::Record, ClippedBy::ByNode) => Clipped::of(&plan, 0, [&stays[..], changed].concat()).0,
+        let of = |changed: &[f64]| match (data.unit, data.contributed) {
+            (Unit::Record, Contributed::AsTheyAre) => Clipped::of(&plan, 0, [&stays[..], changed].concat()).0,
             _ => Clipped::of(&plan, 0, changed.to_vec()).0,
         };
         let (here, there, stand_in) = (of(&one), of(&other), Clipped::stand_in(&plan, 0));
@@ -261,7 +257,7 @@ proptest! {
             prop_assert!(nearest.abs() <= within.abs(), "{places:?}");
         }
         // What a program clips it must not change by more than a row itself.
-        if data.clipped == ClippedBy::ByProgram {
+        if data.contributed == Contributed::ByProgram {
             return Ok(());
         }
         let moved = match (data.adjacency, data.unit) {

@@ -1,12 +1,12 @@
 //! What arrives: shares of others, and their answers to own ones.
 
 use crate::messages::log::{Answer, ShareId, Verdict};
-use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Whereabouts};
+use crate::mixing::exchange::{ArrivedShare, Deed, ShareExchange, Whereabouts};
 use crate::mixing::offence::MixingOffence;
 use crate::mixing::portion::Portion;
 use crate::topology::party::Party;
 
-impl Exchange {
+impl ShareExchange {
     /// A share arrived from `peer` over its authenticated channel.
     pub(crate) fn share(&mut self, peer: Party, id: ShareId, arrival: ArrivedShare) {
         if id.to != self.course.me || id.from != peer || !self.course.is_due(id.round, peer) {

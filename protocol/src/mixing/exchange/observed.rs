@@ -3,11 +3,11 @@
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{Answer, ShareId, Verdict};
-use crate::mixing::exchange::{Exchange, Tally, Whereabouts};
+use crate::mixing::exchange::{ShareExchange, Tally, Whereabouts};
 use crate::mixing::portion::Portion;
 use crate::topology::party::Party;
 
-impl Exchange {
+impl ShareExchange {
     /// Own shares by what became of them so far.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally::default();

@@ -2,14 +2,14 @@
 
 use crate::messages::log::ShareId;
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::exchange::{Deed, Drawn, Exchange, Outgoing, Recall, Sent, Whereabouts};
+use crate::mixing::exchange::{Deed, Drawn, Outgoing, Recall, Sent, ShareExchange, Whereabouts};
 use crate::mixing::offence::Unsendable;
 use crate::mixing::portion::Portion;
 use crate::mixing::ticket::Recalled;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-impl Exchange {
+impl ShareExchange {
     /// Ends every round that can end now, as far as it is known what left.
     pub fn advance(&mut self, now: Time) {
         while !self.is_over() && self.is_ready_to_end(now) {

@@ -8,12 +8,12 @@ use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
 use crate::mixing::ahead::NoiseAhead;
-use crate::mixing::exchange::{Exchange, Outgoing, Whereabouts};
+use crate::mixing::exchange::{Outgoing, ShareExchange, Whereabouts};
 use crate::mixing::portion::Portion;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-impl Exchange {
+impl ShareExchange {
     /// Whether the log can be signed: all rounds are over, and nothing more is due to this node or
     /// from it, or it is time.
     pub fn is_quiet(&self, now: Time) -> bool {
@@ -95,12 +95,12 @@ impl Exchange {
         Ok(self.mixing.finish(&departed))
     }
 
-    /// What is to be added to the state that this node's log tells of, so that it is the final
-    /// state of [`Exchange::settle`]; called again with fewer publishers, and the same logs, what
-    /// is to be added then besides. It is what a node corrects its sealed final by.
+    /// Returns what has to be added to the state that this node's log is about, so that it is the
+    /// final state of [`ShareExchange::settle`]; called again with fewer publishers, and the same
+    /// logs, what has to be added then besides. It is what a node corrects its sealed final by.
     ///
     /// # Errors
-    /// As [`Exchange::settle`]'s.
+    /// As [`ShareExchange::settle`]'s.
     pub fn correct(
         &mut self,
         logs: &AgreedLogs,
@@ -115,10 +115,10 @@ impl Exchange {
     }
 
     /// The noise of releases to come, of `dimension` coordinates each, from the agreed logs of its
-    /// mixing: as [`Exchange::settle`] leaves it, block by block.
+    /// mixing: as [`ShareExchange::settle`] leaves it, block by block.
     ///
     /// # Errors
-    /// As [`Exchange::settle`]'s.
+    /// As [`ShareExchange::settle`]'s.
     pub(crate) fn into_ahead(
         mut self,
         logs: &Arc<AgreedLogs>,

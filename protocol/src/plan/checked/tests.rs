@@ -9,7 +9,7 @@ use crate::plan::error::DraftError;
 use crate::plan::file::MOST_PLAN_BYTES;
 use crate::plan::peers::Peers;
 use crate::plan::run_file::parsed::RunFile;
-use crate::plan::run_file::settings::{CorrelatedNoise, Dissemination, IndependentNoise, Unit};
+use crate::plan::run_file::settings::{CorrelatedNoise, Dissemination, Unit};
 use crate::topology::multi_gossip::MultiGossip;
 
 /// The papers' noise, which finals that are not sealed have.
@@ -54,11 +54,11 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
     Calibration {
         rounds,
         drawn: Calibration::draw(draft, rounds, seed),
-        independent_std: match draft.mechanism.independent_noise {
-            IndependentNoise::Calibrated => 3.1 * draft.largest_sensitivity(),
-            IndependentNoise::None => 0.0,
+        independent_std: match draft.exchange.adds_own_noise() {
+            true => 3.1 * draft.largest_sensitivity(),
+            false => 0.0,
         },
-        correlated_std: match draft.mechanism.correlated {
+        correlated_std: match draft.exchange.correlated() {
             CorrelatedNoise::Gaussian => 9.7 * draft.largest_sensitivity(),
             CorrelatedNoise::Uniform => 0.0,
         },
@@ -160,7 +160,7 @@ fn what_is_written_reads_back() {
             (plan.digest(), plan.nonce, plan.to_json())
         );
         assert_eq!(read.write(), plan.to_json());
-        assert_eq!(read.draft().mechanism.rounds, Rounds::Fixed(rounds));
+        assert_eq!(read.draft().exchange.rounds(), Rounds::Fixed(rounds));
     }
 }
 
@@ -188,7 +188,7 @@ fn the_file_has_the_contracts_keys() {
     for key in [
         "version",
         "name",
-        "task",
+        "computation",
         "nonce",
         "data",
         "privacy",
@@ -349,7 +349,7 @@ fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
         (
             "/mechanism/accept_exact_sum",
             json!(false),
-            "mechanism.independent_noise",
+            "mechanism.accept_exact_sum",
         ),
         (
             "/mechanism/independent_noise",

@@ -4,21 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::lattice::average::AVERAGE_BITS;
 use crate::plan::checked::Plan;
+use crate::plan::computation::stream::Sums;
 use crate::plan::error::PlanError;
-use crate::plan::mechanism::rules::Rules;
-use crate::plan::run_file::gossip::{Circle, GossipSettings, SumsChoice};
+use crate::plan::exchange::choice::Exchange;
+use crate::plan::exchange::gossip::{Gossip, MessagesRead};
+use crate::plan::exchange::inca::{Cancelling, GaussianNoise, Inca};
+use crate::plan::exchange::pair_masks::PairwiseMasks;
+use crate::plan::exchange::ppsc::{Ppsc, PpscNoise};
 use crate::plan::run_file::settings::{
-    CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismKind, MechanismSettings, Rounds,
+    CorrelatedNoise, ExchangeName, IndependentNoise, InjectionChoice, Rounds,
 };
 use crate::sealing::holders::Threshold;
 use crate::topology::active_edges::ActiveEdges;
 
-/// The mechanism as the file has it. Which of its optional keys are there follows from the kind
-/// ([`Rules::keys`](crate::plan::mechanism::rules::Rules::keys)).
+/// The mechanism as the file has it. Which of its optional keys are there follows from the
+/// exchange.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MechanismFile {
-    kind: MechanismKind,
+    kind: ExchangeName,
     /// The noise that cancels, where it is not Gaussian.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     correlated: Option<CorrelatedNoise>,
@@ -30,11 +34,9 @@ pub(super) struct MechanismFile {
     iterations: Option<u32>,
     fanout: u32,
     rollback: bool,
-    /// The settings of gossip: this one and the next two.
+    /// What a reader of gossip reads, and over which edges: this one and the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    sums: Option<SumsChoice>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    circle: Option<Circle>,
+    sums: Option<Sums>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     edges: Option<ActiveEdges>,
     /// Weights of gossip are multiples of 2 to the minus so many.
@@ -62,100 +64,107 @@ pub(super) struct MechanismFile {
 }
 
 impl MechanismFile {
-    /// What the file says of a plan's mechanism.
+    /// The file's table of a plan's exchange.
     pub(super) fn of(plan: &Plan) -> Self {
-        let (settings, calibration) = (&plan.draft().mechanism, plan.calibration());
-        let has = |key| has_key(settings.rules(), settings.correlated, key);
-        let cancelling = calibration.correlated_std;
-        MechanismFile {
-            kind: settings.kind,
-            correlated: has("correlated").then_some(settings.correlated),
-            injection: has("injection").then(|| settings.injection.clone()),
+        let (exchange, calibration) = (&plan.draft().exchange, plan.calibration());
+        let cancelling =
+            |key| (exchange.rules().correlated_key() == Some(key)).then_some(calibration.correlated_std);
+        let mut file = MechanismFile {
+            kind: exchange.name(),
+            correlated: None,
+            injection: None,
             rounds: calibration.rounds,
             iterations: plan.iterations(),
-            fanout: settings.fanout,
-            rollback: settings.rollback,
-            sums: settings.gossip.map(|gossip| gossip.sums),
-            circle: settings.gossip.and_then(|gossip| gossip.circle),
-            edges: settings.gossip.map(|gossip| gossip.edges),
-            weight_bits: has("weight_bits").then_some(AVERAGE_BITS),
-            threshold: threshold(plan),
-            independent_noise: has("independent_noise").then_some(settings.independent_noise),
-            accept_exact_sum: has("accept_exact_sum").then_some(settings.accept_exact_sum),
-            local_noise_ok: has("local_noise_ok").then_some(settings.local_noise_ok),
-            independent_std: (settings.independent_noise != IndependentNoise::None)
-                .then_some(calibration.independent_std),
-            correlated_std: has("correlated_std").then_some(cancelling),
-            pairwise_std: has("pairwise_std").then_some(cancelling),
+            fanout: exchange.fanout(),
+            rollback: exchange.rolls_back(),
+            sums: None,
+            edges: None,
+            weight_bits: None,
+            threshold: None,
+            independent_noise: None,
+            accept_exact_sum: None,
+            local_noise_ok: None,
+            independent_std: exchange.adds_own_noise().then_some(calibration.independent_std),
+            correlated_std: cancelling("correlated_std"),
+            pairwise_std: cancelling("pairwise_std"),
             step_log2: plan.lattice().step_log2,
             state_bits: plan.lattice().state_bits,
             wire_bytes: plan.lattice().wire_bytes,
+        };
+        let uniform = exchange.correlated() == CorrelatedNoise::Uniform;
+        file.correlated = uniform.then_some(CorrelatedNoise::Uniform);
+        match exchange {
+            Exchange::Inca(Inca { noise, .. }) => {
+                if let Cancelling::Gaussian(gaussian) = noise {
+                    file.injection = Some(gaussian.injection.clone());
+                }
+            }
+            Exchange::Ppsc(ppsc) => {
+                let exact = ppsc.noise == PpscNoise::ExactSum;
+                file.independent_noise = Some(match exact {
+                    true => IndependentNoise::None,
+                    false => IndependentNoise::Calibrated,
+                });
+                file.accept_exact_sum = Some(exact);
+                file.local_noise_ok = Some(ppsc.local_noise_ok);
+            }
+            Exchange::PairMasks(_) => {}
+            Exchange::Gossip(gossip) => {
+                file.sums = Some(match gossip.read {
+                    MessagesRead::Each => Sums::Open,
+                    MessagesRead::Sums => Sums::Neighbours,
+                });
+                file.edges = Some(gossip.edges);
+                file.weight_bits = Some(AVERAGE_BITS);
+                file.threshold = threshold(plan);
+            }
         }
+        file
     }
 
-    /// The settings; which keys are there must go with the kind.
-    pub(super) fn settings(&self) -> Result<MechanismSettings, PlanError> {
-        self.check_keys()?;
-        let independent_noise = self.independent_noise.unwrap_or(IndependentNoise::Calibrated);
-        if self.independent_std.is_some() != (independent_noise == IndependentNoise::Calibrated) {
-            return Err(derived("independent_std"));
-        }
-        let injection = match self.correlated() {
-            CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
-            CorrelatedNoise::Uniform => InjectionChoice::Late,
-        };
-        Ok(MechanismSettings {
-            kind: self.kind,
-            correlated: self.correlated(),
-            injection: self.injection.clone().unwrap_or(injection),
-            rounds: Rounds::Fixed(self.rounds),
-            fanout: self.fanout,
-            rollback: self.rollback,
-            independent_noise,
-            accept_exact_sum: self.accept_exact_sum.unwrap_or(false),
-            local_noise_ok: self.local_noise_ok.unwrap_or(false),
-            gossip: self.gossip(),
+    /// The exchange; which keys are there must go with the kind.
+    pub(super) fn exchange(&self) -> Result<Exchange, PlanError> {
+        let rounds = Rounds::Fixed(self.rounds);
+        let uniform = self.correlated == Some(CorrelatedNoise::Uniform);
+        Ok(match self.kind {
+            ExchangeName::Inca => Exchange::Inca(Inca {
+                rounds,
+                noise: match (uniform, &self.injection) {
+                    (true, _) => Cancelling::Uniform,
+                    (false, Some(injection)) => Cancelling::Gaussian(GaussianNoise {
+                        injection: injection.clone(),
+                        fanout: self.fanout,
+                        rollback: self.rollback,
+                    }),
+                    (false, None) => return Err(derived("injection")),
+                },
+            }),
+            ExchangeName::Ppsc => Exchange::Ppsc(Ppsc {
+                rounds,
+                noise: match (uniform, self.independent_noise) {
+                    (true, _) => PpscNoise::Uniform,
+                    (false, Some(IndependentNoise::Calibrated)) => PpscNoise::Gaussian,
+                    (false, Some(IndependentNoise::None)) => PpscNoise::ExactSum,
+                    (false, None) => return Err(derived("independent_noise")),
+                },
+                local_noise_ok: self.local_noise_ok.ok_or_else(|| derived("local_noise_ok"))?,
+            }),
+            ExchangeName::Pairwise => Exchange::PairMasks(PairwiseMasks { rounds }),
+            ExchangeName::Gossip => Exchange::Gossip(Gossip {
+                rounds,
+                read: match self.sums {
+                    Some(Sums::Open) => MessagesRead::Each,
+                    Some(Sums::Neighbours) => MessagesRead::Sums,
+                    Some(Sums::Everybody) | None => return Err(derived("sums")),
+                },
+                edges: self.edges.ok_or_else(|| derived("edges"))?,
+            }),
         })
     }
 
     /// Whether the file is of gossip over edges, which are its schedule.
     pub(super) fn averages(&self) -> bool {
-        self.gossip().is_some_and(|gossip| !gossip.sums_everybody())
-    }
-
-    fn gossip(&self) -> Option<GossipSettings> {
-        Some(GossipSettings {
-            sums: self.sums?,
-            circle: self.circle,
-            edges: self.edges?,
-        })
-    }
-
-    fn correlated(&self) -> CorrelatedNoise {
-        self.correlated.unwrap_or(CorrelatedNoise::Gaussian)
-    }
-
-    fn check_keys(&self) -> Result<(), PlanError> {
-        let found = [
-            ("correlated", self.correlated.is_some()),
-            ("injection", self.injection.is_some()),
-            ("iterations", self.iterations.is_some()),
-            ("independent_noise", self.independent_noise.is_some()),
-            ("accept_exact_sum", self.accept_exact_sum.is_some()),
-            ("local_noise_ok", self.local_noise_ok.is_some()),
-            ("sums", self.sums.is_some()),
-            ("circle", self.circle.is_some()),
-            ("threshold", self.threshold.is_some()),
-            ("edges", self.edges.is_some()),
-            ("weight_bits", self.weight_bits.is_some()),
-            ("correlated_std", self.correlated_std.is_some()),
-            ("pairwise_std", self.pairwise_std.is_some()),
-        ];
-        let rules = self.kind.rules_with(self.gossip());
-        let mut wrong = found
-            .into_iter()
-            .filter(|&(key, found)| found != has_key(rules, self.correlated(), key));
-        wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))
+        self.kind == ExchangeName::Gossip
     }
 
     /// σ*, the standard deviation of the independent noise; 0 where there is none.
@@ -168,45 +177,47 @@ impl MechanismFile {
         self.correlated_std.or(self.pairwise_std).unwrap_or(0.0)
     }
 
-    /// Refuses numbers that are not what the rest of the plan gives.
+    /// Refuses keys and numbers that are not what the rest of the plan gives.
     pub(super) fn check_derived(&self, plan: &Plan) -> Result<(), PlanError> {
-        let lattice = plan.lattice();
+        let expected = MechanismFile::of(plan);
         let pairs = [
-            ("iterations", self.iterations == plan.iterations()),
-            ("step_log2", self.step_log2 == lattice.step_log2),
-            ("state_bits", self.state_bits == lattice.state_bits),
-            ("wire_bytes", self.wire_bytes == lattice.wire_bytes),
+            ("correlated", self.correlated == expected.correlated),
+            ("injection", self.injection == expected.injection),
+            ("iterations", self.iterations == expected.iterations),
+            ("fanout", self.fanout == expected.fanout),
+            ("rollback", self.rollback == expected.rollback),
+            ("sums", self.sums == expected.sums),
+            ("edges", self.edges == expected.edges),
+            ("weight_bits", self.weight_bits == expected.weight_bits),
+            ("threshold", self.threshold == expected.threshold),
             (
-                "threshold",
-                self.threshold.is_none() || self.threshold == threshold(plan),
+                "independent_noise",
+                self.independent_noise == expected.independent_noise,
             ),
             (
-                "weight_bits",
-                self.weight_bits.is_none_or(|bits| bits == AVERAGE_BITS),
+                "accept_exact_sum",
+                self.accept_exact_sum == expected.accept_exact_sum,
             ),
+            ("local_noise_ok", self.local_noise_ok == expected.local_noise_ok),
+            (
+                "independent_std",
+                self.independent_std == expected.independent_std,
+            ),
+            ("correlated_std", self.correlated_std == expected.correlated_std),
+            ("pairwise_std", self.pairwise_std == expected.pairwise_std),
+            ("step_log2", self.step_log2 == expected.step_log2),
+            ("state_bits", self.state_bits == expected.state_bits),
+            ("wire_bytes", self.wire_bytes == expected.wire_bytes),
         ];
         let mut wrong = pairs.into_iter().filter(|&(_, same)| !same);
         wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))
     }
 }
 
-fn has_key(rules: &dyn Rules, correlated: CorrelatedNoise, key: &str) -> bool {
-    let uniform = correlated == CorrelatedNoise::Uniform;
-    match key {
-        "correlated" => uniform,
-        // Uniform noise has no scale, and one injection.
-        "injection" | "correlated_std" | "pairwise_std" if uniform => false,
-        _ => rules.keys().contains(&key),
-    }
-}
-
-/// How many shares make a secret known, where sums are secure.
+/// How many shares make a secret known, where neighbours read sums.
 fn threshold(plan: &Plan) -> Option<usize> {
-    let gossip = plan.draft().mechanism.gossip?;
     let threshold = plan.threshold(plan.parties()).ok().flatten();
-    threshold
-        .filter(|_| gossip.sums == SumsChoice::Secure)
-        .map(Threshold::needed)
+    threshold.map(Threshold::needed)
 }
 
 fn derived(key: &str) -> PlanError {

@@ -4,25 +4,33 @@ use std::collections::BTreeMap;
 
 use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::ahead;
+use crate::plan::computation::asked::{count_parties, majority};
+use crate::plan::computation::choice::Computation;
+use crate::plan::computation::model::RowsOf;
+use crate::plan::computation::rounds::{ClippedBy, RoundsSettings};
+use crate::plan::computation::sequence::SequenceSettings;
+use crate::plan::computation::stream::{SETTLING_STAGES, StreamSettings, Sums};
+use crate::plan::computation::template::TemplateChoice;
 use crate::plan::defaults::Defaults;
-use crate::plan::run_file::check::{RELEASED, TRAININGS, count_parties, majority};
+use crate::plan::exchange::choice::Exchange;
+use crate::plan::exchange::gossip::{Gossip, MessagesRead};
+use crate::plan::exchange::inca::{Cancelling, GaussianNoise, Inca};
+use crate::plan::exchange::pair_masks::PairwiseMasks;
+use crate::plan::exchange::ppsc::{Ppsc, PpscNoise};
 use crate::plan::run_file::error::RunFileError;
-use crate::plan::run_file::gossip::{Circle, GOSSIP, GossipSettings, SumsChoice};
-use crate::plan::run_file::gossip_case::SETTLING_STAGES;
-use crate::plan::run_file::outer::{OuterSettings, RawOuter};
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::{Checked, Problem, require};
 use crate::plan::run_file::raw::{
     RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology,
 };
 use crate::plan::run_file::settings::{
-    CorrelatedNoise, Data, Dissemination, GraphChoice, IndependentNoise, InjectionChoice, MechanismKind,
-    MechanismSettings, Privacy, RunSettings, TaskKind, Topology, Unit,
+    Adjacency, Clip, Coalitions, Contributed, CorrelatedNoise, Data, Dissemination, ExchangeName,
+    GraphChoice, IndependentNoise, InjectionChoice, Privacy, Rounds, RunSettings, TaskName, Topology, Unit,
 };
-use crate::plan::run_file::template::TemplateChoice;
 use crate::plan::run_file::tensors::coordinates_of_all;
-use crate::plan::run_file::training::{RawModel, RowsOf};
-use crate::topology::active_edges::ActiveEdges;
+
+/// `run.accuracy` of plans that average nothing: unused.
+const ACCURACY: f64 = 1e-3;
 
 /// No range is right for whatever rows there are: outside of it they count for less than they are,
 /// and too wide a one is paid for in noise.
@@ -45,75 +53,54 @@ impl RawRunFile {
     }
 
     fn complete(mut self, parties: usize, defaults: Defaults) -> Checked<RunFile> {
-        let table = RawRunFile::defaults(defaults);
+        let task = self.task.unwrap_or_default();
+        let table = RawRunFile::defaults(task, defaults);
         self.leave_a_majority(parties, &table);
-        if self.task.is_some_and(TaskKind::is_outer) {
-            self.prepare_outer();
-        }
-        if self.data.unit == Some(Unit::Record) && self.task != Some(TaskKind::Regression) {
-            given(self.data.clip.as_ref(), "data.clip", CLIP_OF_RECORDS)?;
-        }
-        let regression = self.task == Some(TaskKind::Regression);
-        let training = self.task.is_some_and(TaskKind::is_training);
-        let template = self.model.template.take();
-        self.check_task_keys(&table)?;
-        self.model.settle_method(&table.model)?;
+        self.prepare(task, &table)?;
         let clipped = self.model.clip.is_some();
-        let bounds = if regression { self.data.clip.take() } else { None };
-        if training {
-            self.time_iterations(&table)?;
-        }
-        let chosen = self.mechanism.kind.is_some();
-        if training && !chosen {
-            self.mechanism.kind = Some(MechanismKind::Pairwise);
-        }
-        if regression {
-            self.data.unit = self.data.unit.or(Some(Unit::Record));
-        }
-        self.time_secure_rounds(&table);
-        let attempts = table.run.mixing_attempts;
+        let chosen = self.mechanism.kind;
+        // The documented default may stand in any file.
+        let attempts = self.run.mixing_attempts;
+        let attempts = attempts.filter(|_| attempts != table.run.mixing_attempts);
         self.fill(table);
         let version = given(self.version, "version", "version = 1")?;
         require(version == 1, "version", || Problem::Version { found: version })?;
         let topology = std::mem::take(&mut self.topology).complete()?;
-        let gossip = self.mechanism.gossip(&topology)?;
-        let correlated = self.correlated(gossip);
-        let sums = self.mechanism.sums == Some(SumsChoice::Secure) || correlated == CorrelatedNoise::Uniform;
-        let sealed = self.run.sealed.unwrap_or(sums);
-        let mut data = self.data.complete(template)?;
-        let mut model = None;
-        let mut outer = None;
-        let takes_rows = self.task.is_some_and(TaskKind::takes_rows);
-        let rows = takes_rows.then(|| RowsOf {
-            shape: std::mem::take(&mut data.shape),
-            names: data.columns.take(),
-            bounds,
-        });
-        if let (Some(rows), false) = (rows.clone(), regression) {
-            let iterated = self.outer.complete(rows, self.model)?;
-            data = iterated.states(data);
-            outer = Some(iterated);
-        } else if let Some(rows) = rows {
-            let fitted = self.model.complete(rows, clipped)?;
-            data = fitted.contributions(data);
-            model = Some(fitted);
-        }
-        if training && !chosen && fits_ahead(&data, &topology, parties, self.run.ahead_bytes) {
-            self.mechanism.kind = Some(MechanismKind::Inca);
-        }
-        let ahead = training && self.mechanism.kind == Some(MechanismKind::Inca);
-        self.run.leave_out((training, ahead), attempts);
+        let (computation, data) = self.computation(task, clipped)?;
         let privacy = self.privacy.complete()?;
+        let wishes = Wishes {
+            dissemination: self.run.dissemination.unwrap_or(Dissemination::Flood),
+            sealed: self.run.sealed,
+        };
+        let exchange = match &computation {
+            Computation::Mean {} => self.mechanism.of_mean(&wishes)?,
+            Computation::Regression { sequence, .. }
+            | Computation::Rounds(RoundsSettings { sequence, .. }) => {
+                let all = computation.releases().saturating_mul(data.dimension() as u64);
+                let fits = fits_ahead(all, &topology, parties, sequence.ahead_bytes);
+                self.mechanism.in_sequence(chosen, fits)?
+            }
+            Computation::Stream(_) => self.mechanism.of_stream(),
+            Computation::LinearEquations(_) | Computation::Optimise(_) => self.mechanism.of_recursion(),
+        };
+        let mixes = exchange.rules().mixes();
+        require(attempts.is_none() || mixes, "run.mixing_attempts", || {
+            Problem::OnlyFor {
+                only: "kind = \"inca\", whose noise is mixed ahead",
+            }
+        })?;
+        let sealed = wishes.sealed.unwrap_or(seals(&exchange));
+        let run = self
+            .run
+            .complete(parties, &privacy, (wishes.dissemination, sealed))?;
         Ok(RunFile {
-            task: given(self.task, "task", "task = \"mean\"")?,
             name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
+            computation,
             data,
-            model,
-            outer,
-            mechanism: self.mechanism.complete(correlated, gossip)?,
-            topology,
-            run: self.run.complete(parties, &privacy, sealed)?,
             privacy,
+            exchange,
+            topology,
+            run,
         })
     }
 
@@ -125,119 +112,120 @@ impl RawRunFile {
         }
     }
 
-    /// Refuses keys that only other tasks have; the documented defaults may stand in any file.
-    fn check_task_keys(&self, table: &RawRunFile) -> Checked {
-        let is_outer = self.task.is_some_and(TaskKind::is_outer);
-        if is_outer {
-            require(self.model.is_of_outer(&table.model), "model", || {
-                Problem::OnlyFor {
-                    only: "task = \"regression\", but for loss, ridge and set",
+    /// Says what follows from other keys where the file does not, before gaps are filled.
+    fn prepare(&mut self, task: TaskName, table: &RawRunFile) -> Checked {
+        match task {
+            TaskName::Mean | TaskName::Rounds => {
+                if self.data.unit == Some(Unit::Record) {
+                    given(self.data.clip.as_ref(), "data.clip", CLIP_OF_RECORDS)?;
                 }
-            })?;
-        } else {
-            let unsaid = self.outer == RawOuter::default() || self.outer == table.outer;
-            require(unsaid, "outer", || Problem::OnlyFor {
-                only: "task = \"linear-equations\" or \"optimise\"",
-            })?;
-        }
-        if self.task != Some(TaskKind::Regression) && !is_outer {
-            let unsaid = self.model == RawModel::default() || self.model == table.model;
-            require(unsaid, "model", || Problem::OnlyFor {
-                only: "task = \"regression\"",
-            })?;
-        }
-        if !self.task.is_some_and(TaskKind::is_training) {
-            let documented =
-                [Defaults::File, Defaults::Local].map(|defaults| RawRunFile::defaults(defaults).run);
-            let unsaid = |said: fn(&RawRunSettings) -> Option<u64>| {
-                let found = said(&self.run);
-                found.is_none() || documented.iter().any(|run| said(run) == found)
-            };
-            for (field, unsaid) in [
-                ("run.iteration_ms", unsaid(|run| run.iteration_ms)),
-                ("run.ahead_bytes", unsaid(|run| run.ahead_bytes)),
-                ("run.mixing_attempts", unsaid(|run| run.mixing_attempts)),
-            ] {
-                require(unsaid, field, || Problem::OnlyFor { only: TRAININGS })?;
+            }
+            TaskName::Regression => self.model.settle_method(&table.model)?,
+            TaskName::Stream => {
+                // A round of secure sums has time for a flood, an agreement and an opening.
+                let open = self.mechanism.sums.or(table.mechanism.sums) == Some(Sums::Open);
+                let settle_ms = self.run.settle_ms.or(table.run.settle_ms);
+                let stages = settle_ms.map(|settle_ms| settle_ms.saturating_mul(SETTLING_STAGES));
+                self.run.round_ms = self.run.round_ms.or(stages.filter(|_| !open));
+                if open {
+                    self.data.releases = self.data.releases.or(Some(1));
+                }
+            }
+            // As in the paper: parties bring rows, and nobody may leave.
+            TaskName::LinearEquations | TaskName::Optimise => {
+                self.data.unit = Some(Unit::Record);
+                self.privacy.dropouts = Some(0);
             }
         }
-        self.check_releases()
-    }
-
-    /// States are of rows' coordinates, kept in a box; nobody may leave.
-    fn prepare_outer(&mut self) {
-        self.data.unit = self.data.unit.or(Some(Unit::Record));
-        self.data.clip.get_or_insert_with(OuterSettings::range);
-        self.privacy.dropouts = self.privacy.dropouts.or(Some(0));
-    }
-
-    /// A training's stages take half of an iteration each.
-    fn time_iterations(&mut self, table: &RawRunFile) -> Checked {
-        let unsaid = self.run.settle_ms.is_none();
-        require(unsaid, "run.settle_ms", || Problem::OnlyFor {
-            only: "task = \"mean\": a training's stages take half of run.iteration_ms each",
-        })?;
+        // The stages of releases in sequence take half of an iteration each.
         let iteration_ms = self.run.iteration_ms.or(table.run.iteration_ms);
-        self.run.settle_ms = iteration_ms.map(|iteration_ms| iteration_ms / 2);
+        self.run.settle_ms = self
+            .run
+            .settle_ms
+            .or(iteration_ms.map(|iteration_ms| iteration_ms / 2));
         Ok(())
     }
 
-    /// A round of secure sums has time for a flood, an agreement and an opening.
-    fn time_secure_rounds(&mut self, table: &RawRunFile) {
-        let secure = self.mechanism.sums == Some(SumsChoice::Secure);
-        if secure && self.run.round_ms.is_none() {
-            let settle_ms = self.run.settle_ms.or(table.run.settle_ms);
-            self.run.round_ms = settle_ms.map(|settle_ms| settle_ms.saturating_mul(SETTLING_STAGES));
-        }
-    }
-
-    /// How many means there are is said where there may be more than one, and nowhere else.
-    fn check_releases(&self) -> Checked {
-        let said = self.data.releases;
-        match self.task {
-            Some(TaskKind::Rounds) => given(
-                said,
-                "data.releases",
-                "releases = 20 under [data], the number of rounds",
-            )
-            .map(drop),
-            _ if self.mechanism.kind == Some(MechanismKind::Gossip) => Ok(()),
-            _ => require(said.is_none_or(|said| said == 1), "data.releases", || {
-                Problem::OnlyFor { only: RELEASED }
+    /// What is computed, and what each party contributes to it. `clipped`: whether the file itself
+    /// says `model.clip`. Called once gaps are filled.
+    fn computation(&mut self, task: TaskName, clipped: bool) -> Checked<(Computation, Data)> {
+        let of_rows = !matches!(task, TaskName::Mean | TaskName::Rounds | TaskName::Stream);
+        let bounds = match task {
+            TaskName::Regression => self.data.clip.take(),
+            _ => None,
+        };
+        let raw = std::mem::take(&mut self.data);
+        let (releases, result, template) = (raw.releases, raw.result, raw.template.clone());
+        let adaptive = raw.adaptive.unwrap_or(false);
+        let mut data = raw.complete()?;
+        let rows = of_rows.then(|| RowsOf {
+            shape: std::mem::take(&mut data.shape),
+            names: data.columns.take(),
+            bounds,
+        });
+        let recursion = std::mem::take(&mut self.recursion);
+        let computation = match (task, rows) {
+            (TaskName::Mean, _) => Computation::Mean {},
+            (TaskName::Rounds, _) => Computation::Rounds(RoundsSettings {
+                releases: given(
+                    releases,
+                    "data.releases",
+                    "releases = 20 under [data], the number of rounds",
+                )?,
+                result: given(result, "data.result", "result = \"mean\"")?,
+                template: template.map(TemplateChoice::settled).transpose()?,
+                sequence: self.run.sequence()?,
             }),
-        }
+            (TaskName::Regression, Some(rows)) => Computation::Regression {
+                model: std::mem::take(&mut self.model).complete(rows, clipped)?,
+                sequence: self.run.sequence()?,
+            },
+            (TaskName::LinearEquations, Some(rows)) => {
+                Computation::LinearEquations(recursion.complete(rows)?)
+            }
+            (TaskName::Optimise, Some(rows)) => Computation::Optimise(recursion.complete(rows)?),
+            (TaskName::Stream, _) | (_, None) => Computation::Stream(StreamSettings {
+                releases: given(
+                    releases,
+                    "data.releases",
+                    "releases = 20 under [data], the number of rows that each party brings",
+                )?,
+                protect: self.privacy.protect.unwrap_or_default(),
+                adaptive,
+            }),
+        };
+        let data = computation.contributions(data);
+        Ok((computation, data))
     }
+}
 
-    /// The noise that cancels, where the run file leaves it open: even residues, unless it asks for
-    /// something that only Gaussian noise goes with. Masks of pairs are always even.
-    /// Called once the gaps are filled.
-    fn correlated(&self, gossip: Option<GossipSettings>) -> CorrelatedNoise {
-        if let Some(gossip) = gossip {
-            let masked = gossip.sums_everybody();
-            let even = if masked {
-                CorrelatedNoise::Uniform
-            } else {
-                CorrelatedNoise::Gaussian
-            };
-            return self.mechanism.correlated.unwrap_or(even);
-        }
-        let mechanism = &self.mechanism;
-        let own_noise = mechanism.independent_noise != Some(IndependentNoise::None);
-        let late = matches!(mechanism.injection, None | Some(InjectionChoice::Late));
-        let halved = mechanism.fanout == Some(1) && mechanism.rollback == Some(true) && late;
-        let summed = self.run.dissemination != Some(Dissemination::Consensus);
-        let uniform = own_noise && halved && summed && self.run.sealed != Some(false)
-            || mechanism.kind == Some(MechanismKind::Pairwise);
-        mechanism.correlated.unwrap_or(if uniform {
-            CorrelatedNoise::Uniform
-        } else {
-            CorrelatedNoise::Gaussian
+/// What a file says of finals that bears on which noise cancels.
+struct Wishes {
+    dissemination: Dissemination,
+    sealed: Option<bool>,
+}
+
+/// Whether finals leave sealed where the file does not say: all that can be.
+fn seals(exchange: &Exchange) -> bool {
+    match exchange {
+        Exchange::Gossip(gossip) => gossip.read == MessagesRead::Sums,
+        _ => exchange.correlated() == CorrelatedNoise::Uniform,
+    }
+}
+
+impl RawRunSettings {
+    /// The time of an iteration, and the noise that is mixed ahead.
+    fn sequence(&self) -> Checked<SequenceSettings> {
+        Ok(SequenceSettings {
+            iteration_ms: given(self.iteration_ms, "run.iteration_ms", "iteration_ms = 8000")?,
+            ahead_bytes: given(self.ahead_bytes, "run.ahead_bytes", "ahead_bytes = 268435456")?,
+            mixing_attempts: given(self.mixing_attempts, "run.mixing_attempts", "mixing_attempts = 3")?,
         })
     }
 }
 
 impl RawData {
-    fn complete(self, template: Option<TemplateChoice>) -> Checked<Data> {
+    fn complete(self) -> Checked<Data> {
         let of_tensors = self
             .tensors
             .as_ref()
@@ -248,106 +236,192 @@ impl RawData {
                 "data.shape",
                 "shape = [1000] under [data]",
             )?,
-            unit: given(self.unit, "data.unit", "unit = \"party\"")?,
-            adjacency: given(self.adjacency, "data.adjacency", "adjacency = \"replace-one\"")?,
-            clip: given(self.clip, "data.clip", "clip = { kind = \"l2\", radius = 1.0 }")?,
+            unit: self.unit.unwrap_or(Unit::Party),
+            adjacency: self.adjacency.unwrap_or(Adjacency::ReplaceOne),
+            // A model's contributions have a range of their own.
+            clip: self.clip.unwrap_or(Clip::L2 { radius: 1.0 }),
             weights: self.weights.map(on_weight_grid),
             columns: self.columns,
             tensors: self.tensors,
-            template: template.map(TemplateChoice::settled).transpose()?,
-            releases: self.releases.unwrap_or(1),
-            result: given(self.result, "data.result", "result = \"mean\"")?,
-            clipped: given(self.clipped, "data.clipped", "clipped = \"by-node\"")?,
-            moments: false,
-            noise_ok: given(self.noise_ok, "data.noise_ok", "noise_ok = false")?,
-            adaptive: given(self.adaptive, "data.adaptive", "adaptive = false")?,
+            contributed: match self.clipped {
+                Some(ClippedBy::ByProgram) => Contributed::ByProgram,
+                Some(ClippedBy::ByNode) | None => Contributed::AsTheyAre,
+            },
+            noise_ok: self.noise_ok.unwrap_or(false),
         })
     }
 }
 
 impl RawPrivacy {
-    fn complete(self) -> Checked<Privacy> {
+    fn complete(&self) -> Checked<Privacy> {
         Ok(Privacy {
             epsilon: given(self.epsilon, "privacy.epsilon", "epsilon = 1.0")?,
             delta: given(self.delta, "privacy.delta", "delta = 1e-6")?,
             colluding: given(self.colluding, "privacy.colluding", "colluding = 1")?,
-            coalitions: given(self.coalitions, "privacy.coalitions", "coalitions = \"any\"")?,
+            coalitions: self.coalitions.unwrap_or(Coalitions::Any),
             dropouts: given(self.dropouts, "privacy.dropouts", "dropouts = 1")?,
-            draws: self.draws,
             share_faults: self.share_faults,
-            protect: self.protect.unwrap_or_default(),
         })
     }
 }
 
+/// The exchanges that messages name.
+const INCA: &str = "mechanism.kind = \"inca\" with correlated = \"gaussian\"";
+const PPSC: &str = "mechanism.kind = \"ppsc\"";
+
 impl RawMechanism {
-    fn complete(
-        self,
-        correlated: CorrelatedNoise,
-        gossip: Option<GossipSettings>,
-    ) -> Checked<MechanismSettings> {
-        let injection = match correlated {
-            CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
-            CorrelatedNoise::Uniform => InjectionChoice::Late,
+    /// The exchange of one mean. Uniform noise, unless the file asks for something that only
+    /// Gaussian noise goes with.
+    fn of_mean(self, wishes: &Wishes) -> Checked<Exchange> {
+        let rounds = self.rounds.unwrap_or(Rounds::Auto);
+        let exact = self.independent_noise == Some(IndependentNoise::None);
+        let readable = wishes.dissemination == Dissemination::Consensus || wishes.sealed == Some(false);
+        let gaussian = match self.correlated {
+            Some(noise) => noise == CorrelatedNoise::Gaussian,
+            None => exact || readable || self.asks_for_gaussian(),
         };
-        Ok(MechanismSettings {
-            kind: given(self.kind, "mechanism.kind", "kind = \"inca\"")?,
-            correlated,
-            injection: self.injection.unwrap_or(injection),
-            rounds: given(self.rounds, "mechanism.rounds", "rounds = \"auto\"")?,
-            fanout: given(self.fanout, "mechanism.fanout", "fanout = 1")?,
-            rollback: given(self.rollback, "mechanism.rollback", "rollback = true")?,
-            independent_noise: given(
-                self.independent_noise,
-                "mechanism.independent_noise",
-                "independent_noise = \"calibrated\"",
-            )?,
-            accept_exact_sum: given(
-                self.accept_exact_sum,
-                "mechanism.accept_exact_sum",
-                "accept_exact_sum = false",
-            )?,
-            local_noise_ok: given(
-                self.local_noise_ok,
-                "mechanism.local_noise_ok",
-                "local_noise_ok = false",
-            )?,
-            gossip,
+        match self.kind.unwrap_or(ExchangeName::Inca) {
+            ExchangeName::Inca => {
+                self.refuse_ppscs()?;
+                Ok(Exchange::Inca(Inca {
+                    rounds,
+                    noise: if gaussian {
+                        self.gaussian()
+                    } else {
+                        self.uniform()?
+                    },
+                }))
+            }
+            ExchangeName::Ppsc => {
+                self.refuse_incas()?;
+                let accepted = self.accept_exact_sum == Some(true);
+                require(!exact || accepted, "mechanism.independent_noise", || {
+                    Problem::ExactSum
+                })?;
+                require(gaussian || !exact, "mechanism.independent_noise", || {
+                    Problem::OnlyFor {
+                        only: "mechanism.correlated = \"gaussian\"",
+                    }
+                })?;
+                Ok(Exchange::Ppsc(Ppsc {
+                    rounds,
+                    noise: match (exact, gaussian) {
+                        (true, _) => PpscNoise::ExactSum,
+                        (false, true) => PpscNoise::Gaussian,
+                        (false, false) => PpscNoise::Uniform,
+                    },
+                    local_noise_ok: self.local_noise_ok.unwrap_or(false),
+                }))
+            }
+            ExchangeName::Pairwise => {
+                self.refuse_ppscs()?;
+                self.refuse_incas()?;
+                let uniform = self.correlated != Some(CorrelatedNoise::Gaussian);
+                require(uniform, "mechanism.correlated", || Problem::OnlyFor {
+                    only: "another mechanism.kind than \"pairwise\"",
+                })?;
+                Ok(Exchange::PairMasks(PairwiseMasks { rounds }))
+            }
+            ExchangeName::Gossip => foreign_kind("task = \"stream\", which has no other kind"),
+        }
+    }
+
+    /// The exchange of releases in sequence: noise that is mixed ahead where a node may hold as
+    /// much, masks of pairs else.
+    fn in_sequence(self, chosen: Option<ExchangeName>, fits_ahead: bool) -> Checked<Exchange> {
+        let rounds = self.rounds.unwrap_or(Rounds::Auto);
+        let ahead = Exchange::Inca(Inca {
+            rounds,
+            noise: Cancelling::Uniform,
+        });
+        match chosen {
+            Some(ExchangeName::Inca) => Ok(ahead),
+            Some(ExchangeName::Pairwise) => Ok(Exchange::PairMasks(PairwiseMasks { rounds })),
+            None if fits_ahead => Ok(ahead),
+            None => Ok(Exchange::PairMasks(PairwiseMasks { rounds })),
+            Some(ExchangeName::Ppsc | ExchangeName::Gossip) => {
+                foreign_kind("task = \"mean\": here it is \"inca\" or \"pairwise\"")
+            }
+        }
+    }
+
+    fn of_stream(self) -> Exchange {
+        let rounds = self.rounds.unwrap_or(Rounds::Auto);
+        let edges = self.edges.unwrap_or_default();
+        let gossip = |read| Exchange::Gossip(Gossip { rounds, read, edges });
+        match self.sums.unwrap_or(Sums::Everybody) {
+            Sums::Everybody => Exchange::PairMasks(PairwiseMasks { rounds }),
+            Sums::Neighbours => gossip(MessagesRead::Sums),
+            Sums::Open => gossip(MessagesRead::Each),
+        }
+    }
+
+    /// PPSC as in the paper. Without `accept_exact_sum` it is an exchange that the computation
+    /// refuses.
+    fn of_recursion(self) -> Exchange {
+        Exchange::Ppsc(Ppsc {
+            rounds: Rounds::Auto,
+            noise: match self.accept_exact_sum {
+                Some(true) => PpscNoise::ExactSum,
+                _ => PpscNoise::Gaussian,
+            },
+            local_noise_ok: false,
         })
     }
 
-    /// How parties gossip; keys of gossip stand with no other kind.
-    fn gossip(&self, topology: &Topology) -> Checked<Option<GossipSettings>> {
-        let said = [
-            ("mechanism.sums", self.sums.is_some()),
-            ("mechanism.circle", self.circle.is_some()),
-            ("mechanism.edges", self.edges.is_some()),
-        ];
-        if self.kind != Some(MechanismKind::Gossip) {
-            let said = said.into_iter().find(|&(_, said)| said);
-            return match said {
-                Some((field, _)) => Err((field.into(), Problem::OnlyFor { only: GOSSIP })),
-                None => Ok(None),
-            };
-        }
-        let sums = self.sums.unwrap_or_default();
-        // Where everybody is everybody's neighbour, one sum is all that anybody reads.
-        let edges = self.edges.unwrap_or(ActiveEdges::All);
-        let complete = topology.private == GraphChoice::Complete && edges == ActiveEdges::All;
-        let circle = if complete {
-            Circle::Everybody
-        } else {
-            Circle::Neighbours
-        };
-        Ok(Some(GossipSettings {
-            sums,
-            circle: match sums {
-                SumsChoice::Open => self.circle,
-                SumsChoice::Secure => Some(self.circle.unwrap_or(circle)),
-            },
-            edges,
-        }))
+    /// Whether something is asked for that only INCA's Gaussian noise goes with.
+    fn asks_for_gaussian(&self) -> bool {
+        let late = matches!(self.injection, None | Some(InjectionChoice::Late));
+        !late || self.fanout.is_some_and(|fanout| fanout != 1) || self.rollback == Some(false)
     }
+
+    fn gaussian(self) -> Cancelling {
+        let default = GaussianNoise::default();
+        Cancelling::Gaussian(GaussianNoise {
+            injection: self.injection.unwrap_or(default.injection),
+            fanout: self.fanout.unwrap_or(default.fanout),
+            rollback: self.rollback.unwrap_or(default.rollback),
+        })
+    }
+
+    fn uniform(self) -> Checked<Cancelling> {
+        self.refuse_incas()?;
+        Ok(Cancelling::Uniform)
+    }
+
+    /// Refuses choices that only INCA's Gaussian noise has.
+    fn refuse_incas(&self) -> Checked {
+        let only = || Problem::OnlyFor { only: INCA };
+        let late = matches!(self.injection, None | Some(InjectionChoice::Late));
+        require(late, "mechanism.injection", only)?;
+        require(
+            self.fanout.is_none_or(|fanout| fanout == 1),
+            "mechanism.fanout",
+            only,
+        )?;
+        require(self.rollback != Some(false), "mechanism.rollback", only)
+    }
+
+    /// Refuses choices that only PPSC has.
+    fn refuse_ppscs(&self) -> Checked {
+        let only = || Problem::OnlyFor { only: PPSC };
+        let calibrated = self.independent_noise != Some(IndependentNoise::None);
+        require(calibrated, "mechanism.independent_noise", only)?;
+        require(
+            self.accept_exact_sum != Some(true),
+            "mechanism.accept_exact_sum",
+            only,
+        )?;
+        require(
+            self.local_noise_ok != Some(true),
+            "mechanism.local_noise_ok",
+            only,
+        )
+    }
+}
+
+fn foreign_kind(only: &'static str) -> Checked<Exchange> {
+    Err(("mechanism.kind".to_owned(), Problem::OnlyFor { only }))
 }
 
 impl RawTopology {
@@ -364,27 +438,18 @@ impl RawTopology {
 }
 
 impl RawRunSettings {
-    /// Leaves out what other runs have; the documented default may stand in any file.
-    fn leave_out(&mut self, (training, ahead): (bool, bool), attempts: Option<u64>) {
-        if !training {
-            (self.iteration_ms, self.ahead_bytes) = (None, None);
-        }
-        if !ahead && self.mixing_attempts == attempts {
-            self.mixing_attempts = None;
-        }
-    }
-
-    fn complete(self, parties: usize, privacy: &Privacy, sealed: bool) -> Checked<RunSettings> {
+    fn complete(
+        self,
+        parties: usize,
+        privacy: &Privacy,
+        (dissemination, sealed): (Dissemination, bool),
+    ) -> Checked<RunSettings> {
         let left = parties.saturating_sub(privacy.dropouts);
         let join_ms = given(self.join_ms, "run.join_ms", "join_ms = 120000")?;
         Ok(RunSettings {
             min_parties: self.min_parties.unwrap_or(left),
             quorum: privacy.quorum(parties).signers(),
-            dissemination: given(
-                self.dissemination,
-                "run.dissemination",
-                "dissemination = \"flood\"",
-            )?,
+            dissemination,
             sealed,
             join_ms,
             // People who start their nodes by hand do not do so at the same moment.
@@ -392,11 +457,8 @@ impl RawRunSettings {
             accept_by: self.accept_by,
             round_ms: given(self.round_ms, "run.round_ms", "round_ms = 2000")?,
             settle_ms: given(self.settle_ms, "run.settle_ms", "settle_ms = 4000")?,
-            accuracy: given(self.accuracy, "run.accuracy", "accuracy = 1e-3")?,
+            accuracy: self.accuracy.unwrap_or(ACCURACY),
             pace_ms: given(self.pace_ms, "run.pace_ms", "pace_ms = 0")?,
-            iteration_ms: self.iteration_ms,
-            ahead_bytes: self.ahead_bytes,
-            mixing_attempts: self.mixing_attempts,
         })
     }
 }
@@ -418,15 +480,11 @@ fn most_neighbours(graph: &GraphChoice, parties: usize) -> usize {
     }
 }
 
-/// Whether noise of all releases, mixed ahead, is within the bytes that a node may hold of it,
-/// whatever its plan will be.
-fn fits_ahead(data: &Data, topology: &Topology, parties: usize, ahead_bytes: Option<u64>) -> bool {
-    let bytes = ahead::bytes_held(
-        most_neighbours(&topology.private, parties),
-        data.releases.saturating_mul(data.dimension() as u64),
-        ahead::WIDEST,
-    );
-    ahead_bytes.is_some_and(|most| bytes <= most)
+/// Whether noise of so many coordinates of all releases, mixed ahead, is within the bytes that a
+/// node may hold of it, whatever its plan will be.
+fn fits_ahead(coordinates: u64, topology: &Topology, parties: usize, ahead_bytes: u64) -> bool {
+    let neighbours = most_neighbours(&topology.private, parties);
+    ahead::bytes_held(neighbours, coordinates, ahead::WIDEST) <= ahead_bytes
 }
 
 fn given<T>(value: Option<T>, field: &str, example: &'static str) -> Checked<T> {

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::plan::run_file::problem::Problem;
+use crate::plan::run_file::settings::TaskName;
 
 /// Why a run file is refused (exit 2). Names the field, where the line is known the line, and the
 /// fix.
@@ -17,6 +18,18 @@ pub enum RunFileError {
         field: Option<String>,
         /// What the parser says about it.
         message: String,
+    },
+    /// A key of another task.
+    #[error("run file{}: `{field}` belongs to {}; this file says task = \"{}\"", at(*.line), listed(tasks), task.name())]
+    Foreign {
+        /// The dotted key, or the table.
+        field: String,
+        /// Line, from 1.
+        line: Option<usize>,
+        /// The tasks that have the key.
+        tasks: Vec<TaskName>,
+        /// The task of this file.
+        task: TaskName,
     },
     /// A value that makes no sense.
     #[error("run file{}: {field} {problem}; {}", at(*.line), problem.fix())]
@@ -34,12 +47,21 @@ fn at(line: Option<usize>) -> String {
     line.map_or_else(String::new, |line| format!(", line {line}"))
 }
 
+/// The tasks as a person reads them: `task = "rounds" or "stream"`.
+fn listed(tasks: &[TaskName]) -> String {
+    let quoted: Vec<String> = tasks.iter().map(|task| format!("\"{}\"", task.name())).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("task = {} or {last}", others.join(", ")),
+        _ => format!("task = {}", quoted.concat()),
+    }
+}
+
 impl RunFileError {
     /// The dotted key that the error is about, if it is known.
     pub fn field(&self) -> Option<&str> {
         match self {
             RunFileError::Toml { field, .. } => field.as_deref(),
-            RunFileError::Field { field, .. } => Some(field),
+            RunFileError::Foreign { field, .. } | RunFileError::Field { field, .. } => Some(field),
         }
     }
 }

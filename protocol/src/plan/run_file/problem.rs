@@ -248,7 +248,7 @@ impl Problem {
             Problem::Summed { .. } => "leave it to the node: clipped = \"by-node\"".into(),
             Problem::Set(_) => "correct model.set, or write { kind = \"none\" }".into(),
             Problem::Circle { .. } => {
-                "write circle = \"everybody\", give parties more neighbours, or lower privacy.colluding or \
+                "write sums = \"everybody\", give parties more neighbours, or lower privacy.colluding or \
                  privacy.dropouts"
                     .into()
             }

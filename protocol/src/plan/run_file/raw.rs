@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::settings::*;
-use crate::plan::defaults::{Defaults, document};
+use crate::plan::computation::model::RawModel;
+use crate::plan::computation::recursion::RawRecursion;
+use crate::plan::computation::rounds::{ClippedBy, ReleaseKind};
+use crate::plan::computation::stream::{Protect, Sums};
+use crate::plan::computation::template::TemplateChoice;
+use crate::plan::defaults::{Defaults, belongs, document, tasks_of};
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::accept_by::AcceptBy;
 use crate::plan::run_file::error::RunFileError;
-use crate::plan::run_file::gossip::{Circle, SumsChoice};
-use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
-use crate::plan::run_file::outer::RawOuter;
-use crate::plan::run_file::training::RawModel;
 use crate::topology::active_edges::ActiveEdges;
 
 /// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
@@ -21,11 +22,11 @@ use crate::topology::active_edges::ActiveEdges;
 #[allow(missing_docs)] // the keys of run.toml, explained in `defaults::SETTINGS`
 pub struct RawRunFile {
     pub version: Option<u32>,
-    pub task: Option<TaskKind>,
+    pub task: Option<TaskName>,
     pub name: Option<String>,
     pub data: RawData,
     pub model: RawModel,
-    pub outer: RawOuter,
+    pub recursion: RawRecursion,
     pub privacy: RawPrivacy,
     pub mechanism: RawMechanism,
     pub topology: RawTopology,
@@ -46,6 +47,7 @@ pub struct RawData {
     pub weights: Option<BTreeMap<String, f64>>,
     pub columns: Option<Vec<String>>,
     pub tensors: Option<BTreeMap<String, Vec<usize>>>,
+    pub template: Option<TemplateChoice>,
     pub releases: Option<u64>,
     pub result: Option<ReleaseKind>,
     pub clipped: Option<ClippedBy>,
@@ -63,7 +65,6 @@ pub struct RawPrivacy {
     pub colluding: Option<usize>,
     pub coalitions: Option<Coalitions>,
     pub dropouts: Option<usize>,
-    pub draws: Option<u64>,
     pub share_faults: Option<usize>,
     pub protect: Option<Protect>,
 }
@@ -73,7 +74,7 @@ pub struct RawPrivacy {
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
 pub struct RawMechanism {
-    pub kind: Option<MechanismKind>,
+    pub kind: Option<ExchangeName>,
     pub correlated: Option<CorrelatedNoise>,
     pub injection: Option<InjectionChoice>,
     pub rounds: Option<Rounds>,
@@ -82,8 +83,7 @@ pub struct RawMechanism {
     pub independent_noise: Option<IndependentNoise>,
     pub accept_exact_sum: Option<bool>,
     pub local_noise_ok: Option<bool>,
-    pub sums: Option<SumsChoice>,
-    pub circle: Option<Circle>,
+    pub sums: Option<Sums>,
     pub edges: Option<ActiveEdges>,
 }
 
@@ -113,7 +113,23 @@ pub struct RawRunSettings {
     pub pace_ms: Option<u64>,
     pub iteration_ms: Option<u64>,
     pub ahead_bytes: Option<u64>,
-    pub mixing_attempts: Option<u64>,
+    pub mixing_attempts: Option<u32>,
+}
+
+/// Refuses the first key that belongs to other tasks.
+fn refuse_foreign(lines: &Lines, task: TaskName) -> Result<(), RunFileError> {
+    let foreign = lines
+        .fields()
+        .find(|(field, _)| belongs(field, task) == Some(false));
+    match foreign {
+        None => Ok(()),
+        Some((field, line)) => Err(RunFileError::Foreign {
+            field: field.to_owned(),
+            line: Some(line),
+            tasks: tasks_of(field),
+            task,
+        }),
+    }
 }
 
 /// Fills the gaps of `$raw` in these fields from `$from`.
@@ -132,7 +148,10 @@ impl RawRunFile {
     pub fn parse(text: &str) -> Result<Self, RunFileError> {
         let lines = Lines::of(text);
         match toml::from_str::<RawRunFile>(text) {
-            Ok(raw) => Ok(RawRunFile { lines, ..raw }),
+            Ok(raw) => {
+                refuse_foreign(&lines, raw.task.unwrap_or_default())?;
+                Ok(RawRunFile { lines, ..raw })
+            }
             Err(error) => {
                 let line = error.span().map(|span| line_at(text, span.start));
                 let field = line.and_then(|line| lines.key_at(line)).map(str::to_string);
@@ -145,9 +164,9 @@ impl RawRunFile {
         }
     }
 
-    /// The table of defaults as a run file.
-    pub(super) fn defaults(defaults: Defaults) -> Self {
-        toml::from_str(&document(defaults)).expect("a test parses both documents of the table")
+    /// The table of a task's defaults as a run file.
+    pub(super) fn defaults(task: TaskName, defaults: Defaults) -> Self {
+        toml::from_str(&document(task, defaults)).expect("a test parses all documents of the table")
     }
 
     /// Takes what is missing from `from`.
@@ -162,19 +181,16 @@ impl RawRunFile {
             set, average
         );
         fill!(
-            self.outer,
-            from.outer,
+            self.recursion,
+            from.recursion,
             iterations,
             accuracy,
             step,
-            start,
             averaging,
             gossip_iterations,
             pairwise_std,
-            solution_norm,
-            contraction,
-            gradient_change,
-            inconsistent
+            set,
+            ridge
         );
         fill!(
             self.privacy,
@@ -184,7 +200,6 @@ impl RawRunFile {
             colluding,
             coalitions,
             dropouts,
-            draws,
             share_faults,
             protect
         );
@@ -199,7 +214,9 @@ impl RawRunFile {
             rollback,
             independent_noise,
             accept_exact_sum,
-            local_noise_ok
+            local_noise_ok,
+            sums,
+            edges
         );
         fill!(self.topology, from.topology, private, public);
         fill!(

@@ -10,39 +10,48 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::plan::quorum::Quorum;
 use crate::plan::run_file::accept_by::AcceptBy;
 use crate::plan::run_file::fraction::Fraction;
-use crate::plan::run_file::gossip::GossipSettings;
-use crate::plan::run_file::handed_over::{ClippedBy, ReleaseKind};
 
-/// What the parties compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The tasks of run files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TaskKind {
-    /// The weighted mean of their vectors.
+pub enum TaskName {
+    /// The weighted mean of the parties' vectors.
+    #[default]
     Mean,
-    /// A model that they fit together, each row of whom is protected.
+    /// A model that the parties fit together.
     Regression,
-    /// Means in sequence of whatever programs hand over, each of which has seen the means before.
+    /// Means in sequence of vectors that programs hand over, each of which has seen the means
+    /// before.
     Rounds,
+    /// Gossip: of one vector of each party, or of a row of each in every round.
+    Stream,
     /// PPSC's Algorithm 3: the common solution of everybody's linear equations.
     LinearEquations,
     /// PPSC's Algorithm 4: the least sum of everybody's convex losses.
     Optimise,
 }
 
-impl TaskKind {
-    /// Whether it is a training: sums in sequence, each of which depends on the ones before.
-    pub fn is_training(self) -> bool {
-        matches!(self, TaskKind::Regression | TaskKind::Rounds)
-    }
+impl TaskName {
+    /// All of them, in the order of the documents.
+    pub const ALL: [TaskName; 6] = [
+        TaskName::Mean,
+        TaskName::Regression,
+        TaskName::Rounds,
+        TaskName::Stream,
+        TaskName::LinearEquations,
+        TaskName::Optimise,
+    ];
 
-    /// Whether it is one of PPSC's outer recursions.
-    pub fn is_outer(self) -> bool {
-        matches!(self, TaskKind::LinearEquations | TaskKind::Optimise)
-    }
-
-    /// Whether parties bring rows of features, each with a target.
-    pub fn takes_rows(self) -> bool {
-        self == TaskKind::Regression || self.is_outer()
+    /// The name as a run file writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TaskName::Mean => "mean",
+            TaskName::Regression => "regression",
+            TaskName::Rounds => "rounds",
+            TaskName::Stream => "stream",
+            TaskName::LinearEquations => "linear-equations",
+            TaskName::Optimise => "optimise",
+        }
     }
 }
 
@@ -165,44 +174,37 @@ pub struct Data {
     /// The tensors that a vector consists of by name, with their extents; in the order of names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensors: Option<BTreeMap<String, Vec<usize>>>,
-    /// SHA-256 of the model that the last result of rounds is written as, in hex: its types, and
-    /// its tensors of whole numbers. Nothing else depends on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub template: Option<String>,
-    /// How many sums are released, each of which costs: 1, but in a training; of gossip how many
-    /// vectors a party brings, one a round.
-    #[serde(default = "once", skip_serializing_if = "is_once")]
-    pub releases: u64,
-    /// What each of them comes to.
-    #[serde(default, skip_serializing_if = "ReleaseKind::is_mean")]
-    pub result: ReleaseKind,
-    /// Who clips a program's rows.
-    #[serde(default, skip_serializing_if = "ClippedBy::is_node")]
-    pub clipped: ClippedBy,
-    /// Whether each vector is the second moments of a row, of which no two are as far apart as two
-    /// vectors of the ball can be. Only a model's plan has them: nobody else knows that they are.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub moments: bool,
+    /// What a party's vectors, or its rows, become before they are added up.
+    #[serde(default, skip_serializing_if = "Contributed::is_as_they_are")]
+    pub contributed: Contributed,
     /// Whether a result is meant whose noise is larger than any mean can be. Nothing else depends
     /// on it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub noise_ok: bool,
-    /// Whether releases of a stream may depend on estimates of the run (gradients at them, say):
-    /// then nothing is claimed that rests on rows that do not.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub adaptive: bool,
-}
-
-fn once() -> u64 {
-    1
-}
-
-fn is_once(releases: &u64) -> bool {
-    *releases == 1
 }
 
 fn is_false(said: &bool) -> bool {
     !said
+}
+
+/// What a party's vectors, or its rows, become before they are added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contributed {
+    /// They are clipped by the node, and added up as they are.
+    #[default]
+    AsTheyAre,
+    /// A program clips its rows, and hands over their sum.
+    ByProgram,
+    /// The second moments of each row, of which no two are as far apart as two vectors of the ball
+    /// can be. Only a model's plan has them: nobody else knows that they are.
+    SecondMoments,
+}
+
+impl Contributed {
+    fn is_as_they_are(&self) -> bool {
+        *self == Contributed::AsTheyAre
+    }
 }
 
 impl Data {
@@ -225,24 +227,6 @@ pub enum Coalitions {
     Static,
 }
 
-/// Which changes of what a party brings are hidden, where it brings many releases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protect {
-    /// All of a party's releases may change, together.
-    #[default]
-    All,
-    /// One of them may.
-    One,
-}
-
-impl Protect {
-    /// Whether it is what all other plans protect.
-    pub(in crate::plan) fn is_all(&self) -> bool {
-        *self == Protect::All
-    }
-}
-
 /// The privacy that is asked for, and against whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -257,16 +241,10 @@ pub struct Privacy {
     pub coalitions: Coalitions,
     /// Departures that the claims tolerate.
     pub dropouts: usize,
-    /// Read and ignored: earlier versions drew so many schedules where a theorem stands now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub draws: Option<u64>,
     /// `correlated = "uniform"` only: how many shares between survivors may go astray without cost;
     /// none: one, where the private graph has room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_faults: Option<usize>,
-    /// `kind = "gossip"` only: which changes are hidden.
-    #[serde(default, skip_serializing_if = "Protect::is_all")]
-    pub protect: Protect,
 }
 
 impl Privacy {
@@ -276,10 +254,10 @@ impl Privacy {
     }
 }
 
-/// The mechanism's family, as a run file and a plan name it.
+/// The exchanges, as a run file and a plan name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MechanismKind {
+pub enum ExchangeName {
     /// INCA (Algorithm 2): noise that cancels between neighbours, round by round.
     Inca,
     /// PPSC (Algorithm 1), privacy-preserving summation-consistent gossip.
@@ -363,7 +341,7 @@ pub enum Rounds {
     /// The number of rounds that the calibration finds best.
     Auto,
     /// So many, from 1 to what the mechanism allows
-    /// ([`Rules::most_rounds`](crate::plan::mechanism::rules::Rules::most_rounds)).
+    /// ([`Rules::most_rounds`](crate::plan::exchange::rules::Rules::most_rounds)).
     Fixed(u32),
 }
 
@@ -421,35 +399,8 @@ pub enum IndependentNoise {
 pub enum CorrelatedNoise {
     /// Gaussian: the papers'.
     Gaussian,
-    /// Drawn evenly from residues; all states, shares and finals are residues.
+    /// Drawn uniformly from residues; all states, shares and finals are residues.
     Uniform,
-}
-
-/// How noise is shared out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MechanismSettings {
-    /// Which family of mechanisms it is of.
-    pub kind: MechanismKind,
-    /// The noise that cancels.
-    pub correlated: CorrelatedNoise,
-    /// How value and noise enter a state.
-    pub injection: InjectionChoice,
-    /// The number of rounds T.
-    pub rounds: Rounds,
-    /// Out-neighbours a round, the fan-out k ≥ 1.
-    pub fanout: u32,
-    /// Whether departed parties are taken out again.
-    pub rollback: bool,
-    /// PPSC only: whether each party adds noise that does not cancel.
-    pub independent_noise: IndependentNoise,
-    /// PPSC only: the owner knows that `independent_noise = "none"` reveals exact sums.
-    pub accept_exact_sum: bool,
-    /// PPSC only: components so small that the noise is local are accepted.
-    pub local_noise_ok: bool,
-    /// Gossip only: who reads what, and over which edges.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gossip: Option<GossipSettings>,
 }
 
 /// How a graph is chosen. Accepts `{ kind = "ring" }` and, where nothing else is needed, just
@@ -566,14 +517,4 @@ pub struct RunSettings {
     pub accuracy: f64,
     /// A round lasts at least this long; at most `round_ms`.
     pub pace_ms: u64,
-    /// A training's: gradient, flood and vote of one iteration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iteration_ms: Option<u64>,
-    /// A training's that mixes noise ahead: the most bytes that a node may hold of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ahead_bytes: Option<u64>,
-    /// A training's that mixes noise ahead: how often noise is mixed, each time afresh, before it
-    /// gives up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mixing_attempts: Option<u64>,
 }

@@ -62,7 +62,7 @@ impl Data {
     }
 
     /// Tensors come to the vector's coordinates, and each has a radius where each is clipped.
-    pub(super) fn check_tensors(&self) -> Checked {
+    pub(in crate::plan) fn check_tensors(&self) -> Checked {
         let radii = match &self.clip {
             Clip::Tensors { radius } => Some(radius),
             _ => None,
@@ -102,7 +102,7 @@ impl Data {
 }
 
 /// Squares of others would overflow or vanish.
-pub(super) fn check_radius(radius: f64) -> Checked {
+pub(in crate::plan) fn check_radius(radius: f64) -> Checked {
     require((1e-100..=1e100).contains(&radius), "data.clip.radius", || {
         Problem::Range {
             found: radius,

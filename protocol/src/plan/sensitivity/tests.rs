@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::run_file::handed_over::ReleaseKind;
 
 fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data {
     Data {
@@ -12,13 +11,8 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         weights: None,
         columns: None,
         tensors: None,
-        template: None,
-        releases: 1,
-        result: ReleaseKind::Mean,
-        clipped: ClippedBy::ByNode,
-        moments: false,
+        contributed: Contributed::AsTheyAre,
         noise_ok: false,
-        adaptive: false,
     }
 }
 
@@ -53,7 +47,7 @@ fn tensors_move_each_in_its_ball() {
 #[test]
 fn rounding_a_sum_of_rows_counts() {
     let ball = |radius, dimension, adjacency| Data {
-        clipped: ClippedBy::ByProgram,
+        contributed: Contributed::ByProgram,
         ..data(Clip::L2 { radius }, adjacency, Unit::Record, vec![dimension])
     };
     for (radius, dimension) in [(1.0, 1), (0.5, 1210), (1e-9, 1_000_000), (3e7, 7)] {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
 use crate::messages::stage::Stage;
-use crate::mixing::exchange::Exchange;
+use crate::mixing::exchange::ShareExchange;
 use crate::publishing::corrections::{first_corrections, masks_owed, next_corrections};
 use crate::publishing::interface::Published;
 use crate::publishing::sealed::Correction;
@@ -27,7 +27,7 @@ impl Run {
     /// The gate has let `publishers` through: they are opened, or give corrections first.
     pub(super) fn unseal(
         &mut self,
-        mut exchange: Exchange,
+        mut exchange: ShareExchange,
         publishers: BTreeSet<Party>,
         mut unsealing: Unsealing,
     ) {
@@ -94,7 +94,7 @@ impl Run {
 
     /// Gives this node's correction, if it owes one and nothing is opened yet: with a correction
     /// that comes after a secret somebody could read what was sealed as it was, and as it is.
-    fn give_correction(&mut self, exchange: &mut Exchange, unsealing: &Unsealing, owing: &Owing) {
+    fn give_correction(&mut self, exchange: &mut ShareExchange, unsealing: &Unsealing, owing: &Owing) {
         let me = self.course.me;
         if self.record.withheld.is_some() {
             return;
@@ -128,7 +128,7 @@ impl Run {
     /// A member's log denies a share that it has signed for.
     fn correction(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut ShareExchange,
         unsealing: &Unsealing,
         owing: &Owing,
     ) -> Result<Option<Correction>, Party> {

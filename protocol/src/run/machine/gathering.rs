@@ -9,7 +9,7 @@ use crate::messages::log::ShareId;
 use crate::messages::notice::Notice;
 use crate::messages::set::Set;
 use crate::messages::stage::Phase;
-use crate::mixing::exchange::{Exchange, Outset};
+use crate::mixing::exchange::{Outset, ShareExchange};
 use crate::plan::run_file::settings::RunSettings;
 use crate::publishing::interface::Published;
 use crate::run::interface::Output;
@@ -250,7 +250,7 @@ impl Run {
             absent: gone,
             connected: self.private.clone(),
         };
-        let mut exchange = Exchange::new(self.course.clone(), mixing, outset);
+        let mut exchange = ShareExchange::new(self.course.clone(), mixing, outset);
         let started = &self.record.started;
         let early = std::mem::take(&mut self.early).into_iter();
         for (id, arrival) in early.filter(|(id, _)| started.contains(&id.from)) {

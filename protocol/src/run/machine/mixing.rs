@@ -2,7 +2,7 @@
 
 use crate::messages::log::{Answer, ShareId};
 use crate::messages::wire::{self, Bytes, PrivateFrame};
-use crate::mixing::exchange::{ArrivedShare, Deed, Exchange};
+use crate::mixing::exchange::{ArrivedShare, Deed, ShareExchange};
 use crate::run::interface::Output;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::Event;
@@ -132,7 +132,7 @@ impl Run {
 
     /// Turns the exchange's deeds into outputs.
     pub(super) fn carry_out(&mut self) {
-        let deeds = self.exchange().map(Exchange::take_deeds).unwrap_or_default();
+        let deeds = self.exchange().map(ShareExchange::take_deeds).unwrap_or_default();
         for deed in deeds {
             match deed {
                 Deed::Share { to, frame, id } => {

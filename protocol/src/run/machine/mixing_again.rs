@@ -10,7 +10,7 @@ use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
-use crate::mixing::exchange::{Exchange, Outset};
+use crate::mixing::exchange::{Outset, ShareExchange};
 use crate::mixing::portion::Noise;
 use crate::run::item_rules::ItemRules;
 use crate::run::machine::{Machine, Run};
@@ -44,7 +44,7 @@ impl Run {
             absent: absent.chain(self.gone.keys().copied()).collect(),
             connected: self.private.clone(),
         };
-        let exchange = Exchange::new(course.clone(), course.begin(zeros, weight, noise), outset);
+        let exchange = ShareExchange::new(course.clone(), course.begin(zeros, weight, noise), outset);
         let record = Record {
             started,
             started_at: Some(self.now),

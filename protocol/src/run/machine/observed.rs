@@ -3,7 +3,7 @@
 use crate::agreement::agreeing::Agreement;
 use crate::messages::stage::{Phase, Stage};
 use crate::messages::wire::Bytes;
-use crate::mixing::exchange::Exchange;
+use crate::mixing::exchange::ShareExchange;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::Progress;
 use crate::topology::party::Party;
@@ -11,7 +11,7 @@ use crate::topology::schedule::Schedule;
 
 impl Run {
     /// The mixing state, for checks of conservation.
-    pub(crate) fn holdings(&self) -> Option<&Exchange> {
+    pub(crate) fn holdings(&self) -> Option<&ShareExchange> {
         match &self.machine {
             Machine::Mixing { exchange }
             | Machine::Settling { exchange, .. }
@@ -35,13 +35,13 @@ impl Run {
         let exchange = self.holdings();
         let round = match self.machine {
             Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => 0,
-            _ => exchange.map_or(self.course.rounds + 1, Exchange::round),
+            _ => exchange.map_or(self.course.rounds + 1, ShareExchange::round),
         };
         Progress {
             phase: self.phase(),
             ready: self.commons.flood.ready_parties(),
             round,
-            tally: exchange.map_or(self.record.tally, Exchange::tally),
+            tally: exchange.map_or(self.record.tally, ShareExchange::tally),
             received: exchange.map_or(self.record.received, |exchange| exchange.received.len()),
         }
     }

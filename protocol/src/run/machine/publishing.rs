@@ -10,7 +10,7 @@ use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::AgreedLogs;
 use crate::messages::notice::ItemSet;
 use crate::messages::stage::Stage;
-use crate::mixing::exchange::Exchange;
+use crate::mixing::exchange::ShareExchange;
 use crate::publishing::averaging::machine::FLOODING_STAGES;
 use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup};
 use crate::publishing::publication::Publication;
@@ -47,7 +47,7 @@ impl Run {
     /// This node gives what its final is in the plan's way of publishing.
     pub(super) fn give_final(
         &mut self,
-        exchange: Exchange,
+        exchange: ShareExchange,
         logs: &AgreedLogs,
         publishers: &BTreeSet<Party>,
     ) -> Result<Option<Box<dyn Publication>>, NotGiven> {
@@ -235,7 +235,7 @@ impl Run {
         let own: i128 = included.iter().map(of).sum();
         let verdict = self.record.verdict.as_ref();
         let publishers = verdict.and_then(|verdict| verdict.publish.as_ref());
-        let all = draft.mechanism.rollback && publishers == Some(included);
+        let all = draft.exchange.rolls_back() && publishers == Some(included);
         if all && weight.0 != own {
             return Err(NoMean::Lie);
         }

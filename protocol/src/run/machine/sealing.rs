@@ -9,7 +9,7 @@ use rand::rngs::ChaCha20Rng;
 use crate::messages::log::{SealTerms, Sealed};
 use crate::messages::notice::{ItemHash, ItemSet};
 use crate::messages::stage::Stage;
-use crate::mixing::exchange::Exchange;
+use crate::mixing::exchange::ShareExchange;
 use crate::publishing::opening::{Dealt, Kept};
 use crate::publishing::way::Way;
 use crate::run::machine::Run;
@@ -97,7 +97,7 @@ impl Run {
 
     /// Seals the state that this node's log tells of, and gives it: what the log says of it. None
     /// where the plan seals nothing.
-    pub(super) fn seal(&mut self, exchange: &Exchange) -> Option<Sealed> {
+    pub(super) fn seal(&mut self, exchange: &ShareExchange) -> Option<Sealed> {
         let me = self.course.me;
         let (secret, deal) = self.deal()?;
         let (seals, Way::Sealed(finals)) = (self.seals.as_mut()?, &self.commons.rules.way) else {

@@ -8,7 +8,7 @@ use crate::messages::log::AgreedLogs;
 use crate::messages::notice::ItemSet;
 use crate::messages::stage::Phase;
 use crate::messages::stage::Stage;
-use crate::mixing::exchange::Exchange;
+use crate::mixing::exchange::ShareExchange;
 use crate::publishing::interface::Published;
 use crate::run::interface::Output;
 use crate::run::machine::{Machine, Run};
@@ -88,7 +88,7 @@ impl Run {
     /// Whom the log calls gone: found gone, its log not here, and its log cannot be on the way: it
     /// still owes this node a share (nobody signs a log before all shares are answered), or it has
     /// been gone for a while.
-    pub(super) fn log_calls(&self, exchange: &Exchange, clock: &Clock) -> BTreeSet<Party> {
+    pub(super) fn log_calls(&self, exchange: &ShareExchange, clock: &Clock) -> BTreeSet<Party> {
         let owed = |party| {
             let vector = self
                 .circle
@@ -139,7 +139,12 @@ impl Run {
     }
 
     /// Asks for the gate's verdict on these logs.
-    pub(super) fn audit(&mut self, exchange: Exchange, logs: Arc<AgreedLogs>, unsealing: Option<Unsealing>) {
+    pub(super) fn audit(
+        &mut self,
+        exchange: ShareExchange,
+        logs: Arc<AgreedLogs>,
+        unsealing: Option<Unsealing>,
+    ) {
         let closed = self.close_circle(&logs);
         if closed.is_none() {
             let judged = self.to_be_judged(&logs);
@@ -240,7 +245,7 @@ impl Run {
 
     /// Finals are readable: this node gives its own, if it may, and agrees with the others on
     /// theirs.
-    fn begin_publishing(&mut self, exchange: Exchange, logs: &AgreedLogs, publishers: BTreeSet<Party>) {
+    fn begin_publishing(&mut self, exchange: ShareExchange, logs: &AgreedLogs, publishers: BTreeSet<Party>) {
         let mut publication = None;
         if self.record.withheld.is_none() {
             match self.give_final(exchange, logs, &publishers) {

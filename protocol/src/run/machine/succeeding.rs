@@ -17,7 +17,7 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, SealTerms};
 use crate::messages::signature::Digest;
 use crate::mixing::course::Course;
-use crate::mixing::exchange::Exchange;
+use crate::mixing::exchange::ShareExchange;
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::{NoiseSource, Portion};
 use crate::publishing::averaging::early::EarlyRounds;
@@ -166,7 +166,12 @@ impl Run {
     }
 
     /// The noise of all releases to come is mixed, among these.
-    pub(super) fn mixed(&mut self, exchange: Exchange, logs: &Arc<AgreedLogs>, members: BTreeSet<Party>) {
+    pub(super) fn mixed(
+        &mut self,
+        exchange: ShareExchange,
+        logs: &Arc<AgreedLogs>,
+        members: BTreeSet<Party>,
+    ) {
         let tally = exchange.tally();
         let ahead = match self.record.withheld.clone() {
             Some(reason) => Err(reason),

@@ -49,8 +49,8 @@ fn among(parties: usize, lines: &str) -> Arc<Plan> {
 /// A stream of secure sums of six parties over complete neighbourhoods.
 fn circles_plan(run: &str) -> Arc<Plan> {
     let lines = format!(
-        "releases = 3\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n\
-         [topology]\nprivate = \"complete\"\n[run]\nsealed = true\nsettle_ms = 2000\n{run}"
+        "releases = 3\n[mechanism]\nsums = \"neighbours\"\n\
+         [topology]\nprivate = \"complete\"\n[run]\nsettle_ms = 2000\n{run}"
     );
     plan(6, &lines, 3)
 }

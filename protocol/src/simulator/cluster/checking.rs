@@ -28,7 +28,7 @@ impl Simulation<'_> {
     /// The schedule that shares follow where outer iterations come one after another: that of each,
     /// in so many rounds as it has at most.
     pub(super) fn schedule_of_outer(plan: &Plan) -> Option<Schedule> {
-        let outer = plan.draft().outer.as_ref()?;
+        let outer = plan.draft().computation.recursion()?;
         let most = outer.gossip_iterations as usize;
         let rounds = (0..outer.iterations).flat_map(|iteration| {
             let seed = plan.schedule_seed().unwrap_or(0).wrapping_add(iteration);
@@ -54,14 +54,14 @@ impl Simulation<'_> {
 
     /// These did not hold of a public frame. Computations as printed say their states to everybody.
     pub(super) fn broken_in_public(&mut self, violations: Vec<Violation>) {
-        if self.plan.draft().outer.is_none() {
+        if self.plan.draft().computation.recursion().is_none() {
             self.violations.extend(violations);
         }
     }
 
     /// Whether nobody publishes: each node has estimates of its own.
     pub(super) fn gossips(&self) -> bool {
-        self.plan.draft().mechanism.averages()
+        self.plan.draft().averages()
     }
 
     pub(super) fn finish(mut self) -> Report {
@@ -70,7 +70,7 @@ impl Simulation<'_> {
             outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
         let one = self.plan.draft().releases() == 1 && !self.gossips();
         // Printed computations end with an iterate of each party's own.
-        let common = !self.gossips() && self.plan.draft().outer.is_none();
+        let common = !self.gossips() && self.plan.draft().computation.recursion().is_none();
         let outcomes = outcomes.filter(|_| common);
         let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();
         let running = |node: &Node| matches!(node.status, Status::Up) && node.outcome.is_none();
@@ -125,7 +125,7 @@ impl Simulation<'_> {
         if self.plan.draft().releases() > 1 {
             return self.check_models();
         }
-        if !self.plan.draft().mechanism.rollback {
+        if !self.plan.draft().exchange.rolls_back() {
             return Vec::new();
         }
         let mut violations = Vec::new();

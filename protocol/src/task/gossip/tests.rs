@@ -3,7 +3,7 @@ use crate::messages::log::{Answer, Verdict};
 use crate::messages::signature::Signature;
 use crate::run::outcome::{Ending, GossipOutcome, MissedMessages};
 use crate::simulator::cluster::tests::plan;
-use crate::task::machine::Computation;
+use crate::task::machine::TaskMachine;
 use crate::task::tests::ensemble::{Ensemble, contribution};
 
 const PARTIES: usize = 4;
@@ -16,7 +16,7 @@ fn stream(releases: u32, rounds: u32) -> Arc<Plan> {
         more => format!("releases = {more}\n"),
     };
     let lines = format!(
-        "{releases}[mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"ring\"\n\
+        "{releases}[mechanism]\nsums = \"open\"\n[topology]\nprivate = \"ring\"\n\
          [run]\nround_ms = {ROUND_MS}\n"
     );
     plan(PARTIES, &lines, rounds)
@@ -24,7 +24,7 @@ fn stream(releases: u32, rounds: u32) -> Arc<Plan> {
 
 fn of<'e>(ensemble: &'e Ensemble<'_>, party: Party) -> &'e GossipTask {
     match ensemble.tasks[party].computation() {
-        Computation::Gossip(gossip) => gossip,
+        TaskMachine::Gossip(gossip) => gossip,
         _ => panic!("gossip"),
     }
 }
@@ -274,7 +274,7 @@ fn a_release_is_taken_in_its_round_only() {
 /// Who is not in START sends nothing: it is not waited for.
 #[test]
 fn nobody_waits_for_who_has_not_started() {
-    let lines = "releases = 3\n[mechanism]\nkind = \"gossip\"\n[topology]\nprivate = \"ring\"\n\
+    let lines = "releases = 3\n[mechanism]\nsums = \"open\"\n[topology]\nprivate = \"ring\"\n\
                  [run]\njoin_ms = 500\nmin_parties = 3\n";
     let mut ensemble = Ensemble::without(&plan(PARTIES, lines, 3), &[2]);
     ensemble.play();

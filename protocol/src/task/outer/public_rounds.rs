@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::averaging::finite_time;
 use crate::averaging::spectrum::Spectrum;
 use crate::plan::checked::Plan;
-use crate::plan::run_file::outer::PublicAveraging;
+use crate::plan::computation::recursion::PublicAveraging;
 use crate::topology::party::Party;
 
 /// Where this node is in all public rounds, and what it holds of them.
@@ -26,7 +26,7 @@ pub(super) struct PublicRounds {
 impl PublicRounds {
     pub(super) fn of(plan: &Plan, me: Party) -> Self {
         let graph = &plan.draft().public_graph;
-        let averaging = plan.draft().outer.as_ref().map(|outer| outer.averaging);
+        let averaging = plan.draft().computation.recursion().map(|outer| outer.averaging);
         let steps = match averaging {
             Some(PublicAveraging::Paper { rounds, weight }) => {
                 let weight = weight.unwrap_or(1.0 / plan.parties() as f64);

@@ -2,7 +2,7 @@ mod hostile;
 
 use super::*;
 use crate::run::outcome::Ending;
-use crate::task::machine::Computation;
+use crate::task::machine::TaskMachine;
 use crate::task::tests::ensemble::{Ensemble, plan_of_text};
 use crate::topology::multi_gossip::HandOver;
 
@@ -19,8 +19,8 @@ fn outer_plan() -> Arc<Plan> {
 fn plan_with(outer: &str, private: &str) -> Arc<Plan> {
     let text = format!(
         "task = \"linear-equations\"\nname = \"outer\"\n[data]\nshape = [3]\n\
-         [outer]\niterations = {ITERATIONS}\ngossip_iterations = 4\npairwise_std = 10.0\n{outer}\n\
-         [mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n\
+         [recursion]\niterations = {ITERATIONS}\ngossip_iterations = 4\npairwise_std = 10.0\n{outer}\n\
+         [mechanism]\naccept_exact_sum = true\n\
          [topology]\nprivate = \"{private}\"\npublic = \"ring\"\n\
          [run]\nround_ms = {ROUND_MS}\nsettle_ms = {SETTLE_MS}"
     );
@@ -38,7 +38,7 @@ fn ensemble(plan: &Arc<Plan>) -> Ensemble<'static> {
 
 fn of<'e>(ensemble: &'e Ensemble<'_>, party: Party) -> &'e Outer {
     match ensemble.tasks[party].computation() {
-        Computation::Outer(outer) => outer,
+        TaskMachine::Outer(outer) => outer,
         _ => panic!("outer iterations"),
     }
 }

@@ -11,7 +11,7 @@ use crate::messages::wire::PublicFrame;
 use crate::run::outcome::{GateVerdict, TrainingOutcome};
 use crate::sealing::mask::MaskKey;
 use crate::simulator::cluster::tests::plan;
-use crate::task::machine::Computation;
+use crate::task::machine::TaskMachine;
 use crate::task::tests::ensemble::{Ensemble, Travelling, contribution, rounds_plan, task_of, task_with};
 
 const PARTIES: usize = 6;
@@ -20,8 +20,8 @@ const RELEASES: u64 = 4;
 /// A stream of means of all, and one of sums over neighbourhoods.
 fn stream_plan(circle: &str, run: &str) -> Arc<Plan> {
     let lines = format!(
-        "releases = {RELEASES}\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"{circle}\"\n\
-         [topology]\nprivate = \"complete\"\n[run]\nsealed = true\nsettle_ms = 2000\n{run}"
+        "releases = {RELEASES}\n[mechanism]\nsums = \"{circle}\"\n\
+         [topology]\nprivate = \"complete\"\n[run]\nsettle_ms = 2000\n{run}"
     );
     // Of six parties three rounds of masks are enough for everybody to have some with everybody.
     plan(
@@ -37,7 +37,7 @@ fn pairwise() -> Arc<Plan> {
 
 fn of<'e>(ensemble: &'e Ensemble<'_>, party: Party) -> &'e Training {
     match ensemble.tasks[party].computation() {
-        Computation::Training(training) => training,
+        TaskMachine::Training(training) => training,
         _ => panic!("a training"),
     }
 }

@@ -7,7 +7,7 @@ use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Outset};
+use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
@@ -24,7 +24,7 @@ impl NoiseSource<LatticeVector> for Silent {
 }
 
 /// A node that has as much of its own as a party ever has, in one direction.
-fn full_node(plan: &Plan, course: &Course) -> Exchange {
+fn full_node(plan: &Plan, course: &Course) -> ShareExchange {
     let lattice = plan.lattice();
     let own = lattice.own_reach as f64 * lattice.step();
     let value = lattice.encode([own, -own].into_iter());
@@ -36,7 +36,7 @@ fn full_node(plan: &Plan, course: &Course) -> Exchange {
     };
     let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(course.me)));
     let mixing = course.begin(value, weight, Box::new(Silent(*lattice)));
-    Exchange::new(course.clone(), mixing, outset)
+    ShareExchange::new(course.clone(), mixing, outset)
 }
 
 /// The largest share of a round that is accepted.
@@ -53,7 +53,7 @@ fn largest_share(lattice: &Lattice, round: u32) -> Vec<u8> {
 }
 
 /// The node's shares of a round leave it, if they may; nothing goes wrong.
-fn let_leave(node: &mut Exchange, leaves: bool) {
+fn let_leave(node: &mut ShareExchange, leaves: bool) {
     for deed in node.take_deeds() {
         match deed {
             Deed::Share { id, .. } if leaves => node.left(id),
@@ -64,7 +64,7 @@ fn let_leave(node: &mut Exchange, leaves: bool) {
 }
 
 /// The round ends at its deadline; own shares that have not left come back.
-fn end_round(node: &mut Exchange, leaves: bool) {
+fn end_round(node: &mut ShareExchange, leaves: bool) {
     let end = node.deadline(node.round());
     node.advance(end);
     if !leaves {

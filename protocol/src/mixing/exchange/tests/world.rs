@@ -12,7 +12,7 @@ use crate::messages::log::{AgreedLogs, Answer, Log, ShareId, Verdict};
 use crate::messages::signature::Signature;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Outset};
+use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::offence::MixingOffence;
 use crate::mixing::ticket::{Ticket, Tickets};
@@ -34,7 +34,7 @@ pub(super) enum Message {
 /// Four nodes and the wires between them; nothing arrives unless a test lets it.
 pub(super) struct World {
     pub(super) plan: Arc<Plan>,
-    pub(super) nodes: Vec<Exchange>,
+    pub(super) nodes: Vec<ShareExchange>,
     pub(super) tickets: Vec<Tickets>,
     pub(super) ledgers: Vec<Ledger>,
     pub(super) balance: Balance,
@@ -88,7 +88,7 @@ impl World {
                 connected: others,
             };
             let mixing = course.begin(value, LatticeWeight(weight), noise);
-            world.nodes.push(Exchange::new(course, mixing, outset));
+            world.nodes.push(ShareExchange::new(course, mixing, outset));
             world.tickets.push(Tickets::default());
             world.collect(me);
         }

@@ -6,7 +6,7 @@ use crate::simulator::cluster::tests::{integers, plan};
 const ROUNDS: u32 = 3;
 
 fn stream() -> Arc<Plan> {
-    let lines = "releases = 3\n[mechanism]\nkind = \"gossip\"\n[run]\nround_ms = 1000\npace_ms = 10\n";
+    let lines = "releases = 3\n[mechanism]\nsums = \"open\"\n[run]\nround_ms = 1000\npace_ms = 10\n";
     plan(4, lines, ROUNDS)
 }
 

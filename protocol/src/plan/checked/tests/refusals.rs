@@ -52,7 +52,7 @@ fn hostile_settings_and_members_are_refused() {
         ("/version", json!(-1)),
         ("/name", json!(long)),
         ("/name", json!("a\u{1b}[31m")),
-        ("/task", json!("sum")),
+        ("/computation/task", json!("sum")),
         ("/nonce", json!("ab")),
         ("/nonce", json!("ABABABABABABABABABABABABABABABAB")),
         ("/nonce", json!("é".repeat(16))),
@@ -267,8 +267,8 @@ fn calibrations_must_fit_the_draft() {
 fn what_no_plan_carries_yet_is_refused() {
     let plan = plan(4, GAUSSIAN, 2);
     for (pointer, new, field) in [
-        ("/mechanism/kind", json!("gossip"), "mechanism.injection"),
-        ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
+        ("/mechanism/kind", json!("gossip"), "mechanism.sums"),
+        ("/mechanism/kind", json!("ppsc"), "mechanism.independent_noise"),
         ("/privacy/coalitions", json!("static"), "mechanism.correlated"),
     ] {
         assert_eq!(
@@ -324,7 +324,7 @@ fn only_a_model_that_is_solved_for_has_second_moments() {
     let draft = draft(4, "");
     let plan = Plan::assemble(draft.clone(), calibration(&draft, 3), [0; 16]).unwrap();
     let mut forged = value(&plan);
-    forged["data"]["moments"] = json!(true);
+    forged["data"]["contributed"] = json!("second-moments");
     let error = parse(&forged).unwrap_err();
-    assert_eq!(error.field(), Some("data.moments"), "{error}");
+    assert_eq!(error.field(), Some("data.contributed"), "{error}");
 }

@@ -1,3 +1,5 @@
+mod foreign;
+mod fractions;
 mod noise;
 mod training;
 
@@ -6,6 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::lattice::payload::Ratio;
 use crate::plan::defaults::SETTINGS;
+use crate::plan::exchange::inca::{Cancelling, GaussianNoise, Inca};
+use crate::plan::exchange::ppsc::{Ppsc, PpscNoise};
 use crate::plan::run_file::fraction::Fraction;
 
 const LEAST: &str = "name = \"study\"\n[data]\nshape = [10]\n";
@@ -44,7 +48,9 @@ fn refused(section: &str, line: &str, parties: usize) -> (String, Option<usize>,
     let error = refusal(&text, parties);
     let written = text.lines().position(|l| line.starts_with(l)).map(|at| at + 1);
     let found = match &error {
-        RunFileError::Toml { line, .. } | RunFileError::Field { line, .. } => *line,
+        RunFileError::Toml { line, .. }
+        | RunFileError::Foreign { line, .. }
+        | RunFileError::Field { line, .. } => *line,
     };
     assert_eq!(found, written, "{error}");
     (
@@ -55,14 +61,17 @@ fn refused(section: &str, line: &str, parties: usize) -> (String, Option<usize>,
 }
 
 #[test]
-fn both_documents_of_defaults_parse_and_know_every_key() {
-    for defaults in [Defaults::File, Defaults::Local] {
-        let raw = RawRunFile::defaults(defaults);
+fn all_documents_of_defaults_parse_and_know_every_key() {
+    for (task, defaults) in TaskName::ALL
+        .into_iter()
+        .flat_map(|task| [(task, Defaults::File), (task, Defaults::Local)])
+    {
+        let raw = RawRunFile::defaults(task, defaults);
         assert_eq!(raw.version, Some(1));
         assert_eq!(raw.name.is_some(), defaults == Defaults::Local);
     }
     // Every key of the table is one that the parser knows, and the parser lists no other.
-    let sections = || "data model outer privacy mechanism topology run".split(' ');
+    let sections = || "data model recursion privacy mechanism topology run".split(' ');
     for section in std::iter::once("").chain(sections()) {
         let text = if section.is_empty() {
             "zzz = 1\n".to_string()
@@ -76,6 +85,8 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
             .filter(|s| s.section == section)
             .map(|s| s.key)
             .collect();
+        table.sort_unstable();
+        table.dedup();
         if section.is_empty() {
             table.extend(sections());
         }
@@ -96,20 +107,19 @@ fn the_least_file_gets_the_defaults() {
             colluding: 1,
             coalitions: Coalitions::Any,
             dropouts: 1,
-            draws: None,
             share_faults: None,
-            protect: Protect::All,
         }
     );
     assert_eq!(file.data.clip, Clip::L2 { radius: 1.0 });
     assert_eq!(file.data.weights, None);
-    assert_eq!(file.mechanism.injection, InjectionChoice::Late);
+    assert!(file.run.sealed);
     assert_eq!(
-        (file.mechanism.correlated, file.run.sealed),
-        (CorrelatedNoise::Uniform, true)
+        file.exchange,
+        Exchange::Inca(Inca {
+            rounds: Rounds::Auto,
+            noise: Cancelling::Uniform
+        })
     );
-    assert_eq!(file.mechanism.rounds, Rounds::Auto);
-    assert!(file.mechanism.rollback);
     assert_eq!(
         (
             file.run.min_parties,
@@ -204,12 +214,20 @@ pace_ms = 2000
     assert_eq!(weights["bob"], 104_858.0 / 1_048_576.0);
     let half = Fraction(Ratio::new(1, 2).unwrap());
     let one = |n| vec![Fraction(Ratio::whole(n))];
+    let injection = InjectionChoice::Custom {
+        c: vec![half, half],
+        z: vec![one(1), one(-1)],
+    };
     assert_eq!(
-        file.mechanism.injection,
-        InjectionChoice::Custom {
-            c: vec![half, half],
-            z: vec![one(1), one(-1)]
-        }
+        file.exchange,
+        Exchange::Inca(Inca {
+            rounds: Rounds::Fixed(1),
+            noise: Cancelling::Gaussian(GaussianNoise {
+                injection,
+                fanout: 3,
+                rollback: false
+            })
+        })
     );
     assert_eq!(file.topology.public, GraphChoice::RandomRegular { degree: 4 });
     assert_eq!(file.run.dissemination, Dissemination::Consensus);
@@ -226,11 +244,13 @@ fn every_choice_of_ppsc_parses() {
         5,
     );
     assert_eq!(
-        (ppsc.mechanism.kind, ppsc.mechanism.independent_noise),
-        (MechanismKind::Ppsc, IndependentNoise::None)
+        ppsc.exchange,
+        Exchange::Ppsc(Ppsc {
+            rounds: Rounds::Fixed(4096),
+            noise: PpscNoise::ExactSum,
+            local_noise_ok: true
+        })
     );
-    assert!(ppsc.mechanism.accept_exact_sum && ppsc.mechanism.local_noise_ok);
-    assert_eq!(ppsc.mechanism.rounds, Rounds::Fixed(4096));
 }
 
 #[test]
@@ -247,7 +267,10 @@ fn graphs_injections_and_units_parse_in_short() {
         5,
     );
     assert_eq!(other.topology.private, GraphChoice::Ring);
-    assert_eq!(other.mechanism.injection, InjectionChoice::Early);
+    let Exchange::Inca(inca) = other.exchange else {
+        panic!("inca is the default");
+    };
+    assert_eq!(*inca.noise.injection(), InjectionChoice::Early);
     assert_eq!(other.data.unit, Unit::Record);
 }
 
@@ -530,44 +553,6 @@ fn what_is_missing_is_named_with_an_example() {
     assert_eq!(refusal(LEAST, 1025).field(), Some("the number of parties"));
 }
 
-#[test]
-fn fractions_are_exact() {
-    let fraction = |text: &str| text.parse::<Fraction>().ok().map(|f| f.to_string());
-    for (text, shown) in [
-        ("1/3", "1/3"),
-        ("-2/4", "-1/2"),
-        ("0.25", "1/4"),
-        ("-0.5", "-1/2"),
-        ("7", "7"),
-        ("-0", "0"),
-        (" 1 / 2 ", "1/2"),
-        ("0/5", "0"),
-    ] {
-        assert_eq!(fraction(text).as_deref(), Some(shown), "{text}");
-    }
-    for bad in [
-        "",
-        "-",
-        "1/",
-        "/2",
-        "1/0",
-        "1/-2",
-        "--1",
-        "1e3",
-        ".5",
-        "5.",
-        "0x1",
-        "1/2/3",
-        "+1",
-        "nan",
-        "999999999999999999999",
-        "1.00000000000000000001",
-        "１",
-    ] {
-        assert_eq!(fraction(bad), None, "{bad}");
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -581,8 +566,8 @@ proptest! {
     fn no_text_panics(text in ".{0,120}", at in 0usize..1000, byte: u8, parties: usize) {
         let _ = RunFile::parse(&text, parties);
         let _ = text.parse::<Fraction>();
-        let defaults = crate::plan::defaults::document(Defaults::File);
-        let whole = format!("name = \"x\"\n{}", defaults.replace("[model]", "shape = [2]\n[model]"));
+        let defaults = crate::plan::defaults::document(TaskName::Mean, Defaults::File);
+        let whole = format!("name = \"x\"\n{}", defaults.replace("[privacy]", "shape = [2]\n[privacy]"));
         prop_assert!(RunFile::parse(&whole, 8).is_ok());
         let mut bytes = whole.into_bytes();
         let at = at % bytes.len();

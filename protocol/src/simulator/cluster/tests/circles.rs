@@ -24,8 +24,8 @@ pub(super) const GRAPHS: [&str; 3] = [
 
 pub(super) fn circles(graph: &str, edges: &str) -> Arc<Plan> {
     let lines = format!(
-        "releases = {RELEASES}\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"neighbours\"\n\
-         {edges}\n[topology]\n{graph}\n[run]\nsealed = true\nsettle_ms = 2000\n"
+        "releases = {RELEASES}\n[mechanism]\nsums = \"neighbours\"\n\
+         {edges}\n[topology]\n{graph}\n[run]\nsettle_ms = 2000\n"
     );
     plan(PARTIES, &lines, RELEASES as u32)
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::run::outcome::{GossipOutcome, MissedMessages};
 
-const OPEN: &str = "[mechanism]\nkind = \"gossip\"\n";
+const OPEN: &str = "[mechanism]\nsums = \"open\"\n";
 
 const GRAPHS: [&str; 4] = [
     "private = \"complete\"",

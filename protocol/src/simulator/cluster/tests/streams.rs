@@ -9,8 +9,8 @@ const RELEASES: u64 = 6;
 
 pub(super) fn summed(run: &str) -> Arc<Plan> {
     let lines = format!(
-        "releases = {RELEASES}\n[mechanism]\nkind = \"gossip\"\nsums = \"secure\"\ncircle = \"everybody\"\n\
-         [topology]\nprivate = \"ring\"\n[run]\nsealed = true\nsettle_ms = 2000\n{run}"
+        "releases = {RELEASES}\n[mechanism]\nsums = \"everybody\"\n\
+         [topology]\nprivate = \"ring\"\n[run]\nsettle_ms = 2000\n{run}"
     );
     plan(PARTIES, &lines, 4)
 }

@@ -25,7 +25,7 @@ pub(super) fn training_plan(kind: &str) -> Arc<Plan> {
 
 /// The sum of a party's clipped gradients at a model, rounded row by row.
 fn contribution(plan: &Plan, party: Party, model: &[f64]) -> LatticeVector {
-    let settings = plan.draft().model.as_ref().expect("a training");
+    let settings = plan.draft().computation.model().expect("a training");
     let mut rng = stream(5, "rows", party);
     let mut sum = plan.lattice().zeros(settings.parameters());
     for _ in 0..ROWS {

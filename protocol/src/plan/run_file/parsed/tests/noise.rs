@@ -9,7 +9,7 @@ fn what_only_gaussian_noise_goes_with_means_it() {
     use CorrelatedNoise::{Gaussian, Uniform};
     let chosen = |lines: &[(&str, &str)]| {
         let file = parse(&with(lines), 8);
-        (file.mechanism.correlated, file.run.sealed)
+        (file.exchange.correlated(), file.run.sealed)
     };
     assert_eq!(chosen(&[("run", "sealed = true")]), (Uniform, true));
     assert_eq!(chosen(&[("mechanism", "kind = \"ppsc\"")]), (Uniform, true));
@@ -42,22 +42,17 @@ fn what_only_gaussian_noise_goes_with_means_it() {
 
 #[test]
 fn sums_of_everybody_and_of_neighbours_are_carried_and_their_rounds_are_long_enough() {
-    let secure = |circle: &'static str| {
-        let lines = with(&[
-            ("data", "releases = 3"),
-            ("mechanism", "kind = \"gossip\"\nsums = \"secure\""),
-            ("mechanism", circle),
-        ]);
-        parse(&lines, 8)
-    };
-    for (circle, even) in [
-        ("circle = \"everybody\"", true),
-        ("circle = \"neighbours\"", false),
-    ] {
-        let file = secure(circle);
+    for (sums, even) in [("everybody", true), ("neighbours", false)] {
+        let file = parse(
+            &format!(
+                "name = \"study\"\ntask = \"stream\"\n[data]\nshape = [10]\nreleases = 3\n[mechanism]\n\
+                 sums = \"{sums}\"\n"
+            ),
+            8,
+        );
         assert_eq!(file.supported(), Ok(()));
         assert_eq!(file.run.round_ms, 4 * file.run.settle_ms);
-        assert_eq!(file.mechanism.correlated == CorrelatedNoise::Uniform, even);
-        assert!(file.run.sealed && file.mechanism.averages() != even);
+        assert_eq!(file.exchange.correlated() == CorrelatedNoise::Uniform, even);
+        assert!(file.run.sealed && file.exchange.gossip().is_some() != even);
     }
 }

@@ -5,6 +5,10 @@ const LOGISTIC: &str =
 
 const MEAN: &str = "name = \"x\"\n[data]\nshape = [3]\n";
 
+fn iteration_ms(file: &RunFile) -> Option<u64> {
+    file.computation.sequence().map(|sequence| sequence.iteration_ms)
+}
+
 /// The field for which a run file of eight parties is refused.
 fn refused(text: &str) -> String {
     let error = RunFile::parse(text, 8).expect_err("refused");
@@ -21,14 +25,14 @@ fn a_model_goes_with_a_training_only() {
     );
     let training = LOGISTIC;
     let file = parse(training, 8);
-    let model = file.model.expect("a model");
+    let model = file.computation.model().expect("a model");
     assert_eq!(
         (model.features(), model.parameters(), model.iterations),
         (3, 3, 50)
     );
-    assert_eq!((file.data.shape, file.data.unit), (vec![3], Unit::Record));
-    assert_eq!(file.mechanism.kind, MechanismKind::Inca);
-    assert_eq!((file.run.iteration_ms, file.run.settle_ms), (Some(8000), 4000));
+    assert_eq!((&file.data.shape, file.data.unit), (&vec![3], Unit::Record));
+    assert_eq!(file.exchange.name(), ExchangeName::Inca);
+    assert_eq!((iteration_ms(&file), file.run.settle_ms), (Some(8000), 4000));
     for (line, field) in [
         ("clip = 0.0", "model.clip"),
         ("momentum = 1.0", "model.momentum"),
@@ -53,9 +57,9 @@ fn rounds_are_as_many_as_are_asked_for() {
     let mean = MEAN;
     let rounds = "task = \"rounds\"\nname = \"x\"\n[data]\nshape = [3]\nreleases = 20\n";
     let file = parse(rounds, 8);
-    assert_eq!((file.data.releases, file.data.unit), (20, Unit::Party));
-    assert_eq!(file.mechanism.kind, MechanismKind::Inca);
-    assert_eq!((file.run.iteration_ms, file.run.settle_ms), (Some(8000), 4000));
+    assert_eq!((file.computation.releases(), file.data.unit), (20, Unit::Party));
+    assert_eq!(file.exchange.name(), ExchangeName::Inca);
+    assert_eq!((iteration_ms(&file), file.run.settle_ms), (Some(8000), 4000));
     for (text, field) in [
         (rounds.replace("releases = 20\n", ""), "data.releases"),
         (rounds.replace("20", "0"), "data.releases"),
@@ -81,7 +85,7 @@ fn rounds_are_as_many_as_are_asked_for() {
     }
     // A point of the range stands in for a contribution that is missing, also where zero is none.
     let far = format!("{rounds}clip = {{ kind = \"box\", low = 1, high = 2 }}\n");
-    assert_eq!(parse(&far, 8).data.releases, 20);
+    assert_eq!(parse(&far, 8).computation.releases(), 20);
 }
 
 /// Tensors by name: each with its extents, and its own radius.
@@ -127,10 +131,10 @@ fn noise_is_mixed_ahead_where_that_is_small() {
     let held = 9 * 50 * 3 * 8;
     let kind_of = |bytes: u64| {
         let text = format!("{LOGISTIC}[run]\nahead_bytes = {bytes}\n");
-        parse(&text, 8).mechanism.kind
+        parse(&text, 8).exchange.name()
     };
-    assert_eq!(kind_of(held), MechanismKind::Inca);
-    assert_eq!(kind_of(held - 1), MechanismKind::Pairwise);
+    assert_eq!(kind_of(held), ExchangeName::Inca);
+    assert_eq!(kind_of(held - 1), ExchangeName::Pairwise);
     let mean = "name = \"x\"\n[data]\nshape = [3]\n[run]\nahead_bytes = 9\n";
     let error = RunFile::parse(mean, 8).expect_err("refused");
     assert_eq!(error.field(), Some("run.ahead_bytes"));
@@ -146,14 +150,16 @@ fn statistics_are_one_sum_of_second_moments() {
         &format!("{statistics}target_box = [-2.0, 1.0]\nridge = \"auto\"\n"),
         8,
     );
-    let model = boxed.model.expect("a model");
+    let model = boxed.computation.model().expect("a model");
     // Features of length 1 and a target of at most 2; four of them and the target make 15 moments.
     assert!((model.clip - 5f64.sqrt()).abs() < 1e-15 && model.iterations == 1);
-    assert_eq!((boxed.data.shape, boxed.data.releases), (vec![15], 1));
-    assert!(boxed.data.moments && (model.ridge_for(0.1) - 0.15 * 0.1 * 8f64.sqrt()).abs() < 1e-15);
+    assert_eq!((&boxed.data.shape, boxed.computation.releases()), (&vec![15], 1));
+    assert_eq!(boxed.data.contributed, Contributed::SecondMoments);
+    assert!((model.ridge_for(0.1) - 0.15 * 0.1 * 8f64.sqrt()).abs() < 1e-15);
     assert_eq!(
         parse(&format!("{statistics}clip = 3.0\nridge = 0.5\n"), 8)
-            .model
+            .computation
+            .model()
             .map(|it| it.clip),
         Some(3.0)
     );

@@ -1,4 +1,4 @@
-//! The noise of an exchange in PPSC's outer recursions: a number, or what the paper's theorems ask
+//! The noise of an exchange in PPSC's recursions: a number, or what the paper's theorems ask
 //! for, which is a function of public numbers that the run file has.
 
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::local_step::Inconsistent;
 use crate::plan::run_file::problem::{Checked, Problem, refuse, require};
-use crate::plan::run_file::settings::TaskKind;
+use crate::plan::run_file::settings::TaskName;
 
 /// σ_γ as asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,13 +69,13 @@ pub(super) struct AskedNoise {
 
 impl AskedNoise {
     /// Refuses a number that nothing asks for, and a theorem without its numbers.
-    pub(super) fn check(&self, task: TaskKind, inconsistent: Option<Inconsistent>) -> Checked {
-        let equations = task == TaskKind::LinearEquations;
+    pub(super) fn check(&self, task: TaskName, inconsistent: Option<Inconsistent>) -> Checked {
+        let equations = task == TaskName::LinearEquations;
         let theorem = match self.pairwise_std {
             PairwiseStd::Theorem => true,
             PairwiseStd::Given(found) => {
                 within(
-                    "outer.pairwise_std",
+                    "recursion.pairwise_std",
                     found,
                     1e-12..=1e18,
                     "a finite number above 0, such as 1.0",
@@ -84,9 +84,9 @@ impl AskedNoise {
             }
         };
         if theorem && inconsistent.is_some() {
-            let found = "\"theorem\" with outer.inconsistent, for which the paper has no number";
+            let found = "\"theorem\" with recursion.inconsistent, for which the paper has no number";
             let instead = "a number, such as 1.0";
-            refuse("outer.pairwise_std", Problem::NotYet { found, instead })?;
+            refuse("recursion.pairwise_std", Problem::NotYet { found, instead })?;
         }
         self.check_given(theorem, equations)?;
         let of_equations = "pairwise_std = \"theorem\" with task = \"linear-equations\"";
@@ -97,7 +97,7 @@ impl AskedNoise {
         );
         for (field, found, applies, only, range, expected) in [
             (
-                "outer.solution_norm",
+                "recursion.solution_norm",
                 self.solution_norm,
                 equations,
                 of_equations,
@@ -105,7 +105,7 @@ impl AskedNoise {
                 above,
             ),
             (
-                "outer.contraction",
+                "recursion.contraction",
                 self.contraction,
                 equations,
                 of_equations,
@@ -113,7 +113,7 @@ impl AskedNoise {
                 below_1,
             ),
             (
-                "outer.gradient_change",
+                "recursion.gradient_change",
                 self.gradient_change,
                 !equations,
                 of_gradients,
@@ -132,14 +132,14 @@ impl AskedNoise {
     fn check_given(&self, theorem: bool, equations: bool) -> Checked {
         let (field, found, example) = match equations {
             true => (
-                "outer.solution_norm",
+                "recursion.solution_norm",
                 self.solution_norm,
-                "solution_norm = 20.0 under [outer], a public bound on the length of the solution",
+                "solution_norm = 20.0 under [recursion], a public bound on the length of the solution",
             ),
             false => (
-                "outer.gradient_change",
+                "recursion.gradient_change",
                 self.gradient_change,
-                "gradient_change = 2.0 under [outer], a public bound on how far a party's gradient may change",
+                "gradient_change = 2.0 under [recursion], a public bound on how far a party's gradient may change",
             ),
         };
         match found {

@@ -1,5 +1,5 @@
-//! What PPSC's Algorithms 3 and 4 iterate, and how: the table `[outer]` of a run file and of a
-//! plan.
+//! `task = "linear-equations"` and `"optimise"`: PPSC's Algorithms 3 and 4, as in the paper. The
+//! table `[recursion]` of a run file.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,20 @@ use crate::model::descent::StepLength;
 use crate::model::local_step::{Inconsistent, LocalStep, PrivateRows};
 use crate::model::loss::Loss;
 use crate::model::projection::ModelSet;
-use crate::plan::run_file::exchange_noise::{AskedNoise, PairwiseStd};
+use crate::plan::computation::beside::Beside;
+use crate::plan::computation::exchange_noise::{AskedNoise, PairwiseStd};
+use crate::plan::computation::model::{LossChoice, RowsOf, StepChoice};
+use crate::plan::exchange::choice::Exchange;
+use crate::plan::exchange::ppsc::PpscNoise;
 use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERATIONS};
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
-use crate::plan::run_file::settings::{Bound, Clip, Data, TaskKind};
-use crate::plan::run_file::training::{LossChoice, RawModel, RowsOf, StepChoice};
+use crate::plan::run_file::settings::{Bound, Clip, Data, Dissemination, TaskName, Unit};
 
 /// The most iterations of multi-gossip in each outer iteration. Our choice: 40 times the paper's.
 const MOST_GOSSIP: u64 = 1024;
 /// The most public rounds in each outer iteration. Our choice: above what the paper's Theorem 4
 /// asks for in its last experiment.
 const MOST_AVERAGING: u64 = 4096;
-/// Where states are kept, each coordinate between minus and plus this, unless the run file has a
-/// range. Our choice: far from anything that equations of people's numbers come to.
-const RANGE: f64 = 1e6;
 
 /// How all come near the mean of their states.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub enum PublicAveraging {
 /// What is iterated, and how. All of it is public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OuterSettings {
+pub struct RecursionSettings {
     /// Columns of a row, the right side or target included: at least 2.
     pub columns: usize,
     /// What the columns are called, if they have names.
@@ -85,7 +85,7 @@ pub struct OuterSettings {
     pub inconsistent: Option<Inconsistent>,
 }
 
-impl OuterSettings {
+impl RecursionSettings {
     /// Coordinates of a state.
     pub fn dimension(&self) -> usize {
         self.columns.saturating_sub(1)
@@ -132,33 +132,47 @@ impl OuterSettings {
         }
     }
 
-    /// The range of states where the run file has none.
-    pub(super) fn range() -> Clip {
-        Clip::Box {
-            low: Bound::All(-RANGE),
-            high: Bound::All(RANGE),
-        }
-    }
-
     /// The most that a coordinate of a state may be on a lattice for this accuracy.
     pub(in crate::plan) fn finest_step(&self) -> f64 {
         self.accuracy / 1000.0
     }
 
-    /// Refuses what makes no iteration of this task.
-    pub(super) fn check(&self, task: TaskKind) -> Checked {
+    /// Refuses what the paper's algorithms do not go with, and what makes no iteration of this
+    /// task.
+    pub(super) fn check(&self, task: TaskName, beside: &Beside<'_>) -> Checked {
+        let as_in_paper =
+            |holds: bool, field: &str, needs| require(holds, field, || Problem::Printed { needs });
+        let exact = matches!(beside.exchange, Exchange::Ppsc(ppsc) if ppsc.noise == PpscNoise::ExactSum);
+        as_in_paper(exact, "mechanism.accept_exact_sum", "accept_exact_sum = true")?;
+        count("privacy.dropouts", beside.privacy.dropouts as u64, 0, 0)?;
+        let flood = beside.run.dissemination == Dissemination::Flood;
+        as_in_paper(flood, "run.dissemination", "dissemination = \"flood\"")?;
+        let rows = beside.data.unit == Unit::Record;
+        as_in_paper(rows, "data.unit", "unit = \"record\": parties bring rows")?;
+        let bounds = matches!(
+            beside.data.clip,
+            Clip::Box {
+                low: Bound::All(_),
+                high: Bound::All(_)
+            }
+        );
+        as_in_paper(bounds, "data.clip", "one box for all coordinates of a state")?;
+        self.check_alone(task)
+    }
+
+    fn check_alone(&self, task: TaskName) -> Checked {
         count("data.shape", self.columns as u64, 2, MOST_COORDINATES as u64)?;
-        count("outer.iterations", self.iterations, 1, MOST_ITERATIONS)?;
+        count("recursion.iterations", self.iterations, 1, MOST_ITERATIONS)?;
         count(
-            "outer.gossip_iterations",
+            "recursion.gossip_iterations",
             self.gossip_iterations.into(),
             1,
             MOST_GOSSIP,
         )?;
-        within("outer.accuracy", self.accuracy, 1e-12, 1e12)?;
+        within("recursion.accuracy", self.accuracy, 1e-12, 1e12)?;
         self.asked_noise().check(task, self.inconsistent)?;
         let fine = self.ridge.is_finite() && (0.0..=1e100).contains(&self.ridge);
-        require(fine, "model.ridge", || Problem::Range {
+        require(fine, "recursion.ridge", || Problem::Range {
             found: self.ridge,
             expected: "0 or above, such as 0.01",
         })?;
@@ -166,41 +180,41 @@ impl OuterSettings {
         self.check_start()?;
         self.check_step(task)?;
         match (task, self.loss) {
-            (TaskKind::Optimise, None) => refuse(
-                "model.loss",
+            (TaskName::Optimise, None) => refuse(
+                "recursion.loss",
                 Problem::Missing {
-                    example: "loss = \"logistic\" under [model]",
+                    example: "loss = \"logistic\" under [recursion]",
                 },
             )?,
-            (TaskKind::Optimise, Some(LossChoice::Softmax)) => refuse(
-                "model.loss",
+            (TaskName::Optimise, Some(LossChoice::Softmax)) => refuse(
+                "recursion.loss",
                 Problem::NotYet {
                     found: "\"softmax\" in task = \"optimise\"",
                     instead: "\"squared\" or \"logistic\", or task = \"regression\"",
                 },
             )?,
-            (TaskKind::Optimise, Some(_)) | (_, None) => {}
+            (TaskName::Optimise, Some(_)) | (_, None) => {}
             (_, Some(_)) => refuse(
-                "model.loss",
+                "recursion.loss",
                 Problem::OnlyFor {
                     only: "task = \"optimise\" or \"regression\"",
                 },
             )?,
         }
-        let equations = task == TaskKind::LinearEquations;
+        let equations = task == TaskName::LinearEquations;
         require(
             equations || self.inconsistent.is_none(),
-            "outer.inconsistent",
+            "recursion.inconsistent",
             || Problem::OnlyFor {
                 only: "task = \"linear-equations\"",
             },
         )?;
         if let ModelSet::Affine { a, .. } = &self.set {
-            count("model.set", a.len() as u64, 1, MOST_EQUATIONS)?;
+            count("recursion.set", a.len() as u64, 1, MOST_EQUATIONS)?;
         }
         let set = self.set.projection(self.dimension());
         set.map(drop)
-            .map_err(|reason| ("model.set".to_owned(), Problem::Set(reason)))
+            .map_err(|reason| ("recursion.set".to_owned(), Problem::Set(reason)))
     }
 
     fn asked_noise(&self) -> AskedNoise {
@@ -216,9 +230,9 @@ impl OuterSettings {
         let PublicAveraging::Paper { rounds, weight } = self.averaging else {
             return Ok(());
         };
-        count("outer.averaging", rounds.into(), 1, MOST_AVERAGING)?;
+        count("recursion.averaging", rounds.into(), 1, MOST_AVERAGING)?;
         let weight = weight.unwrap_or(0.5);
-        require(weight > 0.0 && weight <= 1.0, "outer.averaging", || {
+        require(weight > 0.0 && weight <= 1.0, "recursion.averaging", || {
             Problem::Range {
                 found: weight,
                 expected: "an edge's weight, above 0 and at most 1",
@@ -228,13 +242,13 @@ impl OuterSettings {
 
     fn check_start(&self) -> Checked {
         let (found, expected) = (self.start.len(), self.dimension());
-        require(found == 0 || found == expected, "outer.start", || {
+        require(found == 0 || found == expected, "recursion.start", || {
             Problem::BoundCount { found, expected }
         })?;
         let beyond = self.start.iter().find(|x| x.is_nan() || x.abs() > 1e100);
         match beyond {
             Some(&found) => refuse(
-                "outer.start",
+                "recursion.start",
                 Problem::Range {
                     found,
                     expected: "a finite number",
@@ -244,16 +258,16 @@ impl OuterSettings {
         }
     }
 
-    fn check_step(&self, task: TaskKind) -> Checked {
-        let exact = task == TaskKind::LinearEquations && self.inconsistent.is_none();
+    fn check_step(&self, task: TaskName) -> Checked {
+        let exact = task == TaskName::LinearEquations && self.inconsistent.is_none();
         let found = match self.step {
             StepChoice::Auto => return Ok(()),
             StepChoice::Constant(step) | StepChoice::Inverse { first: step } => step,
         };
-        require(!exact, "outer.step", || Problem::OnlyFor {
+        require(!exact, "recursion.step", || Problem::OnlyFor {
             only: "task = \"optimise\", or inconsistent = \"least-squares\" or \"normalised\"",
         })?;
-        within("outer.step", found, 1e-100, 1e100)
+        within("recursion.step", found, 1e-100, 1e100)
     }
 }
 
@@ -264,11 +278,11 @@ fn within(field: &str, found: f64, least: f64, most: f64) -> Checked {
     })
 }
 
-/// The section `[outer]`, with gaps.
+/// The section `[recursion]`, with gaps.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)] // the keys of run.toml, explained in `defaults::SETTINGS`
-pub struct RawOuter {
+pub struct RawRecursion {
     pub iterations: Option<u64>,
     pub accuracy: Option<f64>,
     pub step: Option<StepChoice>,
@@ -280,29 +294,29 @@ pub struct RawOuter {
     pub contraction: Option<f64>,
     pub gradient_change: Option<f64>,
     pub inconsistent: Option<Inconsistent>,
+    pub loss: Option<LossChoice>,
+    pub ridge: Option<f64>,
+    pub set: Option<ModelSet>,
 }
 
-impl RawOuter {
+impl RawRecursion {
     /// Completes it; gaps are filled from the table of defaults by now, but for those without a
-    /// default. What is minimised, and where, is in `[model]`.
-    pub(super) fn complete(self, rows: RowsOf, model: RawModel) -> Checked<OuterSettings> {
+    /// default.
+    pub(in crate::plan) fn complete(self, rows: RowsOf) -> Checked<RecursionSettings> {
         fn given<T>(value: Option<T>, key: &str, example: &'static str) -> Checked<T> {
-            value.ok_or_else(|| (format!("outer.{key}"), Problem::Missing { example }))
+            value.ok_or_else(|| (format!("recursion.{key}"), Problem::Missing { example }))
         }
-        let ridge = match model.ridge {
-            None => 0.0,
-            Some(ridge) => ridge.constant().ok_or_else(|| {
-                let only = "task = \"regression\" with method = \"statistics\"";
-                ("model.ridge".to_owned(), Problem::OnlyFor { only })
-            })?,
-        };
-        Ok(OuterSettings {
+        Ok(RecursionSettings {
             columns: rows.columns()?,
             names: rows.names,
-            loss: model.loss,
-            ridge,
-            set: model.set.unwrap_or_default(),
-            iterations: given(self.iterations, "iterations", "iterations = 300 under [outer]")?,
+            loss: self.loss,
+            ridge: self.ridge.unwrap_or(0.0),
+            set: self.set.unwrap_or_default(),
+            iterations: given(
+                self.iterations,
+                "iterations",
+                "iterations = 300 under [recursion]",
+            )?,
             accuracy: given(self.accuracy, "accuracy", "accuracy = 1e-2")?,
             step: given(self.step, "step", "step = \"auto\"")?,
             start: self.start.unwrap_or_default(),

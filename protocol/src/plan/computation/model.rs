@@ -1,4 +1,5 @@
-//! What a training fits, and how: the table `[model]` of a run file and of a plan.
+//! `task = "regression"`: a model that the parties fit together, from the rows of each. The table
+//! `[model]` of a run file.
 
 use std::fmt;
 
@@ -9,11 +10,10 @@ use crate::model::descent::{DescentTerms, StepLength};
 use crate::model::loss::Loss;
 use crate::model::projection::{ModelSet, NoSet};
 use crate::model::statistics;
+use crate::plan::computation::method::{MethodChoice, RidgeChoice};
 use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERATE_BYTES, MOST_ITERATIONS};
-use crate::plan::run_file::method::{MethodChoice, RidgeChoice};
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
-use crate::plan::run_file::settings::{Clip, Data};
-use crate::plan::run_file::template::TemplateChoice;
+use crate::plan::run_file::settings::{Clip, Contributed, Data};
 
 /// How a model is held against a row's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,20 +253,19 @@ impl ModelSettings {
     /// What each party contributes to a sum: a clipped gradient a row, or a row's second moments,
     /// over this plan's unit and adjacency.
     pub(in crate::plan) fn contributions(&self, data: Data) -> Data {
-        let moments = self.is_statistics();
-        let (coordinates, radius) = match moments {
-            true => (
+        let (coordinates, radius, contributed) = match self.method {
+            MethodChoice::Statistics => (
                 statistics::coordinates(self.features() + 1),
                 self.clip * self.clip,
+                Contributed::SecondMoments,
             ),
-            false => (self.parameters(), self.clip),
+            MethodChoice::Descent => (self.parameters(), self.clip, Contributed::AsTheyAre),
         };
         Data {
             shape: vec![coordinates],
             clip: Clip::L2 { radius },
             columns: None,
-            releases: self.iterations,
-            moments,
+            contributed,
             ..data
         }
     }
@@ -422,7 +421,7 @@ impl ModelSettings {
             Some(Clip::L2 { .. } | Clip::Tensors { .. }) => refuse(
                 "data.clip",
                 Problem::OnlyFor {
-                    only: "another task than \"regression\"",
+                    only: "another task than \"regression\": columns have bounds, clip = { kind = \"box\", … }",
                 },
             ),
             Some(bounds @ Clip::Box { .. }) => bounds.check(self.columns),
@@ -457,15 +456,14 @@ pub struct RawModel {
     pub ridge: Option<RidgeChoice>,
     pub set: Option<ModelSet>,
     pub average: Option<f64>,
-    pub template: Option<TemplateChoice>,
 }
 
 /// The rows of a training: what a run file's `[data]` says of them.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct RowsOf {
-    pub(super) shape: Vec<usize>,
-    pub(super) names: Option<Vec<String>>,
-    pub(super) bounds: Option<Clip>,
+pub(in crate::plan) struct RowsOf {
+    pub(in crate::plan) shape: Vec<usize>,
+    pub(in crate::plan) names: Option<Vec<String>>,
+    pub(in crate::plan) bounds: Option<Clip>,
 }
 
 /// No length is right for whatever targets there are.
@@ -495,7 +493,7 @@ impl RowsOf {
 impl RawModel {
     /// Says what follows from the method where the run file does not: called before gaps are filled
     /// from the `table` of defaults, which may stand in any file.
-    pub(super) fn settle_method(&mut self, table: &RawModel) -> Checked {
+    pub(in crate::plan) fn settle_method(&mut self, table: &RawModel) -> Checked {
         if self.method != Some(MethodChoice::Statistics) {
             return Ok(());
         }
@@ -529,22 +527,9 @@ impl RawModel {
         Ok(())
     }
 
-    /// What of it PPSC's outer recursions have: everything else stands as the table of defaults has
-    /// it, or not at all.
-    pub(super) fn is_of_outer(&self, table: &RawModel) -> bool {
-        let others = |model: &RawModel| RawModel {
-            loss: None,
-            ridge: None,
-            set: None,
-            ..model.clone()
-        };
-        let said = others(self);
-        said == RawModel::default() || said == others(table)
-    }
-
     /// Completes it; gaps are filled from the table of defaults by now, but for those without a
     /// default. `clipped`: whether the run file itself says `model.clip`.
-    pub(super) fn complete(self, rows: RowsOf, clipped: bool) -> Checked<ModelSettings> {
+    pub(in crate::plan) fn complete(self, rows: RowsOf, clipped: bool) -> Checked<ModelSettings> {
         fn given<T>(value: Option<T>, key: &str, example: &'static str) -> Checked<T> {
             value.ok_or_else(|| (format!("model.{key}"), Problem::Missing { example }))
         }

@@ -10,21 +10,36 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
-use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
-use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::exchange::rules::{Occasion, Planned, Rules};
+use crate::plan::exchange::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::{MOST_EXCHANGE_ROUNDS, MOST_PARTIES};
-use crate::plan::run_file::problem::{Checked, Problem, refuse};
-use crate::plan::run_file::settings::MechanismSettings;
+use crate::plan::run_file::problem::{Checked, count};
+use crate::plan::run_file::settings::Rounds;
 use crate::plan::shares::ShareCounts;
+use crate::topology::active_edges::ActiveEdges;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// The rules of gossip averaging over edges.
-pub(super) struct Gossip {
-    /// Whether neighbours read sums only.
-    pub(super) secure: bool,
+/// The settings of gossip averaging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gossip {
+    /// The number of rounds.
+    pub rounds: Rounds,
+    /// What a neighbour reads of a party's messages.
+    pub read: MessagesRead,
+    /// Which edges of the private graph are active in a round.
+    pub edges: ActiveEdges,
+}
+
+/// What a neighbour reads of the messages of gossip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessagesRead {
+    /// The messages: a party's own noise is all that hides its value from a neighbour.
+    Each,
+    /// Only the sum of those of its own neighbours.
+    Sums,
 }
 
 impl Rules for Gossip {
@@ -32,39 +47,33 @@ impl Rules for Gossip {
         MOST_EXCHANGE_ROUNDS
     }
 
-    /// What goes with gossip is checked with data and privacy in hand
-    /// (`run_file/gossip_case.rs`).
-    fn check(&self, _: &MechanismSettings) -> Checked {
-        Ok(())
+    fn check(&self, parties: usize) -> Checked {
+        let ActiveEdges::Degree(degree) = self.edges else {
+            return Ok(());
+        };
+        count(
+            "mechanism.edges.degree",
+            degree as u64,
+            1,
+            parties.saturating_sub(1) as u64,
+        )
     }
 
-    fn check_static(&self, _: &MechanismSettings) -> Checked {
-        refuse(
-            "privacy.coalitions",
-            Problem::NotYet {
-                found: "\"static\" with kind = \"gossip\"",
-                instead: "coalitions = \"any\"",
-            },
-        )
+    /// A stream's coalitions know the schedule.
+    fn check_static(&self) -> Checked {
+        Ok(())
     }
 
     fn check_private_graph(&self, graph: &NamedGraph<'_>) -> Result<(), DraftError> {
         graph.check_connected()
     }
 
-    fn keys(&self) -> &'static [&'static str] {
-        match self.secure {
-            true => &["sums", "circle", "edges", "weight_bits", "threshold"],
-            false => &["sums", "edges", "weight_bits"],
-        }
-    }
-
     /// Nothing cancels.
-    fn correlated_key(&self) -> &'static str {
-        "correlated_std"
+    fn correlated_key(&self) -> Option<&'static str> {
+        None
     }
 
-    fn check_rounds(&self, _: u32, _: u32) -> Result<(), LatticeError> {
+    fn check_rounds(&self, _: u32) -> Result<(), LatticeError> {
         Ok(())
     }
 
@@ -72,19 +81,18 @@ impl Rules for Gossip {
         false
     }
 
-    fn sent_a_round(&self, _: usize) -> RangeInclusive<usize> {
+    fn sent_a_round(&self) -> RangeInclusive<usize> {
         0..=MOST_PARTIES
     }
 
     fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule> {
-        let gossip = occasion.settings.gossip.as_ref()?;
         let rounds = occasion.rounds as usize;
-        let active = gossip.edges.draw(occasion.private_graph, rounds, seed);
+        let active = self.edges.draw(occasion.private_graph, rounds, seed);
         Some(Schedule::both_ways(active.iter().map(Arc::as_ref)))
     }
 
-    fn planned(&self, _: &MechanismSettings, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError> {
-        let secure = self.secure;
+    fn planned(&self, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError> {
+        let secure = self.read == MessagesRead::Sums;
         Ok(Arc::new(PlannedGossip { rounds, secure }))
     }
 }

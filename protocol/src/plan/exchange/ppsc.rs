@@ -8,44 +8,63 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
-use crate::plan::mechanism::inca::check_even;
-use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
-use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::exchange::inca::check_even;
+use crate::plan::exchange::rules::{Occasion, Planned, Rules};
+use crate::plan::exchange::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
-use crate::plan::run_file::problem::{Checked, Problem, count, require};
-use crate::plan::run_file::settings::{
-    Coalitions, CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismSettings,
-};
+use crate::plan::run_file::problem::Checked;
+use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, Rounds};
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;
 use crate::topology::multi_gossip::MultiGossip;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-pub(super) struct Ppsc;
+/// PPSC's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ppsc {
+    /// The number of network rounds, filled with as many iterations as fit.
+    pub rounds: Rounds,
+    /// The noise of its parties.
+    pub noise: PpscNoise,
+    /// Whether components so small that their noise is local are accepted.
+    pub local_noise_ok: bool,
+}
+
+/// The noise of PPSC's parties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PpscNoise {
+    /// The noise that cancels is uniform over residues; each party adds its own.
+    Uniform,
+    /// The noise that cancels is Gaussian; each party adds its own.
+    Gaussian,
+    /// The noise that cancels is Gaussian and nobody adds its own: the exact sum of every component
+    /// is revealed.
+    ExactSum,
+}
+
+impl PpscNoise {
+    /// The name of the noise that cancels.
+    pub fn correlated(self) -> CorrelatedNoise {
+        match self {
+            PpscNoise::Uniform => CorrelatedNoise::Uniform,
+            PpscNoise::Gaussian | PpscNoise::ExactSum => CorrelatedNoise::Gaussian,
+        }
+    }
+}
 
 impl Rules for Ppsc {
     fn most_rounds(&self) -> u32 {
         MOST_EXCHANGE_ROUNDS
     }
 
-    fn check(&self, settings: &MechanismSettings) -> Checked {
-        // A hand-over has one receiver, and is what roll-back takes back; value and noise come in
-        // as Algorithm 1 has them.
-        count("mechanism.fanout", settings.fanout.into(), 1, 1)?;
-        let only = || Problem::OnlyFor {
-            only: "mechanism.kind = \"inca\"",
-        };
-        let none = [InjectionChoice::Incremental, InjectionChoice::Late].contains(&settings.injection);
-        require(none, "mechanism.injection", only)?;
-        require(settings.rollback, "mechanism.rollback", only)?;
-        let said = settings.independent_noise == IndependentNoise::Calibrated || settings.accept_exact_sum;
-        require(said, "mechanism.independent_noise", || Problem::ExactSum)
+    fn check(&self, _: usize) -> Checked {
+        Ok(())
     }
 
-    fn check_static(&self, settings: &MechanismSettings) -> Checked {
-        check_even(settings)
+    fn check_static(&self) -> Checked {
+        check_even(self.noise.correlated())
     }
 
     /// There may be several components, each with a sum of its own, but nobody may be alone.
@@ -53,22 +72,15 @@ impl Rules for Ppsc {
         graph.check_nobody_alone()
     }
 
-    fn keys(&self) -> &'static [&'static str] {
-        &[
-            "iterations",
-            "independent_noise",
-            "accept_exact_sum",
-            "local_noise_ok",
-            "pairwise_std",
-        ]
-    }
-
-    fn correlated_key(&self) -> &'static str {
-        "pairwise_std"
+    fn correlated_key(&self) -> Option<&'static str> {
+        match self.noise {
+            PpscNoise::Uniform => None,
+            PpscNoise::Gaussian | PpscNoise::ExactSum => Some("pairwise_std"),
+        }
     }
 
     /// Nothing is divided, so no number of rounds is too many for a lattice.
-    fn check_rounds(&self, _: u32, _: u32) -> Result<(), LatticeError> {
+    fn check_rounds(&self, _: u32) -> Result<(), LatticeError> {
         Ok(())
     }
 
@@ -76,8 +88,8 @@ impl Rules for Ppsc {
         false
     }
 
-    fn sent_a_round(&self, fanout: usize) -> RangeInclusive<usize> {
-        0..=fanout
+    fn sent_a_round(&self) -> RangeInclusive<usize> {
+        0..=1
     }
 
     /// Draws as many iterations as fit into so many rounds. Where START draws, each round pairs
@@ -91,8 +103,8 @@ impl Rules for Ppsc {
         Some(MultiGossip::fitting(occasion.private_graph, occasion.rounds, seed)?.schedule())
     }
 
-    fn planned(&self, settings: &MechanismSettings, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError> {
-        let correlated = settings.correlated;
+    fn planned(&self, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError> {
+        let correlated = self.noise.correlated();
         Ok(Arc::new(PlannedPpsc { correlated, rounds }))
     }
 }

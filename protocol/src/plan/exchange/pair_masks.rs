@@ -1,6 +1,6 @@
-//! Masks of pairs (`kind = "pairwise"`): the sum of everybody from keys that each two parties have
-//! in common. Nothing is mixed: a schedule says who has a mask in common with whom, whatever the
-//! private graph.
+//! Masks of pairs (`kind = "pairwise"`, and streams with `sums = "everybody"`): the sum of all from
+//! keys that each two parties have in common. Nothing is mixed: a schedule says who has a mask in
+//! common with whom, whatever the private graph.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -9,15 +9,12 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
-use crate::plan::mechanism::inca::check_even;
-use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
-use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::exchange::rules::{Occasion, Planned, Rules};
+use crate::plan::exchange::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_PARTIES;
-use crate::plan::run_file::problem::{Checked, Problem, refuse, require};
-use crate::plan::run_file::settings::{
-    Coalitions, CorrelatedNoise, IndependentNoise, MechanismSettings, Privacy,
-};
+use crate::plan::run_file::problem::Checked;
+use crate::plan::run_file::settings::{Coalitions, Privacy, Rounds};
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -27,9 +24,12 @@ use crate::topology::schedule::Schedule;
 /// coordinates takes some three milliseconds, and whoever is left stays joined.
 const MOST_COMPLETE: usize = 32;
 
-/// The rules of masks of pairs.
-#[derive(Debug)]
-pub(super) struct Pairwise;
+/// The settings of masks of pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairwiseMasks {
+    /// The number of rounds of the schedule that says who has a mask in common with whom.
+    pub rounds: Rounds,
+}
 
 /// How many neighbours each has masks in common with: one more than may be against it, so that
 /// whoever these are, all others stay joined.
@@ -40,36 +40,18 @@ fn degree(parties: usize, privacy: &Privacy) -> usize {
     }
 }
 
-impl Rules for Pairwise {
+impl Rules for PairwiseMasks {
     /// A graph of masks has two neighbours of everybody in a round.
     fn most_rounds(&self) -> u32 {
         MOST_PARTIES as u32 / 2
     }
 
-    fn check(&self, settings: &MechanismSettings) -> Checked {
-        let uniform = settings.correlated == CorrelatedNoise::Uniform;
-        require(uniform, "mechanism.correlated", || Problem::OnlyFor {
-            only: "another mechanism.kind than \"pairwise\"",
-        })?;
-        let only = Problem::OnlyFor {
-            only: "mechanism.kind = \"ppsc\"",
-        };
-        let foreign = [
-            (
-                "mechanism.independent_noise",
-                settings.independent_noise != IndependentNoise::Calibrated,
-            ),
-            ("mechanism.accept_exact_sum", settings.accept_exact_sum),
-            ("mechanism.local_noise_ok", settings.local_noise_ok),
-        ];
-        match foreign.into_iter().find(|&(_, set)| set) {
-            Some((field, _)) => refuse(field, only),
-            None => Ok(()),
-        }
+    fn check(&self, _: usize) -> Checked {
+        Ok(())
     }
 
-    fn check_static(&self, settings: &MechanismSettings) -> Checked {
-        check_even(settings)
+    fn check_static(&self) -> Checked {
+        Ok(())
     }
 
     /// No share travels, so that any will do.
@@ -77,16 +59,12 @@ impl Rules for Pairwise {
         Ok(())
     }
 
-    fn keys(&self) -> &'static [&'static str] {
-        &[]
+    /// Masks are uniform, and have no scale.
+    fn correlated_key(&self) -> Option<&'static str> {
+        None
     }
 
-    /// Masks are even, and have no scale.
-    fn correlated_key(&self) -> &'static str {
-        "correlated_std"
-    }
-
-    fn check_rounds(&self, _: u32, _: u32) -> Result<(), LatticeError> {
+    fn check_rounds(&self, _: u32) -> Result<(), LatticeError> {
         Ok(())
     }
 
@@ -94,7 +72,7 @@ impl Rules for Pairwise {
         false
     }
 
-    fn sent_a_round(&self, _: usize) -> RangeInclusive<usize> {
+    fn sent_a_round(&self) -> RangeInclusive<usize> {
         0..=1
     }
 
@@ -117,15 +95,15 @@ impl Rules for Pairwise {
         any.then(|| Schedule::harary_rounds(parties, degree(parties, privacy)))
     }
 
-    fn planned(&self, _: &MechanismSettings, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {
-        Ok(Arc::new(PlannedPairwise))
+    fn planned(&self, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {
+        Ok(Arc::new(PlannedPairMasks))
     }
 }
 
 #[derive(Debug)]
-struct PlannedPairwise;
+struct PlannedPairMasks;
 
-impl Planned for PlannedPairwise {
+impl Planned for PlannedPairMasks {
     fn travel(&self, _: &ShareCounts) -> Travel<'_> {
         Travel::Residues { halved: false }
     }

@@ -1,0 +1,190 @@
+//! `undertone help`: a command's page, or a page of the keys that a task's run file has.
+
+use clap::{Args, Command};
+use serde_json::json;
+use undertone_protocol::plan::defaults::{Defaults, Setting, settings_of};
+use undertone_protocol::plan::run_file::settings::TaskName;
+
+use crate::commands::page::hanging;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+
+/// What is asked about.
+#[derive(Args, Debug)]
+pub struct HelpArgs {
+    /// A task (mean, regression, rounds, stream, linear-equations, optimise), or a command
+    #[arg(value_name = "TASK or COMMAND")]
+    about: Vec<String>,
+}
+
+/// Prints the page.
+///
+/// # Errors
+/// No such task or command (exit 2).
+pub fn run(arguments: &HelpArgs, command: Command) -> Result<Report, Failure> {
+    let about = arguments.about.join(" ");
+    let task = TaskName::ALL.into_iter().find(|task| task.name() == about);
+    let text = match task {
+        Some(task) => of_task(task),
+        None => of_command(&arguments.about, command)?,
+    };
+    Ok(Report::done(
+        json!({ "about": about, "page": text, "exit_code": 0 }),
+        text,
+    ))
+}
+
+fn of_command(names: &[String], mut command: Command) -> Result<String, Failure> {
+    command.build();
+    let mut found = &mut command;
+    for name in names {
+        found = found.find_subcommand_mut(name).ok_or_else(|| {
+            let tasks: Vec<&str> = TaskName::ALL.iter().map(|task| task.name()).collect();
+            Failure::usage(format!("there is no task and no command {name:?}"))
+                .field("TASK or COMMAND")
+                .hint(format!(
+                    "tasks are {}; `undertone --help` lists the commands",
+                    tasks.join(", ")
+                ))
+        })?;
+    }
+    Ok(found.render_long_help().to_string())
+}
+
+/// A task in a sentence.
+fn summary(task: TaskName) -> &'static str {
+    match task {
+        TaskName::Mean => "the weighted mean of the parties' vectors, in one release",
+        TaskName::Regression => "a model that the parties fit together, from the rows of each",
+        TaskName::Rounds => "means in sequence of what programs hand over (training, say)",
+        TaskName::Stream => "a mean a round of the rows of a stream, or gossip with open messages",
+        TaskName::LinearEquations => {
+            "everybody's linear equations, as PPSC's Algorithm 3: reveals exact sums"
+        }
+        TaskName::Optimise => {
+            "the least sum of everybody's losses, as PPSC's Algorithm 4: reveals exact sums"
+        }
+    }
+}
+
+/// The least run file of a task.
+fn example(task: TaskName) -> &'static str {
+    match task {
+        TaskName::Mean => "name = \"study\"\n[data]\nshape = [1000]\n",
+        TaskName::Regression => {
+            "task = \"regression\"\nname = \"study\"\n[data]\nshape = [31]\n[model]\nloss = \"logistic\"\n"
+        }
+        TaskName::Rounds => "task = \"rounds\"\nname = \"study\"\n[data]\nshape = [1000]\nreleases = 20\n",
+        TaskName::Stream => "task = \"stream\"\nname = \"study\"\n[data]\nshape = [10]\nreleases = 100\n",
+        TaskName::LinearEquations => {
+            "task = \"linear-equations\"\nname = \"study\"\n[data]\nshape = [4]\n[recursion]\niterations = 300\n\
+             [mechanism]\naccept_exact_sum = true\n"
+        }
+        TaskName::Optimise => {
+            "task = \"optimise\"\nname = \"study\"\n[data]\nshape = [4]\n[recursion]\niterations = 300\n\
+             loss = \"logistic\"\n[mechanism]\naccept_exact_sum = true\n"
+        }
+    }
+}
+
+/// The page of a task: its least run file, and each of its keys with its default.
+fn of_task(task: TaskName) -> String {
+    let mut text = format!(
+        "task = \"{}\": {}\n\nThe least RUN.toml:\n",
+        task.name(),
+        summary(task)
+    );
+    for line in example(task).lines() {
+        text += &format!("  {line}\n");
+    }
+    text += "\nIts keys (default; `local`'s where it differs):\n";
+    let mut section = "";
+    for setting in settings_of(task) {
+        if setting.section != section {
+            section = setting.section;
+            text += &format!("[{section}]\n");
+        }
+        text += &hanging(&format!("  {:<17} ", setting.key), &said(setting));
+    }
+    text + "Clipping bounds are public: take them from what you know of the quantity, never from the data.\n"
+}
+
+/// The explanation of a key, its choices where it has some, and its default.
+fn said(setting: &Setting) -> String {
+    let named = |choice: &str| setting.explanation.contains(choice);
+    let choices: Vec<&str> = setting.unit.split('"').skip(1).step_by(2).collect();
+    let choices = match setting.key == "task" || choices.into_iter().all(named) {
+        true => String::new(),
+        false => format!("; {}", setting.unit),
+    };
+    let default = match [setting.value(Defaults::File), setting.local] {
+        [Some(default), Some(local)] => format!(" ({default}; local: {local})"),
+        [Some(default), None] => format!(" ({default})"),
+        [None, Some(local)] => format!(" (local: {local})"),
+        [None, None] => String::new(),
+    };
+    format!("{}{choices}{default}", setting.explanation)
+}
+
+/// The keys of all tasks by name, for the pages of commands that read a run file.
+pub fn keys_by_task() -> String {
+    let mut text = String::from("Keys of RUN.toml by task; `undertone help TASK` explains them:\n");
+    for task in TaskName::ALL {
+        text += &hanging(&format!("  {:<17} ", task.name()), summary(task));
+        let mut sections: Vec<(&str, Vec<&str>)> = vec![];
+        for setting in settings_of(task) {
+            match sections.last_mut() {
+                Some((section, keys)) if *section == setting.section => keys.push(setting.key),
+                _ => sections.push((setting.section, vec![setting.key])),
+            }
+        }
+        for (section, keys) in sections {
+            let table = if section.is_empty() { "(top)" } else { section };
+            text += &hanging(&format!("      {table:<11} "), &keys.join(" "));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+
+    #[test]
+    fn page_of_a_task_is_short_and_its_least_run_file_parses() {
+        for task in TaskName::ALL {
+            let page = of_task(task);
+            assert!(
+                page.lines().count() <= 80,
+                "{} lines\n{page}",
+                page.lines().count()
+            );
+            assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
+            assert!(page.is_ascii() || page.contains('ε'), "{page}");
+            let parsed = RunFile::parse(example(task), 8);
+            assert_eq!(parsed.map(|run| run.computation.task()), Ok(task));
+        }
+    }
+
+    #[test]
+    fn page_of_a_task_has_each_of_its_keys_with_its_default() {
+        for task in TaskName::ALL {
+            let page = of_task(task).replace('\n', " ");
+            let page: Vec<&str> = page.split_whitespace().collect();
+            let page = page.join(" ");
+            for setting in settings_of(task) {
+                assert!(page.contains(setting.key), "{}: {}", task.name(), setting.key);
+                for default in [setting.default, setting.local].into_iter().flatten() {
+                    assert!(
+                        page.contains(default),
+                        "{}: {} = {default}",
+                        task.name(),
+                        setting.key
+                    );
+                }
+            }
+        }
+    }
+}

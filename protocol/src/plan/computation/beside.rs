@@ -1,0 +1,17 @@
+//! What stands in a run file beside its computation.
+
+use crate::plan::exchange::choice::Exchange;
+use crate::plan::run_file::settings::{Data, Privacy, RunSettings};
+
+/// The settings that every computation has.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    /// What each party contributes to a sum.
+    pub(crate) data: &'a Data,
+    /// The target: ε, δ, and against whom.
+    pub(crate) privacy: &'a Privacy,
+    /// How values travel and cancel.
+    pub(crate) exchange: &'a Exchange,
+    /// The run's time-outs and sizes.
+    pub(crate) run: &'a RunSettings,
+}

@@ -1,0 +1,155 @@
+//! The computation that a plan has.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::computation::model::ModelSettings;
+use crate::plan::computation::recursion::RecursionSettings;
+use crate::plan::computation::rounds::{ReleaseKind, RoundsSettings};
+use crate::plan::computation::sequence::SequenceSettings;
+use crate::plan::computation::stream::{Protect, StreamSettings};
+use crate::plan::run_file::settings::{Data, TaskName};
+
+/// What the parties compute, with the settings of that alone. Prints and reads as one table whose
+/// key `task` names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "task", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Computation {
+    /// The weighted mean of the parties' vectors.
+    Mean {},
+    /// A model that the parties fit together: sums of clipped gradients in sequence, or one sum of
+    /// second moments.
+    Regression {
+        /// What is fitted, and how.
+        model: ModelSettings,
+        /// The time of an iteration, and the noise that is mixed ahead.
+        sequence: SequenceSettings,
+    },
+    /// Means in sequence of what programs hand over.
+    Rounds(RoundsSettings),
+    /// Gossip, with open messages or secure sums.
+    Stream(StreamSettings),
+    /// PPSC's Algorithm 3: the common solution of everybody's linear equations.
+    LinearEquations(RecursionSettings),
+    /// PPSC's Algorithm 4: the least sum of everybody's convex losses.
+    Optimise(RecursionSettings),
+}
+
+/// The columns of the rows that a party brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowColumns<'a> {
+    /// How many there are, the target or right side included.
+    pub count: usize,
+    /// What they are called, if they have names.
+    pub names: Option<&'a [String]>,
+}
+
+impl Computation {
+    /// The task that a run file names it by.
+    pub fn task(&self) -> TaskName {
+        match self {
+            Computation::Mean {} => TaskName::Mean,
+            Computation::Regression { .. } => TaskName::Regression,
+            Computation::Rounds(_) => TaskName::Rounds,
+            Computation::Stream(_) => TaskName::Stream,
+            Computation::LinearEquations(_) => TaskName::LinearEquations,
+            Computation::Optimise(_) => TaskName::Optimise,
+        }
+    }
+
+    /// How many sums are released, each of which costs; of gossip how many vectors a party brings.
+    pub fn releases(&self) -> u64 {
+        match self {
+            Computation::Regression { model, .. } => model.iterations,
+            Computation::Rounds(rounds) => rounds.releases,
+            Computation::Stream(stream) => stream.releases,
+            Computation::Mean {} | Computation::LinearEquations(_) | Computation::Optimise(_) => 1,
+        }
+    }
+
+    /// Which changes of a party's releases are hidden.
+    pub fn protect(&self) -> Protect {
+        match self {
+            Computation::Stream(stream) => stream.protect,
+            _ => Protect::All,
+        }
+    }
+
+    /// Whether releases may depend on estimates of the run in a way that claims have to respect.
+    pub fn is_adaptive(&self) -> bool {
+        self.stream().is_some_and(|stream| stream.adaptive)
+    }
+
+    /// What a release comes to.
+    pub fn result(&self) -> ReleaseKind {
+        match self {
+            Computation::Rounds(rounds) => rounds.result,
+            _ => ReleaseKind::Mean,
+        }
+    }
+
+    /// The model of a training.
+    pub fn model(&self) -> Option<&ModelSettings> {
+        match self {
+            Computation::Regression { model, .. } => Some(model),
+            _ => None,
+        }
+    }
+
+    /// The settings of means in sequence.
+    pub fn rounds(&self) -> Option<&RoundsSettings> {
+        match self {
+            Computation::Rounds(rounds) => Some(rounds),
+            _ => None,
+        }
+    }
+
+    /// The settings of gossip.
+    pub fn stream(&self) -> Option<&StreamSettings> {
+        match self {
+            Computation::Stream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// The settings of PPSC's Algorithms 3 and 4.
+    pub fn recursion(&self) -> Option<&RecursionSettings> {
+        match self {
+            Computation::LinearEquations(recursion) | Computation::Optimise(recursion) => Some(recursion),
+            _ => None,
+        }
+    }
+
+    /// What releases in sequence have in common, each of which depends on the ones before.
+    pub fn sequence(&self) -> Option<&SequenceSettings> {
+        match self {
+            Computation::Regression { sequence, .. } => Some(sequence),
+            Computation::Rounds(rounds) => Some(&rounds.sequence),
+            _ => None,
+        }
+    }
+
+    /// The columns of the rows of features, each with a target, that a party brings; `None` where
+    /// it brings vectors of the plan's shape.
+    pub fn columns(&self) -> Option<RowColumns<'_>> {
+        let (count, names) = match self {
+            Computation::Regression { model, .. } => (model.columns, &model.names),
+            Computation::LinearEquations(recursion) | Computation::Optimise(recursion) => {
+                (recursion.columns, &recursion.names)
+            }
+            _ => return None,
+        };
+        let names = names.as_deref();
+        Some(RowColumns { count, names })
+    }
+
+    /// What each party contributes to a sum, where a run file's `[data]` is about rows of features.
+    pub(in crate::plan) fn contributions(&self, data: Data) -> Data {
+        match self {
+            Computation::Regression { model, .. } => model.contributions(data),
+            Computation::LinearEquations(recursion) | Computation::Optimise(recursion) => {
+                recursion.states(data)
+            }
+            _ => data,
+        }
+    }
+}
