@@ -168,6 +168,11 @@ struct LedgerSums {
 }
 
 impl Balance {
+    /// Whether a party's state is in the sums.
+    pub(crate) fn holds(&self, party: Party) -> bool {
+        self.nodes.contains_key(&party)
+    }
+
     /// An event has reached a node, and `node` says what a node holds, if it is mixing. With
     /// `thorough` it is added up again in any case, else if it looks changed. What is wrong then.
     pub(crate) fn event<'a>(

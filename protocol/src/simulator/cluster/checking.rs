@@ -15,6 +15,11 @@ impl Simulation<'_> {
         }
         let nodes = &self.nodes;
         let node = |party: Party| Some((nodes[party].task.release().holdings()?, &nodes[party].ledger));
+        // Who leaves takes its state with it, of which others have shares: sums end here.
+        if self.nodes[party].outcome.is_some() && node(party).is_none() && self.balance.holds(party) {
+            self.settled = true;
+            return;
+        }
         let at = self.now.as_millis();
         for violation in self.balance.event(party, thorough, node) {
             self.violations.push(Violation {
