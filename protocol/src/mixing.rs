@@ -11,6 +11,7 @@ pub mod machine;
 mod masks;
 pub mod mechanism;
 pub mod noise;
+pub mod noisy;
 pub mod offence;
 pub mod portion;
 mod ppsc;

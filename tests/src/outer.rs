@@ -7,10 +7,11 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use undertone_accountant::calibration::calibrate::calibrate;
-use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::wire::{self, Bytes, PublicFrame};
 use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::model::local_step::{LocalStep, PrivateRows};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::draft::Draft;
@@ -126,7 +127,7 @@ impl OuterRun {
             let noise = LatticeNoise::new(rng, *plan.lattice(), dimension, std);
             let mut first = outer.start();
             step.begin(&mut first);
-            let value = plan.lattice().encode(first.into_iter());
+            let value = Noisy::exposed_without_noise(Clipped::of(plan, party, first).0);
             Task::new(plan.clone(), identity(party), value, Box::new(noise), Time::ZERO)
         };
         let tasks: Vec<Task> = steps.iter().enumerate().map(task).collect();
@@ -208,10 +209,10 @@ impl OuterRun {
         }
     }
 
-    fn stepped(&self, me: Party, iteration: u32, released: &[f64]) -> LatticeVector {
+    fn stepped(&self, me: Party, iteration: u32, released: &[f64]) -> Noisy {
         let mut state = released.to_vec();
         self.steps[me].apply(u64::from(iteration), &mut state);
-        self.plan.lattice().encode(state.into_iter())
+        Noisy::exposed_without_noise(Clipped::of(&self.plan, me, state).0)
     }
 
     /// Reads along what everybody can read.

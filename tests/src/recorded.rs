@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::wire::Bytes;
 use undertone_protocol::mixing::noise::LatticeNoise;
@@ -22,7 +22,7 @@ use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 
-use crate::simulated::{on_lattice, real_gate};
+use crate::simulated::{contributions, real_gate};
 
 /// No recorded run takes longer by the machines' clocks.
 const LONGEST_MS: u64 = 600_000;
@@ -89,7 +89,7 @@ struct Recorder {
 impl Recorder {
     fn new(plan: &Arc<Plan>, seed: u64, kill: Option<Kill>) -> Self {
         let machine = |(party, value)| machine(plan, seed, party, value);
-        let tasks = on_lattice(plan).into_iter().enumerate().map(machine).collect();
+        let tasks = contributions(plan).into_iter().enumerate().map(machine).collect();
         Recorder {
             tasks,
             delays: ChaCha8Rng::seed_from_u64(seed),
@@ -248,12 +248,12 @@ fn secret(party: Party, purpose: u8) -> [u8; 32] {
 }
 
 /// A party's machine, with noise, incarnation and nonce of the seed.
-fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) -> Task {
+fn machine(plan: &Arc<Plan>, seed: u64, party: Party, contribution: Clipped) -> Task {
     let calibration = plan.calibration();
     let rng = ChaCha8Rng::seed_from_u64(seed * 1000 + party as u64);
     let dimension = plan.draft().dimension();
     let mut noise = LatticeNoise::new(rng, *plan.lattice(), dimension, calibration.correlated_std);
-    noise.add_independent(calibration.independent_std, &mut value);
+    let value = noise.noisy(calibration.independent_std, contribution);
     let identity = Identity {
         party,
         key: simulated_keypair(party),

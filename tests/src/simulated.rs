@@ -8,6 +8,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use undertone_accountant::calibration::calibrate::calibrate;
 use undertone_accountant::gate::decision::gate;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::messages::stage::Phase;
@@ -46,6 +47,14 @@ pub fn inputs(plan: &Plan) -> Vec<Vec<f64>> {
                 .map(|i| scale * ((7 * i + 3 * party) as f64).sin())
                 .collect()
         })
+        .collect()
+}
+
+/// Each party's contribution.
+pub fn contributions(plan: &Plan) -> Vec<Clipped> {
+    let inputs = inputs(plan).into_iter().enumerate();
+    inputs
+        .map(|(party, values)| Clipped::of(plan, party, values).0)
         .collect()
 }
 

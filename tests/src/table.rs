@@ -28,7 +28,7 @@ use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 
-use crate::simulated::{on_lattice, others, real_gate};
+use crate::simulated::{contributions, others, real_gate};
 
 /// The member whose place at the table the others should not trust.
 pub const HOSTILE: Party = 3;
@@ -121,7 +121,7 @@ impl Table {
             entered: Entered::with_width(plan.terms().map_or(0, |terms| terms.opening_bytes)),
             items: BTreeMap::new(),
         };
-        for (party, mut value) in on_lattice(plan).into_iter().enumerate() {
+        for (party, contribution) in contributions(plan).into_iter().enumerate() {
             let calibration = plan.calibration();
             let rng = ChaCha8Rng::seed_from_u64(party as u64);
             let mut noise = LatticeNoise::new(
@@ -130,7 +130,7 @@ impl Table {
                 plan.draft().dimension(),
                 calibration.correlated_std,
             );
-            noise.add_independent(calibration.independent_std, &mut value);
+            let value = noise.noisy(calibration.independent_std, contribution);
             let identity = Identity {
                 party,
                 key: simulated_keypair(party),
@@ -140,7 +140,7 @@ impl Table {
                 nonce_secret: [party as u8; 32],
                 epoch: 0,
             };
-            table.noised.push(value.clone());
+            table.noised.push(value.vector().clone());
             table.tasks.push(Task::new(
                 plan.clone(),
                 identity,

@@ -55,7 +55,7 @@ impl GossipTrial {
     fn on_lattice(&self, party: Party, release: usize) -> LatticeVector {
         let value = Clipped::of(&self.plan, party, self.releases[party][release].clone())
             .0
-            .without_noise();
+            .into_vector();
         if !self.plan.reads_circles() {
             return value;
         }

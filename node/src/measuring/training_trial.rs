@@ -70,10 +70,10 @@ impl TrainingTrial {
         let first = self
             .parties
             .iter()
-            .map(|party| party.sum(&start).without_noise())
+            .map(|party| party.sum(&start).into_vector())
             .collect();
         Simulation::new(self.plan.clone(), first, &gate, conditions)
-            .contributing(|party, _, model| self.parties[party].sum(model).without_noise())
+            .contributing(|party, _, model| self.parties[party].sum(model).into_vector())
             .run()
     }
 
@@ -113,7 +113,7 @@ impl TrainingTrial {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let step = self.plan.lattice().step();
         let mut noisy_sum = |model: &[f64]| -> Vec<f64> {
-            let sums = self.parties.iter().map(|party| party.sum(model).without_noise());
+            let sums = self.parties.iter().map(|party| party.sum(model).into_vector());
             let sum = sums.reduce(|mut all: LatticeVector, party| {
                 all.add(&party);
                 all

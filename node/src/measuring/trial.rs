@@ -112,7 +112,7 @@ impl Trial {
         self.inputs
             .iter()
             .enumerate()
-            .map(|(party, values)| Clipped::of(&self.plan, party, values.clone()).0.without_noise())
+            .map(|(party, values)| Clipped::of(&self.plan, party, values.clone()).0.into_vector())
             .collect()
     }
 

@@ -1,9 +1,9 @@
 //! The noise of what a party seals for each reader of a sum, beside that of its message.
 
 use rand::rngs::ChaCha12Rng;
-use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::gossip::weights::RoundWeights;
 use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
@@ -17,22 +17,17 @@ pub(super) fn with_noise_of_circles(
     plan: &Plan,
     me: Party,
     round: u32,
-    value: LatticeVector,
+    value: Noisy,
     noise: &mut LatticeNoise<ChaCha12Rng>,
-) -> LatticeVector {
+) -> Noisy {
     if !plan.reads_circles() {
         return value;
     }
     let weights = RoundWeights::of(&plan.active_edges(round));
-    let dimension = plan.draft().dimension();
     let readers = weights.row(me).iter().filter(|(reader, _)| *reader != me);
-    let vectors = readers.map(|&(_, weight)| {
-        let mut own = plan.lattice().zeros(dimension);
-        let std = OWN_NOISE * f64::from(weight) * plan.calibration().independent_std;
-        noise.add_independent(std, &mut own);
-        own
-    });
-    plan.lattice().joined(std::iter::once(value).chain(vectors))
+    let std = |weight: u32| OWN_NOISE * f64::from(weight) * plan.calibration().independent_std;
+    let stds: Vec<f64> = readers.map(|&(_, weight)| std(weight)).collect();
+    noise.with_noise_of_readers(value, &stds)
 }
 
 #[cfg(test)]
@@ -40,6 +35,7 @@ mod attack;
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
+    use undertone_protocol::clipping::contribution::Clipped;
     use undertone_protocol::plan::peers::Peers;
     use undertone_protocol::plan::run_file::parsed::RunFile;
 
@@ -68,9 +64,10 @@ mod tests {
             plan.draft().dimension(),
             0.0,
         );
-        let value = plan.lattice().zeros(3000);
+        let zero = Clipped::of(&plan, 0, vec![0.0; 3000]).0;
+        let value = Noisy::exposed_without_noise(zero);
         let all = with_noise_of_circles(&plan, 0, 1, value, &mut noise);
-        let steps: Vec<i128> = all.steps().collect();
+        let steps: Vec<i128> = all.vector().steps().collect();
         let vectors: Vec<&[i128]> = steps.chunks(3000).collect();
         // The message, and a vector each for parties of three, six and three neighbours.
         assert_eq!(vectors.len(), 4);

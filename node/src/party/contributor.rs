@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::ChaCha12Rng;
 use undertone_protocol::clipping::contribution::Clipped;
-use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
@@ -19,7 +19,7 @@ use crate::vector_file::vector::VectorFile;
 pub trait Contributor: Send {
     /// x̃ of an iteration, counted from 1, from what was released before it: clipped, rounded, with
     /// fresh independent noise. Whatever the data are, there is one.
-    fn contribution(&mut self, iteration: u32, released: &[f64]) -> LatticeVector;
+    fn contribution(&mut self, iteration: u32, released: &[f64]) -> Noisy;
 
     /// The training is over; `result` is what it came to, if there is anything.
     fn conclude(&mut self, result: Option<&[f64]>);
@@ -113,7 +113,7 @@ impl<S: PartSource> HandedOver<S> {
 }
 
 impl<S: PartSource> Contributor for HandedOver<S> {
-    fn contribution(&mut self, iteration: u32, released: &[f64]) -> LatticeVector {
+    fn contribution(&mut self, iteration: u32, released: &[f64]) -> Noisy {
         let contribution = self.usable(iteration, released).unwrap_or_else(|reason| {
             tracing::warn!(round = iteration, "this party contributes nothing: {reason}");
             self.silence.nothing(iteration, &reason);

@@ -19,10 +19,10 @@ use tokio::time::MissedTickBehavior;
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Verdict;
 use undertone_protocol::agreement::shelf::Shelf;
-use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::{AgreedLogs, ShareId};
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::wire::Bytes;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::mixing::portion::Noise;
 use undertone_protocol::mixing::ticket::Tickets;
 use undertone_protocol::plan::checked::Plan;
@@ -64,7 +64,7 @@ pub struct Part {
     /// The key that it signs with.
     pub key: Keypair,
     /// What the party contributes, x̃: its clipped value with its own noise, on the lattice.
-    pub value: LatticeVector,
+    pub value: Noisy,
     /// The source of its correlated noise.
     pub noise: Noise,
     /// Where the plan is marked as spent.
@@ -118,7 +118,7 @@ struct Driver {
     /// Works away from the network's thread.
     contributor: Option<Arc<Mutex<Box<dyn Contributor>>>>,
     silence: SilenceLog,
-    contributions: mpsc::Sender<(u32, LatticeVector)>,
+    contributions: mpsc::Sender<(u32, Noisy)>,
     gate: Option<Verdict>,
     iteration_times: IterationTimes,
     finish: Option<(Outcome, Time)>,
@@ -256,7 +256,7 @@ impl Driver {
     fn new(
         part: Part,
         network: Handle,
-        (audits, contributions): (mpsc::Sender<Verdict>, mpsc::Sender<(u32, LatticeVector)>),
+        (audits, contributions): (mpsc::Sender<Verdict>, mpsc::Sender<(u32, Noisy)>),
     ) -> Self {
         let Part {
             plan,

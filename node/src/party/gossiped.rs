@@ -8,8 +8,8 @@ use undertone_accountant::calibration::by_circles;
 use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::clipping::contribution::Clipped;
-use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Ending, GossipOutcome, MissedMessages, Outcome};
 use undertone_protocol::topology::party::Party;
@@ -39,7 +39,7 @@ impl StreamOfRows {
 }
 
 impl Contributor for StreamOfRows {
-    fn contribution(&mut self, iteration: u32, _: &[f64]) -> LatticeVector {
+    fn contribution(&mut self, iteration: u32, _: &[f64]) -> Noisy {
         let dimension = self.plan.draft().dimension();
         let row = self.rows.chunks(dimension).nth(iteration as usize - 1);
         let contribution = match row {

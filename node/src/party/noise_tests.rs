@@ -13,7 +13,7 @@ pub(super) fn assert_planned_noise(plan: &Plan, party: &mut impl Contributor, re
     let drawn: Vec<Vec<f64>> = [1, 2, 5]
         .map(|iteration| {
             let value = party.contribution(iteration, released);
-            in_deviations(plan, &value.steps().collect::<Vec<i128>>())
+            in_deviations(plan, &value.vector().steps().collect::<Vec<i128>>())
         })
         .into();
     drawn.iter().for_each(|drawn| assert_normal(drawn, what));

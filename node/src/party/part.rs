@@ -8,8 +8,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::clipping::range::{ClippingReport, clip_all};
-use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::recursion::RecursionSettings;
 use undertone_protocol::topology::party::Party;
@@ -53,7 +53,7 @@ pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure
 /// What a party brings into a run; there is no `Debug` that prints it.
 pub struct Private {
     /// x̃.
-    pub value: LatticeVector,
+    pub value: Noisy,
     /// Its correlated noise.
     pub noise: SystemNoise,
     /// What clipping did, for the party's owner.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use undertone_protocol::clipping::contribution::Clipped;
-use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::model::local_step::{LocalStep, PrivateRows};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::recursion::RecursionSettings;
@@ -72,14 +72,14 @@ fn check_targets(outer: &RecursionSettings, rows: &PrivateRows, path: &Path) -> 
 }
 
 impl Contributor for Solver {
-    fn contribution(&mut self, iteration: u32, released: &[f64]) -> LatticeVector {
+    fn contribution(&mut self, iteration: u32, released: &[f64]) -> Noisy {
         let mut state = released.to_vec();
         match iteration {
             1 => self.step.begin(&mut state),
             k => self.step.apply(u64::from(k), &mut state),
         }
         // The recursion's noise is that of its exchanges: an iterate leaves without its own.
-        Clipped::of(&self.plan, self.me, state).0.without_noise()
+        Noisy::exposed_without_noise(Clipped::of(&self.plan, self.me, state).0)
     }
 
     fn conclude(&mut self, _: Option<&[f64]>) {}
@@ -107,7 +107,12 @@ mod tests {
         let solver = Solver::of(plan, 0, row, Path::new("rows.csv"));
         let mut solver = solver.expect("usable").expect("a recursion");
         let state = vec![0.25; row.len() - 1];
-        let contribution = |k| solver.contribution(k, &state).to_f64(plan.lattice().step());
+        let contribution = |k| {
+            solver
+                .contribution(k, &state)
+                .vector()
+                .to_f64(plan.lattice().step())
+        };
         (1..=3).map(contribution).collect()
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::clipping::row_sum::RowSum;
-use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::model::loss::clip_gradient;
 use undertone_protocol::model::statistics;
 use undertone_protocol::plan::checked::Plan;
@@ -48,7 +48,7 @@ impl Trainee {
 }
 
 impl Contributor for Trainee {
-    fn contribution(&mut self, _: u32, model: &[f64]) -> LatticeVector {
+    fn contribution(&mut self, _: u32, model: &[f64]) -> Noisy {
         let std = self.rows.plan.calibration().independent_std;
         self.noise.noisy(std, self.rows.sum(model))
     }
@@ -143,6 +143,8 @@ mod tests {
     use undertone_protocol::plan::peers::Peers;
     use undertone_protocol::plan::run_file::parsed::RunFile;
 
+    use undertone_protocol::lattice::vector::LatticeVector;
+
     use super::*;
     use crate::party::noise_tests::{COORDINATES, assert_planned_noise};
     use crate::planning::make;
@@ -162,7 +164,7 @@ mod tests {
         rows.expect("usable")
             .expect("a model")
             .sum(&[0.0; 2])
-            .without_noise()
+            .into_vector()
     }
 
     /// Euclidean, in the data's unit.

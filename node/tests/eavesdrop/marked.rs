@@ -6,6 +6,7 @@ use undertone_protocol::lattice::grid::{Lattice, LatticeWeight};
 use undertone_protocol::lattice::packed::PackedVector;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::machine::Mixing;
+use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::mixing::portion::NoiseSource;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::exchange::ways_in::Mechanism;
@@ -54,10 +55,10 @@ fn vector(lattice: &Lattice, steps: impl Iterator<Item = i128>) -> LatticeVector
         .unpack()
 }
 
-/// A party's vector on the lattice.
-pub(crate) fn on_lattice(plan: &Plan, party: Party) -> LatticeVector {
+/// A party's contribution: its noise would hide the marks.
+pub(crate) fn contribution(plan: &Plan, party: Party) -> Noisy {
     let values: Vec<f64> = (0..DIMENSION).map(|i| value(party, i)).collect();
-    Clipped::of(plan, party, values).0.without_noise()
+    Noisy::exposed_without_noise(Clipped::of(plan, party, values).0)
 }
 
 fn value(party: Party, i: usize) -> f64 {
@@ -96,13 +97,14 @@ pub(crate) fn markers(plan: &Plan) -> Vec<Marker> {
 /// The first two coordinates of a party's value, noise, first state and first share, in steps.
 fn states(plan: &Plan, party: Party) -> Vec<(String, [i128; 2])> {
     let lattice = plan.lattice();
-    let own = on_lattice(plan, party);
+    let own = contribution(plan, party);
+    let own = own.vector();
     let mut noise = Marked::of(plan, party);
     let first_two = |vector: &LatticeVector| {
         let mut steps = vector.steps();
         [0; 2].map(|_| steps.next().expect("thousands"))
     };
-    let mut states = vec![(format!("the value of {party}"), first_two(&own))];
+    let mut states = vec![(format!("the value of {party}"), first_two(own))];
     let Mechanism::Injection(injection) = plan.mechanism(party) else {
         panic!("a plan of INCA")
     };

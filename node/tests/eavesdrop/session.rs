@@ -87,7 +87,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         plan: plan.clone(),
         me,
         key: key(me),
-        value: marked::on_lattice(&plan, me),
+        value: marked::contribution(&plan, me),
         noise: Box::new(Marked::of(&plan, me)),
         costs: Box::new(spent.expect("a state folder")),
         events: Events::open(Some(&events), begun).expect("a file"),

@@ -100,10 +100,9 @@ impl Clipped {
         &self.0
     }
 
-    /// Takes it as it is, without noise: for the iterates of the papers' recursions, whose noise is
-    /// their exchange's, and for simulated runs. Everybody else adds noise
+    /// Its coordinates, without noise: for simulations, which add it, and for who does so here
     /// ([`LatticeNoise::noisy`](crate::mixing::noise::LatticeNoise::noisy)).
-    pub fn without_noise(self) -> LatticeVector {
+    pub fn into_vector(self) -> LatticeVector {
         self.0
     }
 }

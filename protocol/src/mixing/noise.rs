@@ -18,6 +18,7 @@ use crate::lattice::grid::{Lattice, NOISE_REACH};
 use crate::lattice::packed::PackedVector;
 use crate::lattice::sampling::levels;
 use crate::lattice::vector::LatticeVector;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::NoiseSource;
 
 /// Adds noise of standard deviation `std` (in steps) on the grid of `grid` steps to each
@@ -64,10 +65,22 @@ impl<R: Rng> LatticeNoise<R> {
 
     /// Makes a party's contribution noisy, with fresh η* of `independent_std` (σ*, in the data's
     /// unit): x becomes x̃.
-    pub fn noisy(&mut self, independent_std: f64, contribution: Clipped) -> LatticeVector {
-        let mut value = contribution.without_noise();
+    pub fn noisy(&mut self, independent_std: f64, contribution: Clipped) -> Noisy {
+        let mut value = contribution.into_vector();
         self.add_independent(independent_std, &mut value);
-        value
+        Noisy::with_noise_in(value)
+    }
+
+    /// Puts a noise of each of these deviations (in the data's unit) behind a contribution: those of
+    /// the vectors that are sealed for the readers of a sum, one after the other.
+    pub fn with_noise_of_readers(&mut self, contribution: Noisy, stds: &[f64]) -> Noisy {
+        let of_readers = stds.iter().map(|&std| {
+            let mut own = self.lattice.zeros(self.dimension);
+            self.add_independent(std, &mut own);
+            own
+        });
+        let of_readers = of_readers.collect();
+        contribution.joined_with(&self.lattice, of_readers)
     }
 
     /// Adds η* of `independent_std` (σ*, in the data's unit) to a vector.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::notice::Network;
 use crate::messages::wire::Bytes;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::ticket::Recalled;
 use crate::run::outcome::{Event, GateVerdict, Outcome};
 use crate::time::Time;
@@ -82,8 +82,8 @@ pub enum Input {
     Contribution {
         /// Which iteration it is of.
         iteration: u32,
-        /// On the plan's lattice.
-        value: LatticeVector,
+        /// On the plan's lattice, with its own noise.
+        value: Noisy,
     },
     /// Whoever runs this node wants it to leave: it ends at once, and [`Output::Finished`] says
     /// how.

@@ -4,70 +4,74 @@
 //! a plan at once, over a network that delivers everything in order:
 //!
 //! ```
-//! # use std::collections::{BTreeMap, VecDeque};
-//! # use std::sync::Arc;
-//! # use rand::SeedableRng;
-//! # use undertone_protocol::messages::notice::Network;
-//! # use undertone_protocol::messages::wire::Bytes;
-//! # use undertone_protocol::mixing::noise::LatticeNoise;
-//! # use undertone_protocol::mixing::ticket::Tickets;
-//! # use undertone_protocol::plan::calibration::Calibration;
-//! # use undertone_protocol::plan::checked::Plan;
-//! # use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
-//! # use undertone_protocol::plan::draft::Draft;
-//! # use undertone_protocol::plan::peers::{Peers, simulated_keypair};
-//! # use undertone_protocol::plan::run_file::parsed::RunFile;
-//! # use undertone_protocol::run::interface::{Input, Output};
-//! # use undertone_protocol::run::machine::{Identity, Run};
-//! # use undertone_protocol::run::outcome::Ending;
-//! # use undertone_protocol::sealing::run_key::{PairKey, RunKey};
-//! # use undertone_protocol::simulator::cluster::permissive_gate as gate;
-//! # use undertone_protocol::time::Time;
-//! # let n = 4;
-//! # let file = RunFile::parse("name = \"four\"\n[data]\nshape = [2]", n)?;
-//! # let draft = Draft::new(file, &Peers::simulated(n, None)?, 7)?;
-//! # let claim = Claim {
-//! #     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
-//! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
-//! #     established: Established::Theorem, cases: 1, seed: None, changes: None,
-//! #     basis: None, connectivity: None, draw: None, sealed: false,
-//! #     sampling_delta: 0.0, unbounded: false, sentence: None, holds_as_headline: true,
-//! # };
-//! # let calibration = Calibration {
-//! #     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0,
-//! #     correlated_std: 0.0, claims: vec![claim],
-//! #     predicted: Predicted {
-//! #         standard_error: 1.0, standard_error_one_dropout: Some(1.0),
-//! #         standard_error_late_dropout: None, standard_error_correcting: None,
-//! #         central: 1.0, local: 1.0, error_floor: 1.0, bytes_per_party: 0,
-//! #     },
-//! # };
-//! # let plan = Arc::new(Plan::assemble(draft, calibration, [3; 16])?);
-//! # let draft = plan.draft();
-//! # let mut now = Time::ZERO;
-//! # let mut runs: Vec<Run> = (0..n).map(|party| {
-//! #     let rng = rand::rngs::ChaCha8Rng::seed_from_u64(party as u64);
-//! #     let noise = LatticeNoise::new(rng, *plan.lattice(), 2, plan.calibration().correlated_std);
-//! #     let identity = Identity {
-//! #         party, key: simulated_keypair(party),
-//! #         run_key: RunKey::from_secret([party as u8; 32]),
-//! #         pair_key: PairKey::from_secret([party as u8 + 100; 32]),
-//! #         seal_seed: [party as u8; 32], nonce_secret: [party as u8; 32], epoch: 0,
-//! #     };
-//! #     let value = plan.lattice().encode([0.1 * party as f64, 0.2].into_iter());
-//! #     Run::new(plan.clone(), identity, value, Box::new(noise), now)
-//! # }).collect();
-//! # let mut tickets: Vec<Tickets> = (0..n).map(|_| Tickets::default()).collect();
-//! # let mut wakes = vec![now; n];
-//! # let mut outcomes = BTreeMap::new();
-//! # let mut post = VecDeque::new();
-//! # let (private, public) = (&draft.private_graph, &draft.public_graph);
-//! # for (network, graph) in [(Network::Private, private), (Network::Public, public)] {
-//! #     for me in 0..n {
-//! #         let peers = graph.neighbours(me).iter();
-//! #         post.extend(peers.map(|&peer| (me, Input::Connected { network, peer })));
-//! #     }
-//! # }
+//! use std::collections::{BTreeMap, VecDeque};
+//! use std::sync::Arc;
+//! use rand::SeedableRng;
+//! use undertone_protocol::messages::notice::Network;
+//! use undertone_protocol::messages::wire::Bytes;
+//! use undertone_protocol::mixing::noise::LatticeNoise;
+//! use undertone_protocol::mixing::ticket::Tickets;
+//! use undertone_protocol::plan::calibration::Calibration;
+//! use undertone_protocol::plan::checked::Plan;
+//! use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+//! use undertone_protocol::plan::draft::Draft;
+//! use undertone_protocol::plan::peers::{Peers, simulated_keypair};
+//! use undertone_protocol::plan::run_file::parsed::RunFile;
+//! use undertone_protocol::clipping::contribution::Clipped;
+//! use undertone_protocol::run::interface::{Input, Output};
+//! use undertone_protocol::run::machine::{Identity, Run};
+//! use undertone_protocol::run::outcome::Ending;
+//! use undertone_protocol::sealing::run_key::{PairKey, RunKey};
+//! use undertone_protocol::simulator::cluster::permissive_gate as gate;
+//! use undertone_protocol::time::Time;
+//! let n = 4;
+//! let file = RunFile::parse("name = \"four\"\n[data]\nshape = [2]", n)?;
+//! let draft = Draft::new(file, &Peers::simulated(n, None)?, 7)?;
+//! let claim = Claim {
+//!     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
+//!     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
+//!     established: Established::Theorem, cases: 1, seed: None, changes: None,
+//!     basis: None, connectivity: None, draw: None, sealed: false,
+//!     sampling_delta: 0.0, unbounded: false, sentence: None, holds_as_headline: true,
+//! };
+//! let calibration = Calibration {
+//!     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0,
+//!     correlated_std: 0.0, claims: vec![claim],
+//!     predicted: Predicted {
+//!         standard_error: 1.0, standard_error_one_dropout: Some(1.0),
+//!         standard_error_late_dropout: None, standard_error_correcting: None,
+//!         central: 1.0, local: 1.0, error_floor: 1.0, bytes_per_party: 0,
+//!     },
+//! };
+//! let plan = Arc::new(Plan::assemble(draft, calibration, [3; 16])?);
+//! let draft = plan.draft();
+//! let mut now = Time::ZERO;
+//! let mut runs: Vec<Run> = (0..n).map(|party| {
+//!     let rng = rand::rngs::ChaCha8Rng::seed_from_u64(party as u64);
+//!     let stds = (plan.calibration().independent_std, plan.calibration().correlated_std);
+//!     let mut noise = LatticeNoise::new(rng, *plan.lattice(), 2, stds.1);
+//!     let identity = Identity {
+//!         party, key: simulated_keypair(party),
+//!         run_key: RunKey::from_secret([party as u8; 32]),
+//!         pair_key: PairKey::from_secret([party as u8 + 100; 32]),
+//!         seal_seed: [party as u8; 32], nonce_secret: [party as u8; 32], epoch: 0,
+//!     };
+//!     let (contribution, _) = Clipped::of(&plan, party, vec![0.1 * party as f64, 0.2]);
+//!     // Without its own noise it is no input: `Run::new` takes nothing else.
+//!     let value = noise.noisy(stds.0, contribution);
+//!     Run::new(plan.clone(), identity, value, Box::new(noise), now)
+//! }).collect();
+//! let mut tickets: Vec<Tickets> = (0..n).map(|_| Tickets::default()).collect();
+//! let mut wakes = vec![now; n];
+//! let mut outcomes = BTreeMap::new();
+//! let mut post = VecDeque::new();
+//! let (private, public) = (&draft.private_graph, &draft.public_graph);
+//! for (network, graph) in [(Network::Private, private), (Network::Public, public)] {
+//!     for me in 0..n {
+//!         let peers = graph.neighbours(me).iter();
+//!         post.extend(peers.map(|&peer| (me, Input::Connected { network, peer })));
+//!     }
+//! }
 //! while outcomes.len() < n {
 //!     // With nothing on its way it is the turn of whoever wants to be woken first.
 //!     let (me, input) = post.pop_front().unwrap_or_else(|| {
@@ -109,7 +113,7 @@
 //!     };
 //! }
 //! assert!(outcomes.values().all(|outcome| outcome.ending == Ending::Done && outcome.agreed));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! An error leaves the machine unchanged. What peers send is never an error: what is out of order
@@ -159,6 +163,7 @@ use crate::mixing::course::{Course, Onset};
 use crate::mixing::exchange::{ArrivedShare, ShareExchange};
 use crate::mixing::gossip::circles::CircleRound;
 use crate::mixing::machine::Mixing;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
@@ -296,7 +301,7 @@ impl Run {
     ///
     /// # Panics
     /// If the party is not in the plan.
-    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+    pub fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
         let Identity {
             party: me,
             key,
@@ -338,7 +343,7 @@ impl Run {
         let present = Presence::new(electorate.clone());
         let gathering = Box::new(Gathering::new(entrant, attendance(&plan), present, now, draw));
         let (ready, weight) = (gathering.ready(), plan.lattice().weight(draft.weight_units(me)));
-        let onset = course.begin_once_drawn(value, LatticeWeight(weight), noise);
+        let onset = course.begin_once_drawn(value.into_vector(), LatticeWeight(weight), noise);
         let mut run = Run {
             plan: plan.clone(),
             settle_ms: draft.run.settle_ms,

@@ -19,6 +19,7 @@ use crate::messages::notice::Network;
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::noise::LatticeNoise;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::ticket::Tickets;
 use crate::plan::checked::Plan;
 use crate::plan::peers::simulated_keypair;
@@ -205,7 +206,7 @@ impl<'a> Simulation<'a> {
             let task = Task::new(
                 plan.clone(),
                 identity,
-                value.clone(),
+                Noisy::with_noise_in(value.clone()),
                 Box::new(recording),
                 Time::ZERO,
             );

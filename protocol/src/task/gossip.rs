@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use crate::agreement::shelf::Shelf;
 use crate::lattice::grid::LatticeWeight;
-use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
 use crate::messages::notice::Network;
 use crate::messages::signing::Members;
@@ -25,6 +24,7 @@ use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::gossip::averaging::CarriedWeight;
 use crate::mixing::gossip::rounds::{GossipRounds, OwnMessage};
+use crate::mixing::noisy::Noisy;
 use crate::plan::checked::Plan;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
@@ -63,14 +63,20 @@ impl GossipTask {
     ///
     /// # Panics
     /// If the party is not in the plan.
-    pub(super) fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, now: Time) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, now: Time) -> Self {
         let me = identity.party;
         let members = Members::of(&plan);
         let nothing = plan.lattice().zeros(plan.draft().dimension());
         let unmixed = Box::new(Nothing(nothing.pack()));
         let mut task = GossipTask {
-            rounds: GossipRounds::of(&plan, me, value),
-            run: Run::new(plan.clone(), identity, nothing, unmixed, now),
+            rounds: GossipRounds::of(&plan, me, value.into_vector()),
+            run: Run::new(
+                plan.clone(),
+                identity,
+                Noisy::with_noise_in(nothing),
+                unmixed,
+                now,
+            ),
             plan,
             me,
             members,
@@ -102,7 +108,7 @@ impl GossipTask {
                 if !awaited || self.rounds.lacks_release() != Some(iteration) {
                     return Err(InputError::NotAsked("Contribution"));
                 }
-                self.rounds.contribute(value);
+                self.rounds.contribute(value.into_vector());
             }
             Input::Leave if self.stage == GossipStage::Rounds => {
                 self.finish(Some("this node was told to leave".into()));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::agreement::shelf::Shelf;
-use crate::lattice::vector::LatticeVector;
 use crate::mixing::gossip::rounds::GossipRounds;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::plan::computation::choice::Computation;
@@ -44,7 +44,7 @@ pub(super) enum TaskMachine {
 }
 
 impl TaskMachine {
-    fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+    fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
         match &plan.draft().computation {
             Computation::Mean {} => TaskMachine::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
             Computation::Stream(_) if plan.goes_on_by_task() => {
@@ -94,7 +94,7 @@ impl Task {
     ///
     /// # Panics
     /// If the party is not in the plan.
-    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+    pub fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
         Task {
             computation: TaskMachine::new(plan, identity, value, noise, now),
             clock: TaskClock::new(now),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agreement::shelf::Shelf;
-use crate::lattice::vector::LatticeVector;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::publishing::result::Sum;
@@ -18,13 +18,7 @@ pub struct Mean {
 
 impl Mean {
     /// This node's part; `value` is its clipped, rounded vector with its own noise.
-    pub(super) fn new(
-        plan: Arc<Plan>,
-        identity: Identity,
-        value: LatticeVector,
-        noise: Noise,
-        now: Time,
-    ) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
         Mean {
             run: Run::new(plan, identity, value, noise, now),
         }

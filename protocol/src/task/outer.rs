@@ -27,6 +27,7 @@ use crate::messages::notice::Network;
 use crate::messages::signing::{Members, Signer};
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes};
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::plan::computation::recursion::RecursionSettings;
@@ -82,13 +83,7 @@ impl Outer {
     ///
     /// # Panics
     /// If the plan has no outer iterations, or the party is not in it.
-    pub(super) fn new(
-        plan: Arc<Plan>,
-        identity: Identity,
-        value: LatticeVector,
-        noise: Noise,
-        now: Time,
-    ) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
         let (me, digest) = (identity.party, *plan.digest());
         let members = Members::of(&plan);
         let nothing = plan.lattice().zeros(plan.draft().dimension());
@@ -96,7 +91,13 @@ impl Outer {
         let unmixed = Box::new(Nothing(nothing.pack()));
         let mut outer = Outer {
             rounds: PublicRounds::of(&plan, me),
-            run: Run::new(plan.clone(), identity, nothing, unmixed, now),
+            run: Run::new(
+                plan.clone(),
+                identity,
+                Noisy::with_noise_in(nothing),
+                unmixed,
+                now,
+            ),
             plan,
             me,
             noise,
@@ -104,7 +105,7 @@ impl Outer {
             members,
             stage: OuterStage::Gathering,
             done: 0,
-            iterate: value,
+            iterate: value.into_vector(),
             shares: BTreeMap::new(),
             sent: VecDeque::new(),
             connected: BTreeSet::new(),
@@ -145,7 +146,7 @@ impl Outer {
                 if !awaited {
                     return Err(InputError::NotAsked("Contribution"));
                 }
-                self.stepped(now, value);
+                self.stepped(now, value.into_vector());
             }
             Input::Leave if self.is_under_way() => self.depart("this node was told to leave".into()),
             input => {

@@ -26,11 +26,11 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::agreement::shelf::Shelf;
-use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::{Noise, SharedNoise};
 use crate::plan::checked::Plan;
 use crate::run::interface::{Input, InputError, Output};
@@ -53,7 +53,7 @@ pub struct Training {
     plan: Arc<Plan>,
     released: Released,
     /// This node's first contribution, while noise is mixed ahead of it.
-    first: Option<LatticeVector>,
+    first: Option<Noisy>,
     /// The number of the run that is under way, from 1.
     number: u32,
     run: Run,
@@ -96,15 +96,10 @@ fn digest_of(plan: &Plan, number: u32, released: &[f64]) -> Digest {
 
 impl Training {
     /// This node's part; `value` is its first contribution, with its own noise.
-    pub(super) fn new(
-        plan: Arc<Plan>,
-        identity: Identity,
-        value: LatticeVector,
-        noise: Noise,
-        now: Time,
-    ) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
         let (mixed, first) = if plan.mixes_ahead() {
-            (plan.lattice().zeros(plan.mixed_coordinates()), Some(value))
+            let nothing = plan.lattice().zeros(plan.mixed_coordinates());
+            (Noisy::with_noise_in(nothing), Some(value))
         } else {
             (value, None)
         };
@@ -164,7 +159,8 @@ impl Training {
                 if iteration != self.iteration() || !self.run.awaits_value() {
                     return Err(InputError::NotAsked("Contribution"));
                 }
-                let value = self.released.with_state(&self.plan, value);
+                let value = self.released.with_state(&self.plan, value.into_vector());
+                let value = Noisy::with_noise_in(value);
                 self.run.handle(now, Input::Contribution { iteration, value })?;
             }
             Input::Leave if self.paced.is_some() => self.leave_between(),

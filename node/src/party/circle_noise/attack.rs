@@ -6,6 +6,7 @@
 //! weights differ: solutions lie so far apart that the noise of messages reaches one of them only.
 
 use rand::SeedableRng;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 
@@ -116,10 +117,10 @@ fn found(epsilon: f64, trials: u64) -> (u64, u64) {
         let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(trial), *lattice, 1, 0.0);
         // For each member its message, and what it adds to that in the vector for either reader.
         let brought = MEMBERS.map(|member| {
-            let mut message = lattice.zeros(1);
-            noise.add_independent(plan.calibration().independent_std, &mut message);
+            let zero = Clipped::of(&plan, member, vec![0.0]).0;
+            let message = noise.noisy(plan.calibration().independent_std, zero);
             let all = with_noise_of_circles(&plan, member, 1, message, &mut noise);
-            let all: Vec<i128> = all.steps().collect();
+            let all: Vec<i128> = all.vector().steps().collect();
             let edges = plan.active_edges(1);
             let place = |reader| edges.neighbours(member).iter().position(|of| *of == reader);
             (

@@ -52,10 +52,11 @@ fn plan_of(data: &str, records: Option<u64>) -> Arc<Plan> {
 /// Parties of one seed draw the same noise.
 fn contributed(plan: &Plan, handed: Handed) -> Vec<f64> {
     let plan = Arc::new(plan.clone());
-    let mut value = party(&plan, handed).contribution(1, &[]);
+    let mut value = party(&plan, handed).contribution(1, &[]).vector().clone();
     let late = party(&plan, Err("late".into())).contribution(1, &[]);
+    let late = late.vector();
     assert!(late.steps().all(|step| step != 0), "noise like any other's");
-    value.subtract(&late);
+    value.subtract(late);
     value.to_f64(plan.lattice().step())
 }
 
@@ -120,7 +121,7 @@ fn a_late_contribution_stays_within_its_box() {
         let low = 10000.0 * records.unwrap_or(1) as f64 / plan.calibration().independent_std;
         let mut late = party(&plan, Err("late".into()));
         for round in [1, 2, 5] {
-            let found = late.contribution(round, &[]).to_f64(unit);
+            let found = late.contribution(round, &[]).vector().to_f64(unit);
             assert!(
                 found.iter().all(|it| (it - low).abs() < 8.0),
                 "{found:?} for {low}: {text}"

@@ -1,5 +1,6 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::peers::{Peers, simulated_keypair};
 use undertone_protocol::plan::run_file::parsed::RunFile;
@@ -22,10 +23,10 @@ struct Recorder {
 }
 
 impl Contributor for Recorder {
-    fn contribution(&mut self, iteration: u32, released: &[f64]) -> LatticeVector {
+    fn contribution(&mut self, iteration: u32, released: &[f64]) -> Noisy {
         note(&self.asked, format!("contribution {iteration} {released:?}"));
         self.silence.nothing(iteration, "nothing to say");
-        self.plan.lattice().zeros(self.plan.draft().dimension())
+        Noisy::exposed_without_noise(Clipped::stand_in(&self.plan, 0))
     }
 
     fn conclude(&mut self, result: Option<&[f64]>) {
@@ -81,7 +82,7 @@ const SUMS: &str = "task = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n";
 const ROUNDS: &str = "task = \"rounds\"\n[data]\nshape = [2]\nreleases = 3\n";
 
 /// A party that has just begun, alone, with what it was asked for and where contributions arrive.
-fn party(text: &str, is_full: bool) -> (Driver, Asked, mpsc::Receiver<(u32, LatticeVector)>) {
+fn party(text: &str, is_full: bool) -> (Driver, Asked, mpsc::Receiver<(u32, Noisy)>) {
     let (plan, asked) = (plan(text), Asked::default());
     let recorder = Recorder {
         plan: plan.clone(),
@@ -92,7 +93,7 @@ fn party(text: &str, is_full: bool) -> (Driver, Asked, mpsc::Receiver<(u32, Latt
     let part = Part {
         me: 0,
         key: simulated_keypair(0),
-        value: plan.lattice().zeros(plan.draft().dimension()),
+        value: Noisy::exposed_without_noise(Clipped::stand_in(&plan, 0)),
         noise: Box::new(LatticeNoise::new(
             rng,
             *plan.lattice(),

@@ -47,7 +47,8 @@ fn a_mean_leaves_with_the_planned_noise() {
             let zeros = || file(&shape, vec![0.0; shape.iter().product()]);
             let of_seed = |seed| privatised(&plan, zeros(), seed);
             let mut one = of_seed(1);
-            let deviations = |value: &LatticeVector| in_deviations(&plan, &value.steps().collect::<Vec<_>>());
+            let deviations =
+                |value: &Noisy| in_deviations(&plan, &value.vector().steps().collect::<Vec<_>>());
             assert_normal(&deviations(&one.value), &text);
             assert!(one.value != of_seed(2).value, "{text}");
             assert!(one.contributor.is_none() && one.clipped.changed == 0);
@@ -55,7 +56,7 @@ fn a_mean_leaves_with_the_planned_noise() {
                 let mixed = one.noise.draw(0, 0).unpack();
                 let unit = plan.lattice().step() / plan.calibration().correlated_std;
                 assert_normal(&mixed.to_f64(unit), "mixed");
-                let mut both = one.value.clone();
+                let mut both = one.value.vector().clone();
                 both.subtract(&mixed);
                 assert!(both.steps().any(|step| step != 0));
             }
@@ -88,7 +89,7 @@ fn whoever_goes_on_has_a_contributor() {
         Some(1),
     );
     let private = privatised(&outer, file(&[1, 3], vec![1.0, 0.0, 0.5]), 1);
-    let state = private.value.to_f64(outer.lattice().step());
+    let state = private.value.vector().to_f64(outer.lattice().step());
     // The nearest solution of x = 0.5, without noise of its own.
     assert!((state[0] - 0.5).abs() < 1e-4 && state[1] == 0.0, "{state:?}");
 }

@@ -19,6 +19,7 @@ use crate::messages::signature::Digest;
 use crate::mixing::course::Course;
 use crate::mixing::exchange::ShareExchange;
 use crate::mixing::machine::Mixing;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::{NoiseSource, Portion};
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::interface::Published;
@@ -143,7 +144,8 @@ impl Run {
     }
 
     /// Takes this node's value, x̃ with its own noise, in a run that waits for it.
-    pub(super) fn contribute(&mut self, value: LatticeVector) {
+    pub(super) fn contribute(&mut self, value: Noisy) {
+        let value = value.into_vector();
         let units = self.plan.draft().weight_units(self.course.me);
         let weight = LatticeWeight(self.plan.lattice().weight(units));
         let block = self.ahead.as_mut().and_then(|ahead| ahead.take_next());

@@ -20,6 +20,7 @@ use crate::messages::signing::Signer;
 use crate::messages::testing::run_key;
 use crate::messages::wire;
 use crate::messages::wire::Bytes;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
 use crate::plan::peers::simulated_keypair;
@@ -120,7 +121,13 @@ pub(in crate::run) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
         nonce_secret: [me as u8; 32],
         epoch: 0,
     };
-    Run::new(plan.clone(), identity, value, noise, Time::ZERO)
+    Run::new(
+        plan.clone(),
+        identity,
+        Noisy::with_noise_in(value),
+        noise,
+        Time::ZERO,
+    )
 }
 
 fn drain(run: &mut Run) -> Vec<Output> {

@@ -2,6 +2,7 @@
 //! is told again to a new machine, which says the same.
 
 use crate::messages::log::ShareId;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::ticket::Recalled;
 use crate::simulator::cluster::tests::{inputs, plan};
 use crate::simulator::cluster::*;
@@ -104,7 +105,13 @@ fn fresh(plan: &Arc<Plan>, seed: u64, party: Party) -> Task {
     let mut value = inputs(plan)[party].clone();
     let noise = noise_of(plan, seed, party, &mut value);
     let identity = identity_of(seed, party);
-    Task::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO)
+    Task::new(
+        plan.clone(),
+        identity,
+        Noisy::with_noise_in(value),
+        Box::new(noise),
+        Time::ZERO,
+    )
 }
 
 /// Recorded with a party that is killed, and connections that break while shares are queued or on

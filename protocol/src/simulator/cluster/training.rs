@@ -3,6 +3,7 @@
 use super::*;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::payload::Payload;
+use crate::mixing::noisy::Noisy;
 use crate::publishing::result::Sum;
 use crate::run::outcome::TrainingOutcome;
 use crate::task::released::Released;
@@ -87,7 +88,10 @@ impl<'a> Simulation<'a> {
             .contributed
             .insert((iteration, party), value.clone());
         let at = self.after_work();
-        let input = Input::Contribution { iteration, value };
+        let input = Input::Contribution {
+            iteration,
+            value: Noisy::with_noise_in(value),
+        };
         self.schedule(at, Occurrence::Input { party, input });
     }
 

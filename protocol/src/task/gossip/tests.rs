@@ -1,6 +1,7 @@
 use super::*;
 use crate::messages::log::{Answer, Verdict};
 use crate::messages::signature::Signature;
+use crate::mixing::noisy::Noisy;
 use crate::run::outcome::{Ending, GossipOutcome, MissedMessages};
 use crate::simulator::cluster::tests::plan;
 use crate::task::machine::TaskMachine;
@@ -241,7 +242,7 @@ fn a_release_is_taken_in_its_round_only() {
     let plan = stream(4, 4);
     let given = |iteration: u32| Input::Contribution {
         iteration,
-        value: contribution(&plan, 0, iteration),
+        value: Noisy::with_noise_in(contribution(&plan, 0, iteration)),
     };
     let refused = Err(InputError::NotAsked("Contribution"));
     let mut ensemble = Ensemble::new(&plan);

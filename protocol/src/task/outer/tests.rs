@@ -1,6 +1,7 @@
 mod hostile;
 
 use super::*;
+use crate::mixing::noisy::Noisy;
 use crate::run::outcome::Ending;
 use crate::task::machine::TaskMachine;
 use crate::task::tests::ensemble::{Ensemble, plan_of_text};
@@ -260,7 +261,7 @@ fn a_contribution_is_taken_when_it_was_asked_for_and_only_then() {
     let value = plan.lattice().zeros(2);
     let contribution = |iteration: u32| Input::Contribution {
         iteration,
-        value: value.clone(),
+        value: Noisy::with_noise_in(value.clone()),
     };
     let refused = Err(InputError::NotAsked("Contribution"));
     let mut ensemble = ensemble(&plan);

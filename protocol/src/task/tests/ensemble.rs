@@ -13,6 +13,7 @@ use crate::messages::log::AgreedLogs;
 use crate::messages::notice::Network;
 use crate::messages::wire::Bytes;
 use crate::mixing::noise::LatticeNoise;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::ticket::Tickets;
 use crate::plan::checked::Plan;
 use crate::plan::peers::simulated_keypair;
@@ -121,7 +122,13 @@ pub(crate) fn task_with(plan: &Arc<Plan>, party: Party, value: LatticeVector) ->
     let rng = ChaCha8Rng::seed_from_u64(party as u64);
     let std = plan.calibration().correlated_std;
     let noise = LatticeNoise::new(rng, *plan.lattice(), plan.mixed_coordinates(), std);
-    Task::new(plan.clone(), identity(party), value, Box::new(noise), Time::ZERO)
+    Task::new(
+        plan.clone(),
+        identity(party),
+        Noisy::with_noise_in(value),
+        Box::new(noise),
+        Time::ZERO,
+    )
 }
 
 impl<'a> Ensemble<'a> {
@@ -326,6 +333,7 @@ impl<'a> Ensemble<'a> {
                 Output::Contribute { iteration, released } => {
                     let value = (self.source)(me, iteration, &released);
                     self.asked.push((me, iteration, released));
+                    let value = value.map(Noisy::with_noise_in);
                     let value = value.map(|value| (me, Input::Contribution { iteration, value }));
                     self.post.extend(value);
                 }

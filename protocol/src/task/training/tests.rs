@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use super::ending::of_circles;
 use super::*;
+use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::{Network, Notice};
 use crate::messages::wire::PublicFrame;
+use crate::mixing::noisy::Noisy;
 use crate::run::outcome::{GateVerdict, TrainingOutcome};
 use crate::sealing::mask::MaskKey;
 use crate::simulator::cluster::tests::plan;
@@ -420,7 +422,7 @@ fn a_contribution_is_taken_in_its_iteration_only() {
         let value = contribution(&plan, 0, 1);
         let given = |iteration: u32| Input::Contribution {
             iteration,
-            value: value.clone(),
+            value: Noisy::with_noise_in(value.clone()),
         };
         let mut ensemble = Ensemble::new(&plan);
         ensemble.source = Box::new(|party, _, _| (party != 0).then(|| contribution(&plan, party, 1)));

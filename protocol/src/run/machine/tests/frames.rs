@@ -4,6 +4,7 @@ use super::*;
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::Answer;
 use crate::messages::signature::Signature;
+use crate::mixing::noisy::Noisy;
 use crate::task::tests::ensemble::{Ensemble, identity};
 
 fn share(digest: &[u8; 32], id: ShareId, bytes: usize) -> Bytes {
@@ -152,7 +153,13 @@ fn the_drawn_schedule_throws_out_what_it_has_not() {
     let bytes = 2 * plan.lattice().wire_bytes as usize;
     let noise = Box::new(Quiet(*plan.lattice()));
     let value = inputs(&plan).swap_remove(0);
-    let mut run = Run::new(plan.clone(), identity(0), value, noise, Time::ZERO);
+    let mut run = Run::new(
+        plan.clone(),
+        identity(0),
+        Noisy::with_noise_in(value),
+        noise,
+        Time::ZERO,
+    );
     drain(&mut run);
     let drawn = plan.with_draw(77);
     let neighbours = plan.draft().private_graph.neighbours(0).to_vec();

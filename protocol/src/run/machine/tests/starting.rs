@@ -7,6 +7,7 @@ use crate::messages::notice::{Notice, Recipient, Seat, SetHash};
 use crate::messages::set::Set;
 use crate::messages::testing::{ready, started};
 use crate::messages::wire;
+use crate::mixing::noisy::Noisy;
 
 const JOIN_MS: u64 = 120_000;
 
@@ -117,7 +118,13 @@ impl Room {
             epoch: u64::from(self.starts) << 32,
         };
         let noise = Box::new(Quiet(*self.plan.lattice()));
-        self.runs[party] = Some(Run::new(self.plan.clone(), identity, value, noise, self.now));
+        self.runs[party] = Some(Run::new(
+            self.plan.clone(),
+            identity,
+            Noisy::with_noise_in(value),
+            noise,
+            self.now,
+        ));
         self.connect(party);
     }
 

@@ -8,6 +8,7 @@ mod reading;
 
 use super::*;
 use crate::messages::log::ShareId;
+use crate::mixing::noisy::Noisy;
 use crate::run::outcome::GossipOutcome;
 use crate::simulator::cluster::lying::{Sending, Sent};
 use crate::simulator::equivocator::Telling;
@@ -195,7 +196,7 @@ fn vectors_that_are_not_due_do_no_harm() {
     let mut task = Task::new(
         plan.clone(),
         identity_of(1, 0),
-        value,
+        Noisy::with_noise_in(value),
         Box::new(noise),
         Time::ZERO,
     );

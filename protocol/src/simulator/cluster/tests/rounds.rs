@@ -120,7 +120,7 @@ fn a_program_that_fails_is_not_seen() {
     let seen = |fails_at: Option<u32>| {
         let contributed =
             |party: Party, round: u32, latest: &[f64]| match party == 3 && Some(round) == fails_at {
-                true => Clipped::stand_in(&plan, party).without_noise(),
+                true => Clipped::stand_in(&plan, party).into_vector(),
                 false => contribution(&plan, party, latest),
             };
         let report = run(&plan, Conditions::new(7), contributed);

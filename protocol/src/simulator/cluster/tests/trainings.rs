@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::lattice::payload::Payload;
+use crate::mixing::noisy::Noisy;
 use crate::run::outcome::TrainingOutcome;
 
 pub(super) const PARTIES: usize = 8;
@@ -241,7 +242,7 @@ fn frames_of_any_iteration_of(plan: &Arc<Plan>) {
     let mut task = Task::new(
         plan.clone(),
         identity_of(1, 0),
-        value,
+        Noisy::with_noise_in(value),
         Box::new(noise),
         Time::ZERO,
     );
@@ -265,7 +266,11 @@ fn frames_of_any_iteration_of(plan: &Arc<Plan>) {
     assert_eq!(task.run_number(), 1);
     let early = Input::Contribution {
         iteration: 2,
-        value: contribution(task.plan(), 0, &vec![0.0; task.plan().draft().dimension()]),
+        value: Noisy::with_noise_in(contribution(
+            task.plan(),
+            0,
+            &vec![0.0; task.plan().draft().dimension()],
+        )),
     };
     task.handle(Time::from_nanos(1 << 40), early)
         .expect_err("nobody asked for it");
