@@ -24,10 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             correlated_std: 16.0,
         };
         let losses = inca(EXECUTION, noise, sensitivity, delta)?;
-        println!(
-            "own noise {independent_std}: epsilon {:.3} of party {:?}",
-            losses.epsilon, losses.losses
-        );
+        println!("own noise {independent_std}: epsilon {:.3}", losses.epsilon);
     }
     Ok(())
 }

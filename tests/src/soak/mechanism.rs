@@ -55,7 +55,7 @@ pub const fn mechanism(name: &'static str, lines: &'static str) -> Mechanism {
 impl Mechanism {
     /// Whether what is sealed goes from neighbour to neighbour alone.
     pub fn reads_circles(&self) -> bool {
-        self.lines.contains("circle = \"neighbours\"")
+        self.lines.contains("sums = \"neighbours\"")
     }
 }
 
