@@ -2,6 +2,7 @@
 //! shape files have. The rules stand in `tests/layers.rs` and `tests/shape.rs`.
 
 pub mod arrows;
+pub mod flags;
 pub mod functions;
 pub mod layers;
 pub mod prose;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use undertone_tests::house::arrows::Arrows;
+use undertone_tests::house::flags::questions;
 use undertone_tests::house::functions::{MOST_PARAMETERS, crowded};
 use undertone_tests::house::prose::{
     CODE_COLUMNS, MOST_LINES, PROSE_COLUMNS, defined_twice, faults, wide_prose,
@@ -47,6 +48,36 @@ fn no_function_takes_too_many_parameters() {
         }
     }
     assert_none(&told);
+}
+
+/// The lines that ask what kind of run this is, at most. They are to become fewer: a line that goes
+/// lowers this number, and none may come. The aim is a hundred.
+const MOST_QUESTIONS: usize = 493;
+
+#[test]
+fn lines_that_ask_what_kind_of_run_this_is_become_no_more() {
+    let mut asked = 0;
+    for folder in ["protocol/src", "accountant/src", "node/src"] {
+        let files = below(&workspace().join(folder));
+        asked += files
+            .iter()
+            .map(|(path, source)| questions(path, source).len())
+            .sum::<usize>();
+    }
+    assert!(asked <= MOST_QUESTIONS, "{asked} lines ask");
+    assert!(
+        asked > MOST_QUESTIONS - 5,
+        "{asked} lines ask: lower MOST_QUESTIONS"
+    );
+}
+
+#[test]
+fn questions_are_found_outside_of_tests_comments_and_heads() {
+    let source = "use a::TaskName::Mean;\n// averages()\npub fn averages() -> bool {\n    \
+                  let a = plan.averages();\n    \"averages()\"\n}\n#[cfg(test)]\nmod tests {\n    averages();\n}\n";
+    assert_eq!(questions("run/machine.rs", source), [4]);
+    assert_eq!(questions("plan/exchange/inca.rs", source), [0; 0]);
+    assert_eq!(questions("run/tests/ends.rs", source), [0; 0]);
 }
 
 fn assert_none(faults: &[String]) {
