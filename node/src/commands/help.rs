@@ -9,7 +9,7 @@ use crate::commands::page::hanging;
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
 
-/// What is asked about.
+/// The task or command whose page is printed.
 #[derive(Args, Debug)]
 pub struct HelpArgs {
     /// A task (mean, regression, rounds, stream, linear-equations, optimise), or a command

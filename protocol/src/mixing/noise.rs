@@ -71,8 +71,8 @@ impl<R: Rng> LatticeNoise<R> {
         Noisy::with_noise_in(value)
     }
 
-    /// Puts a noise of each of these deviations (in the data's unit) behind a contribution: those of
-    /// the vectors that are sealed for the readers of a sum, one after the other.
+    /// Puts a noise of each of these deviations (in the data's unit) behind a contribution: those
+    /// of the vectors that are sealed for the readers of a sum, one after the other.
     pub fn with_noise_of_readers(&mut self, contribution: Noisy, stds: &[f64]) -> Noisy {
         let of_readers = stds.iter().map(|&std| {
             let mut own = self.lattice.zeros(self.dimension);

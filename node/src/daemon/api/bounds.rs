@@ -2,7 +2,7 @@
 //!
 //! Why these are not tower's `ConcurrencyLimit` and `RateLimit`: a place here is one of uploads and
 //! results together, and is kept until the last byte of an answer was taken, where tower's is free
-//! once the answer's head is there; who waits too long for one is told so. And tower's rate is of
+//! once the answer's head is there; a wait that is too long is refused. And tower's rate is of
 //! one client's calls in fixed spans of time; here all connections wait in one line, and who leaves
 //! it has taken no turn.
 

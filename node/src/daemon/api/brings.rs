@@ -1,4 +1,4 @@
-//! What a request brings to a run: a vector as its body, or names in its query.
+//! The input of a run in a request: a vector as its body, or names in its query.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts as RequestParts;
@@ -27,7 +27,7 @@ impl FromRequestParts<Api> for HeavyPlace {
     }
 }
 
-/// What a request's query names.
+/// The names in a request's query.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "the document has it; the fields are read by name")]
@@ -38,7 +38,7 @@ pub(super) struct Named {
     data_set: Option<String>,
 }
 
-/// What a request brings to a run; perhaps nothing.
+/// A request's input of a run, if it has one.
 pub(super) struct Bringing(pub(super) Contribution);
 
 impl FromRequest<Api> for Bringing {
@@ -72,7 +72,7 @@ impl FromRequest<Api> for Bringing {
 }
 
 impl Bringing {
-    /// What is brought; a request that brings nothing is refused.
+    /// The input; a request without one is refused.
     pub(super) fn something(self) -> Result<Contribution, Problem> {
         if self.0.is_empty() {
             return Err(Problem::malformed("there is no vector in the body, and none is named")

@@ -110,7 +110,7 @@ fn at(ms: u64) -> Time {
 }
 
 pub(in crate::run) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
-    let value = inputs(plan).swap_remove(me);
+    let value = Noisy::with_noise_in(inputs(plan).swap_remove(me));
     let noise = Box::new(Quiet(*plan.lattice()));
     let identity = Identity {
         party: me,
@@ -121,13 +121,7 @@ pub(in crate::run) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
         nonce_secret: [me as u8; 32],
         epoch: 0,
     };
-    Run::new(
-        plan.clone(),
-        identity,
-        Noisy::with_noise_in(value),
-        noise,
-        Time::ZERO,
-    )
+    Run::new(plan.clone(), identity, value, noise, Time::ZERO)
 }
 
 fn drain(run: &mut Run) -> Vec<Output> {
