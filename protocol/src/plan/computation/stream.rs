@@ -7,7 +7,7 @@ use crate::plan::exchange::choice::Exchange;
 use crate::plan::exchange::gossip::{Gossip, MessagesRead};
 use crate::plan::run_file::limits::{LONGEST_MS, MOST_EXCHANGE_ROUNDS};
 use crate::plan::run_file::problem::{Checked, Problem, count, require};
-use crate::plan::run_file::settings::{Rounds, RunSettings, Unit};
+use crate::plan::run_file::settings::{Dissemination, Rounds, RunSettings, Unit};
 
 /// A round of secure sums lasts at least so many times `settle_ms`, in each of which a flood comes
 /// to an end: of what is sealed, two of agreeing, and of what opens it.
@@ -59,6 +59,11 @@ impl StreamSettings {
         })?;
         require(data.weights.is_none(), "data.weights", || Problem::OnlyFor {
             only: "another task than \"stream\", whose parties all weigh the same",
+        })?;
+        // No file says otherwise; a plan that does would average what is no final.
+        let flood = run.dissemination == Dissemination::Flood;
+        require(flood, "run.dissemination", || Problem::OnlyFor {
+            only: "task = \"mean\"",
         })?;
         count("data.releases", self.releases, 1, MOST_EXCHANGE_ROUNDS.into())?;
         let steered = self.adaptive && self.releases == 1;

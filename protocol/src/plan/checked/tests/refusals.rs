@@ -328,3 +328,16 @@ fn only_a_model_that_is_solved_for_has_second_moments() {
     let error = parse(&forged).unwrap_err();
     assert_eq!(error.field(), Some("data.contributed"), "{error}");
 }
+
+/// A run file cannot say it; what a forged plan says would be averaged as if it were finals.
+#[test]
+fn stream_that_says_consensus_is_refused() {
+    let text = "name = \"test\"\ntask = \"stream\"\n[data]\nshape = [4]\nreleases = 3\n[mechanism]\nsums = \"open\"\n";
+    let file = RunFile::parse(text, 5).unwrap();
+    let draft = Draft::new(file, &Peers::simulated(5, None).unwrap(), 7).unwrap();
+    let mut calibration = calibration(&draft, 3);
+    calibration.correlated_std = 0.0;
+    let plan = Plan::assemble(draft, calibration, [0; 16]).unwrap();
+    let forged = with(&plan, "/run/dissemination", json!("consensus"));
+    assert_eq!(parse(&forged).unwrap_err().field(), Some("run.dissemination"));
+}
