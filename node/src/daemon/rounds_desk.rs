@@ -77,12 +77,12 @@ impl RoundsDesk {
         })
     }
 
-    /// What a mean looks like: an array in the plan's shape.
+    /// The layout of a mean: an array in the plan's shape.
     pub fn layout(&self) -> Layout {
         Layout::npy(self.plan.draft().data.shape.clone(), Dtype::F64)
     }
 
-    /// What a mean looks like as the plan's tensors; none where it names none.
+    /// The layout of a mean as the plan's tensors; `None` where it names none.
     pub fn tensors(&self) -> Option<Layout> {
         input::layout_of_tensors(&self.plan, Dtype::F64)
     }

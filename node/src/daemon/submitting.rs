@@ -22,7 +22,7 @@ pub struct KeptPlan {
     /// The plan's digest, in lower-case hex.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
-    /// What `undertone plan --json` prints; null for a plan that was handed in as such.
+    /// The object of `undertone plan --json`; null for a plan that was handed in as such.
     #[schema(value_type = Option<Object>)]
     pub quote: Option<Value>,
 }
@@ -35,7 +35,7 @@ pub struct Proposed {
     pub digest: String,
     /// This node's own run, if it brought a vector or accepts such plans by itself.
     pub run: Option<RunStatus>,
-    /// What each other member answered: "accepted", "open", "declined", "over" (it has had its
+    /// Each other member's answer: "accepted", "open", "declined", "over" (it has had its
     /// part), "taken" (it still looks at it), "refused: …", "not reached: …".
     pub members: BTreeMap<String, String>,
 }

@@ -56,7 +56,7 @@ pub(super) fn router(api: Api) -> Router {
     around(routes, body::SILENCE)
 }
 
-/// What every answer has: its headers; and an answer, whatever went wrong. No sender of a body may
+/// Adds the headers of every answer, and an answer whatever went wrong. No sender of a body may
 /// be silent for longer than `silence`.
 fn around(routes: Router, silence: Duration) -> Router {
     let header = SetResponseHeaderLayer::overriding;

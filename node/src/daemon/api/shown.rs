@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of answers beside their objects: how requests are refused, and
+//! The OpenAPI document's part on answers beside their objects: how requests are refused, and
 //! what is no object of ours.
 
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub(super) struct OfferList {
     pub(super) offers: Vec<OfferStatus>,
 }
 
-/// What the API takes or answers and keeps no object of: the document alone has these.
+/// Schemas of what the API takes or answers without an object of its own.
 macro_rules! shown {
     ($($item:item)*) => {$(
         #[derive(ToSchema)]
