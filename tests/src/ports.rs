@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use socket2::{Domain, Socket, Type};
 
-/// Where ports are taken from: below those that README.md names, from which `undertone local` gives
+/// Where ports are taken from: below those that documents name, from which `undertone local` gives
 /// ports to its nodes, and from which systems give them to outgoing connections.
 const FIRST: u16 = 2_000;
 const COUNT: u16 = 5_000;

@@ -1,21 +1,17 @@
-//! The house: which crate may depend on which, and what stands at the top level.
+//! The house: which crate may depend on which, under which licences others are, and what stands at
+//! the top level.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
+use undertone_tests::composition::top;
 
-fn metadata() -> Value {
+/// What `cargo metadata` says, asked so.
+fn metadata(how: &[&str]) -> Value {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--locked",
-            "--offline",
-        ])
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(how)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
@@ -47,7 +43,7 @@ fn arrows(metadata: &Value) -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn arrows_run_one_way() {
-    let arrows = arrows(&metadata());
+    let arrows = arrows(&metadata(&["--no-deps"]));
     let may = |name: &str| -> &[&str] {
         match name {
             "undertone-protocol" => &[],
@@ -70,7 +66,7 @@ fn arrows_run_one_way() {
 
 #[test]
 fn the_pure_crates_have_no_transport_and_no_runtime() {
-    let metadata = metadata();
+    let metadata = metadata(&["--no-deps"]);
     for package in metadata["packages"].as_array().expect("packages") {
         let pure = ["undertone-protocol", "undertone-accountant"]
             .iter()
@@ -88,11 +84,71 @@ fn the_pure_crates_have_no_transport_and_no_runtime() {
     }
 }
 
+/// Whether a licence expression has an alternative of which every part is allowed.
+fn allows(allowed: &[String], expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], " ").replace('/', " OR ");
+    let is_allowed = |part: &str| allowed.iter().any(|it| it == part.trim());
+    // `A AND (B OR C)`: each conjunct needs one allowed alternative.
+    if expression.contains('(') {
+        return plain
+            .split(" AND ")
+            .all(|conjunct| conjunct.split(" OR ").any(is_allowed));
+    }
+    plain
+        .split(" OR ")
+        .any(|alternative| alternative.split(" AND ").all(is_allowed))
+}
+
+#[test]
+fn dependencies_have_licences_that_the_list_allows() {
+    let list = std::fs::read_to_string(top().join(".cargo/deny.toml")).expect("there is a list");
+    let list: toml::Table = list.parse().expect("TOML");
+    let allowed = list["licenses"]["allow"].as_array().expect("a list").iter();
+    let allowed: Vec<String> = allowed.filter_map(|it| it.as_str()).map(String::from).collect();
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--workspace", "--locked", "--offline", "--prefix", "none"])
+        .args(["--edges", "normal,build", "--format", "{p}\t{l}"])
+        .current_dir(top())
+        .output()
+        .expect("cargo runs");
+    let tree = String::from_utf8(output.stdout).expect("text");
+    let dependencies: BTreeSet<&str> = tree.lines().filter(|line| !line.is_empty()).collect();
+    assert!(
+        dependencies.len() > 100,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for line in dependencies {
+        let (package, licence) = line.split_once('\t').expect("a package and its licence");
+        let licence = licence.trim_end_matches(" (*)");
+        assert!(
+            allows(&allowed, licence),
+            "{package}: {licence} is not in .cargo/deny.toml"
+        );
+        let is_ours = package.contains(&*top().to_string_lossy());
+        assert!(is_ours || !package.contains("://"), "{package} is from elsewhere");
+    }
+}
+
+#[test]
+fn licence_expressions_are_read() {
+    let allowed = ["MIT", "ISC"].map(String::from);
+    for sound in [
+        "MIT",
+        "GPL-3.0 OR MIT",
+        "MIT/Apache-2.0",
+        "MIT AND ISC",
+        "ISC AND (GPL-3.0 OR MIT)",
+    ] {
+        assert!(allows(&allowed, sound), "{sound}");
+    }
+    for refused in ["GPL-3.0", "MIT AND GPL-3.0", "none", "(GPL-3.0 OR X) AND MIT"] {
+        assert!(!allows(&allowed, refused), "{refused}");
+    }
+}
+
 #[test]
 fn nothing_else_stands_at_the_top() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the workspace");
     let known = [
         "Cargo.toml",
         "Cargo.lock",
@@ -106,7 +162,7 @@ fn nothing_else_stands_at_the_top() {
         "target",
         "tests",
     ];
-    for entry in std::fs::read_dir(top).expect("readable") {
+    for entry in std::fs::read_dir(top()).expect("readable") {
         let name = entry
             .expect("readable")
             .file_name()

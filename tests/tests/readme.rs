@@ -1,232 +1,67 @@
-//! Every command of README.md is run, in order, as it stands there.
+//! Every command of README.md and of the guide is run, in order, as it stands there, and prints the
+//! figures that stand beside it.
 //!
-//! Blocks fenced as `sh` run with `sh -eu` in one empty folder; `undertone`, and
-//! `cargo run --release --`, mean the binary under test, `python3` one that has what they import,
-//! and `node` is the repository's. A block is left out only if the line above it says
-//! `<!-- not run: REASON -->` with a reason that is listed here, or, loudly and not in CI, if the
-//! machine lacks a program that it needs. Every path that the README names is there.
+//! A block is left out only if the line above it says `<!-- not run: REASON -->` with a reason
+//! that is known, or `<!-- slow: HOW SLOW -->`: those are run by `cargo test --release -p
+//! undertone-tests --test readme -- --ignored`.
 
-use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use undertone_tests::composition::top;
-use undertone_tests::python::python;
-use undertone_tests::{Running, alone, left_out, undertone};
-
-/// Why a block may not be run here.
-const REASONS: [&str; 4] = [
-    "needs another machine",
-    "needs the network",
-    "it is the test command itself",
-    "tests/tests/waiting/compose.rs runs it",
-];
-
-#[derive(Debug, PartialEq)]
-struct Block {
-    /// The line where it stands, from 1.
-    line: usize,
-    commands: String,
-    not_run: Option<String>,
-}
-
-/// The `sh` blocks of a Markdown text.
-fn blocks(text: &str) -> Vec<Block> {
-    let mut blocks = vec![];
-    let mut lines = text.lines().enumerate();
-    let mut comment: Option<String> = None;
-    while let Some((index, line)) = lines.next() {
-        let Some(language) = line.trim().strip_prefix("```") else {
-            let reason = line
-                .trim()
-                .strip_prefix("<!-- not run:")
-                .and_then(|rest| rest.strip_suffix("-->"));
-            comment = reason.map(|reason| reason.trim().to_owned());
-            continue;
-        };
-        let body: Vec<&str> = lines
-            .by_ref()
-            .map(|(_, line)| line)
-            .take_while(|line| line.trim() != "```")
-            .collect();
-        assert!(
-            language.trim() != "console" && language.trim() != "bash",
-            "line {}: write commands in blocks fenced as sh",
-            index + 1
-        );
-        if language.trim() == "sh" {
-            blocks.push(Block {
-                line: index + 1,
-                commands: body.join("\n"),
-                not_run: comment.take(),
-            });
-        }
-        comment = None;
-    }
-    blocks
-}
-
-/// Programs that a block may need and that not every machine has.
-const PROGRAMS: [&str; 6] = ["awk", "cmp", "curl", "cut", "python3", "sha256sum"];
-
-/// What a block needs and a machine with these folders on its PATH lacks.
-fn lacking(commands: &str, path: &str) -> Option<String> {
-    let word = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
-    let program = |word: &&str| PROGRAMS.contains(word);
-    let is_there = |name: &str| {
-        path.split(':')
-            .any(|folder| Path::new(folder).join(name).is_file())
-    };
-    let needed = commands.split(word).filter(program);
-    let absent = needed.into_iter().find(|name| !is_there(name)).map(str::to_owned);
-    let wants_packages = commands.contains("venv/bin/");
-    let packages =
-        || (wants_packages && python().is_none()).then(|| "Python with ensurepip, numpy and pandas".into());
-    absent.or_else(packages)
-}
-
-/// The files that a block names.
-fn files(commands: &str) -> BTreeSet<String> {
-    let part = |c: char| !c.is_ascii_alphanumeric() && !"-_./:".contains(c);
-    let is_file = |word: &&str| {
-        let extension = Path::new(word).extension().and_then(|it| it.to_str());
-        extension.is_some_and(|it| it.chars().all(|c| c.is_ascii_lowercase())) && !word.contains(':')
-    };
-    commands.split(part).filter(is_file).map(str::to_owned).collect()
-}
-
-/// A folder to be put first on PATH: `undertone` and `cargo` that mean the binary under test, and a
-/// `python3` that need not fetch numpy and pandas, if there is one.
-fn stand_ins(folder: &Path) {
-    let binary = undertone();
-    let mut scripts = vec![
-        (
-            "undertone",
-            format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary.display()),
-        ),
-        (
-            "cargo",
-            format!(
-                "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || {{ echo \"cargo $*: only 'cargo run --release --' stands in a README\" >&2; exit 99; }}\nshift 3\nexec '{}' \"$@\"\n",
-                binary.display()
-            ),
-        ),
-    ];
-    if let Some(python) = python() {
-        scripts.push((
-            "python3",
-            format!(
-                "#!/bin/sh\nPATH=\"${{PATH#*:}}\" exec {} \"$@\"\n",
-                python.display()
-            ),
-        ));
-    }
-    for (name, script) in scripts {
-        let path = folder.join(name);
-        std::fs::write(&path, script).expect("writable");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
-    }
-}
-
-/// Kills what still runs in a folder: daemons that a block began and that no later one ended,
-/// because the test failed before.
-struct Left(PathBuf);
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        let Ok(processes) = std::fs::read_dir("/proc") else {
-            return;
-        };
-        let pids = processes
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        for pid in pids
-            .filter(|pid: &i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.0))
-        {
-            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
-        }
-    }
-}
+use undertone_tests::alone;
+use undertone_tests::documents::block::{Block, Mark, blocks};
+use undertone_tests::documents::page::{Entry, Page, entries, guide};
+use undertone_tests::documents::running::{Output, files, lacking, run};
 
 #[test]
 fn every_command_of_the_readme_works() {
     let _alone = alone();
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let text = std::fs::read_to_string(readme).expect("there is a README");
-    let blocks = blocks(&text);
-    assert!(
-        blocks.iter().filter(|block| block.not_run.is_none()).count() >= 3,
-        "a README shows how to use the thing"
-    );
-    let tools = tempfile::tempdir().expect("a folder");
-    stand_ins(tools.path());
-    let folder = tempfile::tempdir().expect("a folder");
-    let _daemons = Left(folder.path().to_owned());
-    std::os::unix::fs::symlink(top().join("node"), folder.path().join("node")).expect("writable");
-    let path = format!(
-        "{}:{}",
-        tools.path().display(),
-        std::env::var("PATH").expect("a PATH")
-    );
-    let mut simulated = None;
-    // Files that blocks name, and those that only blocks name that were left out.
-    let (mut present, mut absent) = (BTreeSet::new(), BTreeSet::new());
-    for Block {
-        line,
-        commands,
-        not_run,
-    } in blocks
-    {
-        if let Some(reason) = not_run {
-            assert!(
-                REASONS.iter().any(|known| reason.contains(known)),
-                "line {line} is not run for no good reason: {reason}"
-            );
-            continue;
+    let readme = Page::read("README.md");
+    let outputs = run(std::slice::from_ref(&readme), false);
+    assert!(outputs.len() >= 3, "a README shows how to use the thing");
+    check(&outputs, &[readme]);
+}
+
+#[test]
+fn every_command_of_the_guide_works() {
+    let _alone = alone();
+    let pages = guide();
+    let outputs = run(&pages, false);
+    assert!(outputs.len() > 25, "{} blocks", outputs.len());
+    check(&outputs, &pages);
+}
+
+#[test]
+#[ignore = "takes minutes; wants an optimised build"]
+fn slow_commands_of_the_guide_work() {
+    let _alone = alone();
+    let is_slow = |page: &Page| {
+        blocks(&page.text)
+            .iter()
+            .any(|block| block.mark == Some(Mark::Slow))
+    };
+    let pages: Vec<Page> = guide().into_iter().filter(is_slow).collect();
+    assert!(!pages.is_empty());
+    run(&pages, true);
+}
+
+/// Checks the figures of documents against what their commands printed.
+fn check(outputs: &[Output], pages: &[Page]) {
+    for output in outputs {
+        let page = pages.iter().find(|page| page.path == output.page);
+        let text = &page.expect("a page of these").text;
+        for figure in FIGURES.iter().filter(|it| output.commands.contains(it.command)) {
+            figure.check(&output.stdout, text);
         }
-        let made = absent.intersection(&files(&commands)).next().cloned();
-        if let Some(missing) = lacking(&commands, &path).or(made) {
-            left_out(&format!("README.md:{line}"), &format!("no {missing}"));
-            absent.extend(files(&commands).difference(&present).cloned());
-            continue;
+        if output.commands.contains("undertone simulate little.toml") {
+            check_models(&output.stdout, text);
         }
-        present.extend(files(&commands));
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-euc", &commands])
-            .current_dir(folder.path())
-            .env("PATH", &path);
-        let begun = std::time::Instant::now();
-        let ended = Running::start(shell, None).wait();
-        println!(
-            "README.md:{line}: exit {} after {:.1} s",
-            ended.code,
-            begun.elapsed().as_secs_f64()
-        );
-        assert_eq!(
-            ended.code, 0,
-            "README.md:{line}:\n{commands}\n{}\n{}",
-            ended.stdout, ended.stderr
-        );
-        for figure in FIGURES.iter().filter(|figure| commands.contains(figure.command)) {
-            figure.check(&ended.stdout, &text);
-        }
-        if commands.contains("undertone simulate little.toml") {
-            simulated = Some(ended.stdout);
-        }
-    }
-    if let Some(simulated) = simulated {
-        the_figures_of_the_models_are_those_of(&simulated, &text);
     }
 }
 
-/// A number that the README states, and that a command of its own prints.
+/// A number that documents state, and that a command of theirs prints.
 struct Figure {
     command: &'static str,
     /// What stands before it in the command's output.
     printed: &'static str,
-    /// What stands before it in the README.
+    /// What stands before it in the document.
     stated: &'static str,
     /// How far they may be apart: six times what noise is, and half a digit.
     tolerance: f64,
@@ -264,9 +99,9 @@ impl Figure {
     }
 }
 
-/// What the README says of three kinds of noise is what its own command found, within the errors
-/// that it states, and the differences are no chance.
-fn the_figures_of_the_models_are_those_of(simulated: &str, text: &str) {
+/// Checks that what the page says of three kinds of noise is what its own command found, within the
+/// errors that it states, and that the differences are no chance.
+fn check_models(simulated: &str, text: &str) {
     let number = |text: &str| {
         text.parse::<f64>()
             .unwrap_or_else(|_| panic!("{text:?} is no number"))
@@ -289,7 +124,7 @@ fn the_figures_of_the_models_are_those_of(simulated: &str, text: &str) {
             Some((three[0].parse::<f64>().ok()?, error.parse::<f64>().ok()?))
         });
     let [plan, server, local] = stated.collect::<Vec<_>>()[..] else {
-        panic!("the README states three figures with their errors")
+        panic!("the page states three figures with their errors")
     };
     for ((stated, error), (mean, _)) in [server, plan, local].into_iter().zip(found) {
         assert!((stated - mean).abs() <= error, "{stated} ± {error}: {simulated}");
@@ -315,84 +150,51 @@ fn a_block_without_its_programs_is_left_out() {
     assert!(named.iter().eq(["a/run.toml", "third.json"]), "{named:?}");
 }
 
-/// What stands in a text like a path into the repository: a name at its top, and more behind it.
-/// Capitals stand for what is different each time.
-fn paths(text: &str, top: &[String]) -> Vec<String> {
-    let part = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
-    let words = text.split(part).map(|word| word.trim_start_matches("./"));
-    let is_ours = |word: &&str| {
-        let first = word.split('/').next().unwrap_or_default();
-        word.contains('/') && top.iter().any(|name| name == first)
-    };
-    let capitals = |name: &str| name.chars().all(|c| c.is_ascii_uppercase() || c == '-');
-    let named = words.filter(is_ours).map(|word| {
-        let kept = word
-            .split('/')
-            .take_while(|name| name.is_empty() || !capitals(name));
-        kept.collect::<Vec<_>>()
-            .join("/")
-            .trim_end_matches(['.', '/'])
-            .to_owned()
-    });
-    named.collect()
-}
-
 #[test]
-fn every_path_that_documents_name_is_there() {
-    let entries = std::fs::read_dir(top()).expect("the repository").flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    // What a build and a run make: neither is in a clean clone.
-    let names: Vec<String> = names.filter(|name| name != "target" && name != ".git").collect();
-    let mut found = 0;
-    for file in [
-        "README.md",
-        "node/CHANGELOG.md",
-        ".github/SECURITY.md",
-        "docker-compose.yml",
-    ] {
-        let text = std::fs::read_to_string(top().join(file)).expect("there is such a file");
-        for path in paths(&text.replace("deploy/results/", ""), &names) {
-            assert!(
-                top().join(&path).exists(),
-                "{file} names {path}, which is not there"
-            );
-            found += 1;
-        }
-    }
-    assert!(found > 12, "{found} paths");
-}
-
-#[test]
-fn paths_are_found() {
-    let top = ["node".to_owned(), "deploy".to_owned()];
-    let text = "in `node/src/`, and './node/python[pandas]'; deploy/results/DIGEST/x. Not node or alice/node.toml (deploy/x.yml).";
-    assert_eq!(
-        paths(text, &top),
-        ["node/src", "node/python", "deploy/results", "deploy/x.yml"]
-    );
-}
-
-#[test]
-fn blocks_are_found_with_the_reasons_for_which_they_are_not_run() {
-    let text = "a\n```sh\none\ntwo\n```\n<!-- not run: needs the network -->\n```sh\nthree\n```\n```toml\nx = 1\n```\n";
-    let block = |line, commands: &str, not_run: Option<&str>| Block {
+fn blocks_are_found_with_their_marks() {
+    let text = "a\n```sh\none\ntwo\n```\n<!-- not run: needs the network -->\n```sh\nthree\n```\n\
+                ```toml\nx = 1\n```\n<!-- slow: a minute -->\n```sh\nfour\n```\n";
+    let block = |line, commands: &str, mark: Option<Mark>| Block {
         line,
         commands: commands.into(),
-        not_run: not_run.map(String::from),
+        mark,
     };
+    let not_run = Mark::NotRun("needs the network".into());
+    let found = blocks(text);
     assert_eq!(
-        blocks(text),
+        found,
         [
             block(2, "one\ntwo", None),
-            block(7, "three", Some("needs the network"))
+            block(7, "three", Some(not_run)),
+            block(14, "four", Some(Mark::Slow))
         ]
     );
+    let run = |slow| found.iter().map(|block| block.is_run(slow)).collect::<Vec<_>>();
+    assert_eq!(run(false), [true, false, false]);
+    assert_eq!(run(true), [true, false, true]);
 }
 
-/// The glossary of the README: what stands in bold under its heading "Words".
-fn words(text: &str) -> String {
-    let section = text.split("\n## Words\n").nth(1).expect("the README has words");
-    section.split("\n## ").next().expect("a section").to_lowercase()
+#[test]
+fn pages_stand_in_the_summary_and_say_what_they_continue() {
+    let found = entries("# Summary\n\n[First](a.md)\n\n# Part\n\n- [Second](b.md)\n");
+    let page = |title: &str, file: &str| Entry::Page {
+        title: title.into(),
+        file: file.into(),
+    };
+    assert_eq!(
+        found,
+        [
+            page("First", "a.md"),
+            Entry::Part("Part".into()),
+            page("Second", "b.md")
+        ]
+    );
+    let page = |text: &str| Page {
+        path: "node/guide/b.md".into(),
+        text: text.into(),
+    };
+    assert_eq!(page("<!-- continues: a.md -->\n# B").continues(), Some("a.md"));
+    assert_eq!(page("# B").continues(), None);
 }
 
 /// Headings of tables: the lines above a line of dashes, split where there are two blanks.
@@ -409,8 +211,7 @@ fn headings(quote: &str) -> Vec<String> {
 
 #[test]
 fn the_words_of_a_quote_are_explained() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let words = words(&std::fs::read_to_string(readme).expect("there is a README"));
+    let words = Page::read("node/guide/glossary.md").text.to_lowercase();
     let folder = tempfile::tempdir().expect("a folder");
     let run = |line: &str| {
         let ended = undertone_tests::run_in(folder.path(), line.split(' '));

@@ -89,13 +89,6 @@ fn assert_none(faults: &[String]) {
     );
 }
 
-#[test]
-fn the_readme_is_wrapped() {
-    let text = std::fs::read_to_string(workspace().join("README.md")).expect("there is a README");
-    let wide = wide_prose(&text);
-    assert!(wide.is_empty(), "lines over {PROSE_COLUMNS} columns: {wide:?}");
-}
-
 /// The lines in which a made-up source has faults.
 fn lines(source: &str) -> Vec<usize> {
     faults(source).into_iter().map(|(line, _)| line).collect()

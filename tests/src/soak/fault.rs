@@ -152,12 +152,12 @@ pub struct FaultScenario {
     pub named: Option<&'static str>,
 }
 
-/// The README on what is not protected.
-const SPLIT_VOTE: &str = "README: neither side of two logs is a quorum";
-const KEPT_SECRET: &str = "README: bad shares of a secret, and that is kept";
-const POISONED: &str = "README: parties that lie about their values";
+/// The guide's threat model, "Not protected".
+const SPLIT_VOTE: &str = "threat model: neither side of two logs is a quorum";
+const KEPT_SECRET: &str = "threat model: bad shares of a secret, and that is kept";
+const POISONED: &str = "threat model: parties that lie about their values";
 const PRINTED: &str = "task::outer: where somebody departs it ends";
-const DARK_CIRCLE: &str = "README: neighbours between whom nothing passes, one is out";
+const DARK_CIRCLE: &str = "streams: neighbours between whom nothing passes, one is out";
 
 /// A moment of the run without faults, in a phase by chance. What goes wrong before the first node
 /// has begun goes wrong at its start.

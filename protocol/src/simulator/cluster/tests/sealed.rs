@@ -146,7 +146,7 @@ fn whoever_vanishes_whenever_all_others_hold_one_exact_sum_or_nothing_is_opened(
 
 /// `cargo test --release -p undertone-protocol --lib -- --ignored --nocapture sealed`
 #[test]
-#[ignore = "minutes; the figures of the README"]
+#[ignore = "minutes; the figures of node/guide/performance.md"]
 fn a_thousand_kills() {
     for (name, plan) in [("inca", plan(8, SEALED, 3)), ("pairwise", plan(8, PAIRWISE, 4))] {
         let after = [true, false].map(|loud| kills_after_sealed(&plan, 1000, loud));

@@ -1,0 +1,9 @@
+//! The documents of this repository: the README and the pages of the guide, their commands, their
+//! links, and the guide as HTML.
+
+pub mod block;
+pub mod html;
+pub mod links;
+pub mod page;
+pub mod running;
+pub mod wording;
