@@ -13,6 +13,7 @@
 //! machine on unit impulses, not from a second description of it.
 //!
 //! ```text
+//! papers       figures and tables of the papers, computed again
 //! account      the answers of `undertone account`
 //! audit        an attack on what a plan would really send
 //! verify       whether a plan's claims hold          gate   whether finals may leave
@@ -56,6 +57,7 @@ pub mod execution;
 pub mod gate;
 pub mod losses;
 pub mod mechanism;
+pub mod papers;
 pub mod parallel;
 pub mod verify;
 

@@ -5,7 +5,7 @@ mod failed;
 pub mod gossip_trial;
 pub(super) mod iterations;
 pub(super) mod local_run;
-pub mod paper;
+pub(super) mod papers;
 pub(super) mod relays;
 pub mod synthetic;
 pub mod training_trial;

@@ -28,7 +28,7 @@ fn the_noise_of_theorem_3_is_that_behind_table_5() {
         (3.0 - 5f64.sqrt()).sqrt(),
         2.0 * (std::f64::consts::PI / 8.0).sin(),
     );
-    for row in undertone_accountant::account::ppsc::equations::table_5() {
+    for row in undertone_accountant::papers::ppsc::equations::table_5() {
         let lines = format!(
             "iterations = {}\naccuracy = {}\nstart = [0, 14, 0, 0, 0, 0]\npairwise_std = \"theorem\"\n\
              solution_norm = {length}",

@@ -28,7 +28,6 @@ mod bounds;
 pub mod distribution;
 pub mod edges;
 pub mod execution;
-pub mod figures;
 mod gram;
 pub mod observers;
 pub mod threat;

@@ -18,11 +18,6 @@
 //! Everything is a function of the edges that were really used, known from the plan's seed; nothing
 //! here holds "with probability ρ".
 
-pub mod closed_forms;
-pub mod equations;
-pub mod paper;
-mod second_moments;
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;

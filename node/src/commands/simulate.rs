@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use undertone_accountant::papers::Draws;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::Peers;
@@ -23,8 +25,7 @@ use crate::commands::simulate::numbered::{check_kills, seed_of_run};
 use crate::commands::simulate::totals::Totals;
 use crate::commands::simulate::trainings::SimulatedTrainings;
 use crate::measuring::gossip_trial::GossipTrial;
-use crate::measuring::paper::draws::{Draws, Grounds};
-use crate::measuring::paper::{self, Paper};
+use crate::measuring::papers::{self, Grounds};
 use crate::measuring::trial::{KillPhase, Trial};
 use crate::planning::files::not_a_training;
 use crate::planning::{files, make, plot};
@@ -54,11 +55,11 @@ pub struct SimulateArgs {
     /// Instead of a run: a figure or table of a paper, computed again, beside what it prints
     #[arg(
         long,
-        value_enum,
+        value_parser = PossibleValuesParser::new(papers::names()),
         value_name = "TABLE",
         conflicts_with_all = ["run", "parties", "kills", "plot"]
     )]
-    paper: Option<Paper>,
+    paper: Option<String>,
     /// With --paper: the folder with MNIST's test digits, for figures that are trained on them, or
     /// with the Facebook graph (facebook_combined.txt) for kk-first-fig1
     #[arg(long, value_name = "DIR", requires = "paper")]
@@ -143,26 +144,33 @@ fn title(arguments: &SimulateArgs, plan: &Plan, runs: u64) -> String {
     )
 }
 
+/// A paper's figure or table, or all.
+fn paper(name: &str, arguments: &SimulateArgs) -> Result<Report, Failure> {
+    let papers = papers::named(name, arguments.data.is_some());
+    let drawn = |how: fn(Draws) -> bool| papers.iter().any(|paper| how(paper.drawn));
+    if !drawn(|how| how != Draws::Nothing) && (arguments.runs.is_some() || arguments.seed != 0) {
+        let message = "this figure or table is exact: nothing is drawn";
+        return Err(Failure::usage(message)
+            .field("--paper")
+            .hint("leave out --runs and --seed"));
+    }
+    if !drawn(|how| how == Draws::Runs) && arguments.runs.is_some() {
+        return Err(Failure::usage("this figure is drawn once")
+            .field("--runs")
+            .hint("choose another --seed"));
+    }
+    let grounds = Grounds {
+        runs: arguments.runs.map(|runs| runs.max(1)),
+        seed: arguments.seed,
+        data: arguments.data.as_deref(),
+    };
+    papers::report(&papers, grounds, arguments.out.as_deref())
+}
+
 /// Simulates the runs and reports what they add up to.
 pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
-    if let Some(paper) = arguments.paper {
-        if !paper.is_drawn() && (arguments.runs.is_some() || arguments.seed != 0) {
-            let message = "this figure or table is exact: nothing is drawn";
-            return Err(Failure::usage(message)
-                .field("--paper")
-                .hint("leave out --runs and --seed"));
-        }
-        if !paper.has_runs() && arguments.runs.is_some() {
-            return Err(Failure::usage("this figure is drawn once")
-                .field("--runs")
-                .hint("choose another --seed"));
-        }
-        let draws = Draws {
-            runs: arguments.runs.map(|runs| runs.max(1)),
-            seed: arguments.seed,
-        };
-        let data = arguments.data.as_deref();
-        return paper::report(paper, &Grounds { draws, data }, arguments.out.as_deref());
+    if let Some(name) = &arguments.paper {
+        return paper(name, &arguments);
     }
     let missing = || Failure::usage("give RUN.toml and --parties, or --paper");
     let path = &arguments.run.clone().ok_or_else(missing)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 use undertone_accountant::account::gossip::distribution::Distribution;
 use undertone_accountant::calibration::outlook::{self, AtEpsilon};
+use undertone_accountant::papers::figure::Chart;
 use undertone_protocol::plan::checked::Plan;
 
 mod axes;
@@ -187,30 +188,6 @@ fn draw_simulation(svg: &mut String, (axes, lines): &Panel, last: f64) -> Drawn 
     Ok(())
 }
 
-/// A figure with a line for each of several things that are compared.
-pub struct Chart {
-    /// What it shows.
-    pub title: &'static str,
-    /// What is across.
-    pub x: &'static str,
-    /// What is up.
-    pub y: &'static str,
-    /// Whether what is across is counted: its ticks are whole numbers.
-    pub counted: bool,
-    /// Whether what is up is on a logarithmic axis.
-    pub logarithmic: bool,
-    /// What is compared.
-    pub lines: Vec<ChartLine>,
-}
-
-/// A named line of a [`Chart`].
-pub struct ChartLine {
-    /// What it is of.
-    pub name: String,
-    /// Its points, across and up.
-    pub points: Vec<(f64, f64)>,
-}
-
 /// Draws a chart.
 pub fn figure(chart: &Chart, path: &Path) -> Result<(), Failure> {
     let mut svg = String::new();
@@ -221,13 +198,13 @@ pub fn figure(chart: &Chart, path: &Path) -> Result<(), Failure> {
 fn draw_figure(svg: &mut String, figure: &Chart) -> Drawn {
     let root = SVGBackend::with_string(svg, (960, 460)).into_drawing_area();
     root.fill(&WHITE)?;
-    let points = || figure.lines.iter().flat_map(|line| line.points.iter().copied());
+    let points = || figure.curves.iter().flat_map(|line| line.points.iter().copied());
     let least = |of: fn((f64, f64)) -> f64| points().map(of).fold(f64::INFINITY, f64::min);
     let most = |of: fn((f64, f64)) -> f64| points().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let (left, right) = (least(|point| point.0), most(|point| point.0));
     let (low, high) = (least(|point| point.1), most(|point| point.1));
     let lines: Vec<Curve> = figure
-        .lines
+        .curves
         .iter()
         .enumerate()
         .map(|(index, line)| Curve {

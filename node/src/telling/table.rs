@@ -16,18 +16,16 @@ impl Table {
     }
 
     /// A table with a line under its first row.
-    pub fn with_headings<const N: usize>(headings: [&str; N]) -> Self {
-        let mut table = Table {
-            rows: vec![],
+    pub fn with_headings<'a>(headings: impl IntoIterator<Item = &'a str>) -> Self {
+        Table {
+            rows: vec![headings.into_iter().map(String::from).collect()],
             ruled: true,
-        };
-        table.row(headings.map(String::from));
-        table
+        }
     }
 
     /// Adds a row below the others.
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) -> &mut Self {
-        self.rows.push(cells.into());
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) -> &mut Self {
+        self.rows.push(cells.into_iter().collect());
         self
     }
 

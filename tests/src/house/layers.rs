@@ -50,6 +50,7 @@ pub const ORDERS: [Order; 3] = [
             "verify",
             "audit",
             "account",
+            "papers",
         ],
     },
     Order {

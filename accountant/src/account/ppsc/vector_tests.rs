@@ -1,9 +1,7 @@
-//! PPSC against an independent implementation: C, D and outputs from edge sequences, losses, and
-//! the paper's closed forms.
+//! PPSC against an independent implementation: C, D and outputs from edge sequences, and losses.
 
+use crate::account::ppsc::account;
 use crate::account::ppsc::on_numbers::finals;
-use crate::account::ppsc::{account, closed_forms};
-use crate::bounds::printed_noise::kappa;
 use crate::execution::checked::Execution;
 use crate::execution::exchanges::{PpscExchange, components, exchanges};
 use crate::execution::ppsc_file::parse;
@@ -150,43 +148,4 @@ fn accounts() {
             assert_close(name, largest.sqrt(), row[1]);
         }
     });
-}
-
-#[test]
-fn closed_forms_of_the_paper() {
-    let vectors = vectors();
-    for row in list(&vectors["kappa"]).iter().map(numbers) {
-        assert_close("kappa", kappa(row[0], row[1]), row[2]);
-    }
-    for row in list(&vectors["S_star"]).iter().map(numbers) {
-        let found =
-            closed_forms::iterations_to_change_every_state(row[0], row[1] as usize, row[2] as usize, row[3]);
-        assert_close("S*", found, row[4]);
-    }
-    let cycle: Vec<(usize, usize)> = (0..10).map(|i| (i, (i + 1) % 10)).collect();
-    for (name, weight) in [("cycle10_a0_1", 0.1), ("cycle10_a0_25", 0.25)] {
-        let expected = vectors["lambda_G"][name].as_f64().expect("a number");
-        assert_close(
-            name,
-            closed_forms::algebraic_connectivity(10, &cycle, weight),
-            expected,
-        );
-    }
-    // Table 1's ‖d‖² = 27,100, q = 3, S = 25, δ = 1e-6.
-    for row in list(&vectors["T_theorem2"]).iter().map(numbers) {
-        assert_close("sigma", kappa(row[0], 1e-6) / row[2], row[3]);
-        let connectivity = closed_forms::algebraic_connectivity(10, &cycle, 0.1);
-        let phase = closed_forms::PrivatePhase {
-            parties: 10,
-            norm_squared: 27_100.0,
-            components: 3,
-            iterations: 25,
-            pairwise_std: row[3],
-        };
-        assert_close(
-            "T",
-            closed_forms::consensus_rounds(row[1], phase, connectivity),
-            row[4],
-        );
-    }
 }

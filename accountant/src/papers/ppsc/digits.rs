@@ -1,8 +1,8 @@
 //! PPSC's Figure 8: a classifier of handwritten digits by Algorithm 4.
 
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::json;
+use serde::Serialize;
 use undertone_protocol::model::auc::area_under_curve;
 use undertone_protocol::model::descent::StepLength;
 use undertone_protocol::model::local_step::{LocalStep, PrivateRows};
@@ -10,12 +10,10 @@ use undertone_protocol::model::loss::Loss;
 use undertone_protocol::model::ordered::dot;
 use undertone_protocol::model::projection::{ModelSet, Projection};
 
-use crate::measuring::paper::computed::Computed;
-use crate::measuring::paper::handwriting::Handwriting;
-use crate::planning::plot::{Chart, ChartLine};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::progress::Progress;
-use crate::telling::table::Table;
+use crate::papers::error::PaperError;
+use crate::papers::figure::{Cell, Chart, Column, Figure, Table, curves};
+use crate::papers::given::{Digits, Given};
+use crate::parallel::in_parallel;
 
 /// The cycle's nodes.
 const PARTIES: usize = 10;
@@ -42,71 +40,76 @@ const LABELS: [(&str, Positive); 4] = [
     ("0", |digit| digit == 0),
 ];
 
-/// The curve of one labelling: iterations, and the area under the curve.
+/// The curve of one labelling: the area under the curve by iterations.
+#[derive(Serialize)]
 struct Labelling {
-    label: &'static str,
+    positive: &'static str,
+    /// At the iterations that are shown.
+    auc: [(u64, Option<f64>); SHOWN.len()],
+    end: f64,
+    /// From which iteration on it stays near its end.
+    steady_from: Option<u64>,
+    paper: f64,
+    ratio: f64,
+    #[serde(skip)]
     points: Vec<(u64, f64)>,
 }
 
 impl Labelling {
-    fn at(&self, iteration: u64) -> Option<f64> {
-        let found = self.points.iter().find(|(at, _)| *at == iteration);
-        found.map(|(_, auc)| *auc)
+    fn of(positive: &'static str, points: Vec<(u64, f64)>) -> Self {
+        let at = |iteration| points.iter().find(|(at, _)| *at == iteration);
+        let end = points.last().map_or(f64::NAN, |(_, auc)| *auc);
+        let off = |(_, auc): &&(u64, f64)| (auc - end).abs() > STEADY;
+        let last_off = points.iter().rev().find(off).map_or(0, |(at, _)| *at);
+        let steady = points.iter().find(|(at, _)| *at > last_off);
+        Labelling {
+            positive,
+            auc: SHOWN.map(|iteration| (iteration, at(iteration).map(|(_, auc)| *auc))),
+            end,
+            steady_from: steady.map(|(at, _)| *at),
+            paper: PRINTED,
+            ratio: end / PRINTED,
+            points,
+        }
     }
 
-    fn end(&self) -> f64 {
-        self.points.last().map_or(f64::NAN, |(_, auc)| *auc)
-    }
-
-    /// From which iteration on it stays near its end.
-    fn steady_from(&self) -> Option<u64> {
-        let off = |(_, auc): &&(u64, f64)| (auc - self.end()).abs() > STEADY;
-        let last_off = self.points.iter().rev().find(off).map_or(0, |(at, _)| *at);
-        let steady = self.points.iter().find(|(at, _)| *at > last_off);
-        steady.map(|(at, _)| *at)
+    fn shown(&self, place: usize) -> Cell {
+        Cell::perhaps(self.auc[place].1.map(|auc| format!("{auc:.3}")))
     }
 }
 
-/// Figure 8, with the digits of a folder.
-pub(super) fn figure_8(data: &Handwriting, progress: &mut Progress) -> Result<Computed, Failure> {
+/// Figure 8, with the digits that are given.
+pub(crate) fn figure_8(given: &Given<'_>) -> Result<Figure, PaperError> {
+    let data = given.digits.ok_or(PaperError::NoDigits)?;
     let trained = data.pictures.len() * TRAINED[0] / TRAINED[1] / PARTIES * PARTIES;
     if trained == 0 {
-        return Err(Failure::usage("fewer digits than parties to give them to").field("--data"));
+        return Err(PaperError::FewDigits);
     }
     let ball = ModelSet::Ball { radius: 1.0 };
-    let ball = ball
-        .projection(data.pixels)
-        .map_err(|e| Failure::new(Exit::Internal, e.to_string()))?;
-    let (told, heard) = channel();
-    let curves = std::thread::scope(|scope| {
-        let threads = LABELS.map(|(label, positive)| {
-            let (told, ball) = (told.clone(), ball.clone());
-            scope.spawn(move || Labelling {
-                label,
-                points: curve(data, (trained, positive), &ball, &told),
-            })
-        });
-        drop(told);
-        let all = OUTER / JUDGED * LABELS.len() as u64;
-        for (done, ()) in (1..).zip(heard) {
-            progress.count("figure 8", done as u64, all);
-        }
-        threads.map(|thread| thread.join())
-    });
-    let mut found = Vec::new();
-    for curve in curves {
-        found.push(curve.map_err(|_| Failure::new(Exit::Internal, "a thread has failed"))?);
-    }
-    Ok(computed(&found, trained))
+    // A ball of radius 1 has a projection in every dimension that pictures have.
+    let ball = ball.projection(data.pixels).expect("a ball");
+    let (judged, all) = (AtomicU64::new(0), OUTER / JUDGED * LABELS.len() as u64);
+    let heard = || {
+        let done = judged.fetch_add(1, Ordering::Relaxed) + 1;
+        (given.watch)("figure 8", Some((done, all)));
+    };
+    let labelling = |place: usize| {
+        let (label, positive) = LABELS[place];
+        Some(Labelling::of(
+            label,
+            curve(data, (trained, positive), &ball, &heard),
+        ))
+    };
+    Ok(figure(&in_parallel(LABELS.len(), labelling), trained))
 }
 
 /// Algorithm 4 on one labelling. What gossip shuffles is the same in the mean, to the bit, so that
 /// the curve is the one of every ε; averaging is exact, as the paper's 1,400 rounds are to 1e-6.
 fn curve(
-    data: &Handwriting,
+    data: &Digits,
     (trained, positive): (usize, Positive),
     ball: &Projection,
-    told: &Sender<()>,
+    heard: &impl Fn(),
 ) -> Vec<(u64, f64)> {
     let each = trained / PARTIES;
     let step = |party: usize| {
@@ -143,48 +146,38 @@ fn curve(
             points.push((done, area_under_curve(scored).unwrap_or(f64::NAN)));
         }
         if done > 0 && done.is_multiple_of(JUDGED) {
-            // Whoever listens is gone only if all of this is.
-            let _ = told.send(());
+            heard();
         }
     }
     points
 }
 
-fn computed(curves: &[Labelling], trained: usize) -> Computed {
-    let shown = SHOWN.map(|iteration| format!("l = {iteration}"));
-    let [a, b, c, d, e, f] = shown.each_ref().map(String::as_str);
-    let mut table = Table::with_headings(["positive", a, b, c, d, e, f, "steady from", "printed", "ratio"]);
-    let mut rows = Vec::new();
-    for curve in curves {
-        let at = SHOWN.map(|iteration| curve.at(iteration));
-        let [a, b, c, d, e, f] = at.map(|auc| auc.map_or(String::new(), |auc| format!("{auc:.3}")));
-        let (steady, ratio) = (curve.steady_from(), curve.end() / PRINTED);
-        let steady_cell = steady.map_or(String::new(), |at| at.to_string());
-        let (label, printed, ratio_cell) = (curve.label.into(), PRINTED.to_string(), format!("{ratio:.3}"));
-        table.row([label, a, b, c, d, e, f, steady_cell, printed, ratio_cell]);
-        let points: Vec<_> = SHOWN.iter().zip(at).collect();
-        rows.push(json!({
-            "positive": curve.label, "auc": points, "end": curve.end(), "steady_from": steady,
-            "paper": PRINTED, "ratio": ratio,
-        }));
-    }
-    let line = |curve: &Labelling| ChartLine {
-        name: format!("positive: {}", curve.label),
-        points: curve.points.iter().map(|&(at, auc)| (at as f64, auc)).collect(),
+fn figure(labellings: &[Labelling], trained: usize) -> Figure {
+    const COLUMNS: [Column<Labelling>; 10] = [
+        ("positive", |row| Cell::text(row.positive)),
+        ("l = 10", |row| row.shown(0)),
+        ("l = 100", |row| row.shown(1)),
+        ("l = 500", |row| row.shown(2)),
+        ("l = 1000", |row| row.shown(3)),
+        ("l = 1500", |row| row.shown(4)),
+        ("l = 3000", |row| row.shown(5)),
+        ("steady from", |row| Cell::perhaps(row.steady_from)),
+        ("printed", |row| Cell::text(row.paper)),
+        ("ratio", |row| Cell::text(format!("{:.3}", row.ratio))),
+    ];
+    let line = |row: &Labelling| {
+        let name = format!("positive: {}", row.positive);
+        let points = row.points.clone().into_iter();
+        points.map(move |(at, auc)| (name.clone(), at as f64, auc))
     };
-    let printed = ChartLine {
-        name: "printed, from 1,500 on".into(),
-        points: vec![(1500.0, PRINTED), (OUTER as f64, PRINTED)],
-    };
-    Computed {
-        name: "ppsc-figure8",
+    let printed = [1500.0, OUTER as f64].map(|at| ("printed, from 1,500 on".into(), at, PRINTED));
+    Figure {
         title: format!(
             "PPSC, Figure 8: area under the curve by outer iterations l of Algorithm 4, logistic loss on the \
              unit ball, {PARTIES} parties of {} digits",
             trained / PARTIES
         ),
-        rows,
-        table,
+        table: Table::of(labellings, &COLUMNS),
         notes: vec![
             "One curve for ε = 0.001, 0.01 and 0.1 alike: noise of gossip cancels in the mean, as the paper \
              says too."
@@ -203,7 +196,7 @@ fn computed(curves: &[Labelling], trained: usize) -> Computed {
             y: "area under the curve",
             logarithmic: false,
             counted: true,
-            lines: curves.iter().map(line).chain([printed]).collect(),
+            curves: curves(labellings.iter().flat_map(line).chain(printed)),
         }),
     }
 }

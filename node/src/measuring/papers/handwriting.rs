@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
+use undertone_accountant::papers::given::Digits;
 
 use crate::telling::failure::Failure;
 use crate::telling::input_file;
@@ -11,39 +12,33 @@ use crate::telling::input_file;
 /// More than any of the files holds.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// Pictures of digits, one number from 0 to 1 a pixel, and which digit each is.
-pub(super) struct Handwriting {
-    pub(super) pixels: usize,
-    pub(super) pictures: Vec<Vec<f64>>,
-    pub(super) digits: Vec<u8>,
+/// The files that there must be.
+pub(super) const HINT: &str = "give the folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte";
+
+/// Reads `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, with or without `.gz`.
+pub(super) fn read(folder: &Path) -> Result<Digits, Failure> {
+    let images = bytes(folder, "t10k-images-idx3-ubyte")?;
+    let labels = bytes(folder, "t10k-labels-idx1-ubyte")?;
+    digits(&images, &labels).ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: these are not pictures and labels of MNIST, equally many",
+            folder.display()
+        ))
+        .field("--data")
+    })
 }
 
-impl Handwriting {
-    /// Reads `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, with or without `.gz`.
-    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
-        let images = bytes(folder, "t10k-images-idx3-ubyte")?;
-        let labels = bytes(folder, "t10k-labels-idx1-ubyte")?;
-        Self::of(&images, &labels).ok_or_else(|| {
-            Failure::usage(format!(
-                "{}: these are not pictures and labels of MNIST, equally many",
-                folder.display()
-            ))
-            .field("--data")
-        })
-    }
-
-    fn of(images: &[u8], labels: &[u8]) -> Option<Self> {
-        let (sizes, pixels_of_all) = idx(images, 3)?;
-        let (counts, digits) = idx(labels, 1)?;
-        let pixels = sizes[1].checked_mul(sizes[2]).filter(|&pixels| pixels > 0)?;
-        let scaled = |picture: &[u8]| picture.iter().map(|&pixel| f64::from(pixel) / 255.0).collect();
-        let pictures: Vec<Vec<f64>> = pixels_of_all.chunks_exact(pixels).map(scaled).collect();
-        (sizes[0] == counts[0] && pictures.len() == digits.len()).then(|| Handwriting {
-            pixels,
-            pictures,
-            digits: digits.to_vec(),
-        })
-    }
+fn digits(images: &[u8], labels: &[u8]) -> Option<Digits> {
+    let (sizes, pixels_of_all) = idx(images, 3)?;
+    let (counts, digits) = idx(labels, 1)?;
+    let pixels = sizes[1].checked_mul(sizes[2]).filter(|&pixels| pixels > 0)?;
+    let scaled = |picture: &[u8]| picture.iter().map(|&pixel| f64::from(pixel) / 255.0).collect();
+    let pictures: Vec<Vec<f64>> = pixels_of_all.chunks_exact(pixels).map(scaled).collect();
+    (sizes[0] == counts[0] && pictures.len() == digits.len()).then(|| Digits {
+        pixels,
+        pictures,
+        digits: digits.to_vec(),
+    })
 }
 
 /// The sizes of an IDX file of bytes, and its content, as long as they say.
@@ -68,9 +63,7 @@ fn bytes(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     let refuse = |path: &Path, e: io::Error| {
         Failure::usage(format!("{}: {e}", path.display()))
             .field("--data")
-            .hint(
-                "give the folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, as they are or .gz",
-            )
+            .hint(format!("{HINT}, as they are or .gz"))
     };
     let (plain, packed) = (folder.join(name), folder.join(format!("{name}.gz")));
     let mut all = Vec::new();
@@ -101,17 +94,17 @@ mod tests {
         ]
         .concat();
         let labels = [0, 0, 8, 1, 0, 0, 0, 2, 7, 4];
-        let read = Handwriting::of(&images, &labels).expect("two pictures");
+        let read = digits(&images, &labels).expect("two pictures");
         assert_eq!(read.pictures, [[0.0, 0.2], [1.0, 0.0]]);
         assert_eq!((read.pixels, &read.digits[..]), (2, &[7, 4][..]));
         for length in 0..images.len() {
-            assert!(Handwriting::of(&images[..length], &labels).is_none(), "{length}");
+            assert!(digits(&images[..length], &labels).is_none(), "{length}");
         }
         for at in 0..16 {
             let mut other = images.clone();
             other[at] ^= 0x81;
-            assert!(Handwriting::of(&other, &labels).is_none(), "{at}");
+            assert!(digits(&other, &labels).is_none(), "{at}");
         }
-        assert!(Handwriting::of(&images, &labels[..9]).is_none());
+        assert!(digits(&images, &labels[..9]).is_none());
     }
 }

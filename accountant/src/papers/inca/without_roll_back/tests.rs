@@ -1,5 +1,4 @@
 use super::*;
-use crate::account::departing::PRINTED;
 use crate::losses::loss::squared_losses;
 
 fn few(departed: usize) -> WithoutRollBack {

@@ -54,3 +54,53 @@ pub fn algebraic_connectivity(parties: usize, edges: &[(usize, usize)], weight: 
         .self_adjoint_eigenvalues(Side::Lower)
         .map_or(f64::NAN, |values| values[1])
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::bounds::printed_noise::kappa;
+
+    #[track_caller]
+    fn assert_close(name: &str, found: f64, expected: f64) {
+        assert!(
+            (found - expected).abs() <= 1e-9 * expected.abs() + 1e-14,
+            "{name}: found {found:e}, expected {expected:e}"
+        );
+    }
+
+    #[test]
+    fn closed_forms_are_those_of_an_independent_implementation() {
+        let vectors = include_str!("../../../tests/vectors/ppsc.json");
+        let vectors: Value = serde_json::from_str(vectors).expect("vectors parse");
+        let rows = |name: &str| -> Vec<Vec<f64>> {
+            serde_json::from_value(vectors[name].clone()).expect("rows of numbers")
+        };
+        for row in rows("kappa") {
+            assert_close("kappa", kappa(row[0], row[1]), row[2]);
+        }
+        for row in rows("S_star") {
+            let found = iterations_to_change_every_state(row[0], row[1] as usize, row[2] as usize, row[3]);
+            assert_close("S*", found, row[4]);
+        }
+        let cycle: Vec<(usize, usize)> = (0..10).map(|i| (i, (i + 1) % 10)).collect();
+        for (name, weight) in [("cycle10_a0_1", 0.1), ("cycle10_a0_25", 0.25)] {
+            let expected = vectors["lambda_G"][name].as_f64().expect("a number");
+            assert_close(name, algebraic_connectivity(10, &cycle, weight), expected);
+        }
+        // Table 1's ‖d‖² = 27,100, q = 3, S = 25, δ = 1e-6.
+        for row in rows("T_theorem2") {
+            assert_close("sigma", kappa(row[0], 1e-6) / row[2], row[3]);
+            let connectivity = algebraic_connectivity(10, &cycle, 0.1);
+            let phase = PrivatePhase {
+                parties: 10,
+                norm_squared: 27_100.0,
+                components: 3,
+                iterations: 25,
+                pairwise_std: row[3],
+            };
+            assert_close("T", consensus_rounds(row[1], phase, connectivity), row[4]);
+        }
+    }
+}

@@ -8,12 +8,16 @@
 use faer::{Mat, Side};
 use ndarray::Array2;
 use ndarray::linalg::kron;
+use serde::Serialize;
 
-use crate::account::ppsc::paper::{
-    Compared, PATHS, chances, connectivity_of_the_cycle, every_edge, every_state, round_on_the_cycle,
-};
-use crate::account::ppsc::second_moments::SecondMoments;
 use crate::bounds::printed_noise::{Equations, OuterCourse};
+use crate::papers::error::PaperError;
+use crate::papers::figure::{Cell, Compared, Figure, Table};
+use crate::papers::given::Given;
+use crate::papers::ppsc::averaging::{
+    PATHS, chances, connectivity_of_the_cycle, every_edge, every_state, round_on_the_cycle,
+};
+use crate::papers::ppsc::second_moments::SecondMoments;
 
 const PARTIES: usize = 10;
 const DIMENSION: usize = 6;
@@ -121,7 +125,7 @@ fn square(vector: &[f64]) -> f64 {
 }
 
 /// An entry of Table 5: how many public rounds in each outer iteration an accuracy takes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Serialize)]
 pub struct RoundsOfEquations {
     /// ε of the whole of Algorithm 3.
     pub epsilon: f64,
@@ -137,6 +141,44 @@ pub struct RoundsOfEquations {
     pub pairwise_std: f64,
     /// The fewest rounds that reach the accuracy, the expectation computed.
     pub least: Compared,
+}
+
+/// Table 5 as it is shown.
+pub(crate) fn figure_of_table_5(_: &Given<'_>) -> Result<Figure, PaperError> {
+    Ok(Figure {
+        title: "PPSC, Table 5: public rounds T in each outer iteration of Algorithm 3 on Table 4's equations, \
+                on the cycle of ten (weights 1/4), S = 26, until E Σ‖x − y*‖² ≤ ν"
+            .into(),
+        table: Table::of(
+            &table_5(),
+            &[
+                ("ε", |row| Cell::Number(row.epsilon)),
+                ("ν", |row| Cell::Number(row.accuracy)),
+                ("L", |row| Cell::text(row.outer.ours)),
+                ("T, Theorem 3", |row| Cell::text(row.theorem.paper)),
+                ("ours", |row| Cell::text(row.theorem.ours)),
+                ("ratio", |row| Cell::text(format!("{:.3}", row.theorem.ratio))),
+                ("as printed", |row| Cell::text(row.theorem_as_printed)),
+                ("least T, Figure 7", |row| Cell::text(row.least.paper)),
+                ("ours", |row| Cell::text(row.least.ours)),
+                ("ratio", |row| Cell::text(format!("{:.3}", row.least.ratio))),
+            ],
+        ),
+        notes: vec![
+            "Theorem 3's T follows with n where its bound φ* on the states has √n; \"as printed\" is with √n."
+                .into(),
+            "Its L and T need numbers that the paper does not print: λ_ppsc = √(3 − √5), ε₀ = 0.01, ‖ζ₀‖ = 14 \
+             and ‖ζ₀ − y*‖² = 395 give all of them."
+                .into(),
+            "Figure 7 is simulated; ours is the exact expectation over edges, noise (σ_γ as printed, √n) and \
+             the direction of ζ₀, which the paper does not print."
+                .into(),
+            "ε is the paper's: Theorem 3's noise needs ‖y*‖, the private solution, and no T and no noise hides \
+             the exact sum of each piece of the private graph, from which d + 1 iterations give its equations."
+                .into(),
+        ],
+        chart: None,
+    })
 }
 
 /// The paper's Table 5, computed again.
@@ -156,20 +198,17 @@ pub fn table_5() -> Vec<RoundsOfEquations> {
             rows.push(RoundsOfEquations {
                 epsilon,
                 accuracy,
-                outer: Compared {
-                    paper: outer as f64,
-                    ours: setting.outer_iterations(accuracy),
-                },
-                theorem: Compared {
-                    paper: f64::from(theorem),
-                    ours: setting.theorem_3(epsilon, accuracy, outer, n).1,
-                },
+                outer: Compared::new(outer as f64, setting.outer_iterations(accuracy)),
+                theorem: Compared::new(
+                    f64::from(theorem),
+                    setting.theorem_3(epsilon, accuracy, outer, n).1,
+                ),
                 theorem_as_printed: as_printed,
                 pairwise_std,
-                least: Compared {
-                    paper: f64::from(least),
-                    ours: errors.least_rounds(accuracy, outer, pairwise_std),
-                },
+                least: Compared::new(
+                    f64::from(least),
+                    errors.least_rounds(accuracy, outer, pairwise_std),
+                ),
             });
         }
     }
@@ -373,23 +412,51 @@ fn projection(h: &[f64; DIMENSION]) -> Square {
 
 /// A row of Table 6: the chance that in every outer iteration every state changes, which the paper
 /// takes for that of privacy.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CoverageOfEquations {
+#[derive(Debug, Serialize)]
+struct CoverageOfEquations {
     /// ε of the paper's runs; nothing here depends on it.
-    pub epsilon: f64,
+    epsilon: f64,
     /// The accuracy ν, which decides L.
-    pub accuracy: f64,
+    accuracy: f64,
     /// Outer iterations L.
-    pub outer: usize,
+    outer: usize,
     /// The chance that every state changes in each outer iteration; exact.
-    pub chance: Compared,
+    #[serde(rename = "probability")]
+    chance: Compared,
     /// The chance that in each outer iteration all edges of the private graph are used, so that the
     /// noises have full rank; exact.
-    pub full_rank: f64,
+    full_rank: f64,
+}
+
+/// Table 6 as it is shown.
+pub(crate) fn figure_of_table_6(_: &Given<'_>) -> Result<Figure, PaperError> {
+    Ok(Figure {
+        title: "PPSC, Table 6: probability that every state changes in each of L outer iterations, S = 26"
+            .into(),
+        table: Table::of(
+            &table_6(),
+            &[
+                ("ε", |row| Cell::Number(row.epsilon)),
+                ("ν", |row| Cell::Number(row.accuracy)),
+                ("L", |row| Cell::text(row.outer)),
+                ("probability", |row| Cell::text(row.chance.paper)),
+                ("ours", |row| Cell::text(format!("{:.5}", row.chance.ours))),
+                ("ratio", |row| Cell::text(format!("{:.4}", row.chance.ratio))),
+                ("full rank", |row| Cell::text(format!("{:.4}", row.full_rank))),
+            ],
+        ),
+        notes: vec![
+            "The paper's are shares of samples; ours are exact, and do not depend on ε.".into(),
+            "Every state having changed does not give the noises full rank: the last column is the chance of \
+             that in each of the L iterations, below the 0.95 that is asked for."
+                .into(),
+        ],
+        chart: None,
+    })
 }
 
 /// The paper's Table 6, computed again.
-pub fn table_6() -> Vec<CoverageOfEquations> {
+fn table_6() -> Vec<CoverageOfEquations> {
     let printed = [
         [0.9975, 0.9975, 0.9970],
         [0.9983, 0.9970, 0.9971],
@@ -405,10 +472,7 @@ pub fn table_6() -> Vec<CoverageOfEquations> {
                 epsilon,
                 accuracy,
                 outer,
-                chance: Compared {
-                    paper,
-                    ours: changed.powi(outer as i32),
-                },
+                chance: Compared::new(paper, changed.powi(outer as i32)),
                 full_rank: joined.powi(outer as i32),
             })
     };

@@ -1,0 +1,5 @@
+//! The figures of Koskela and Kulkarni, newest and first version.
+
+pub(super) mod epsilon;
+mod graphs;
+pub(super) mod pairs;
