@@ -2,13 +2,15 @@
 
 pub mod backlog;
 mod commons;
-mod confirmation;
+mod config;
+mod context;
+mod early;
 pub mod interface;
 mod item_rules;
 pub mod machine;
 mod members;
 pub mod outcome;
+mod phase;
 mod record;
 mod seals;
-mod unsealing;
 mod waking;

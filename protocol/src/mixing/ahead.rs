@@ -19,6 +19,13 @@ pub struct NoiseBlock {
     pub(super) record: BTreeMap<Party, PackedVector>,
 }
 
+/// The noise of one release, with the agreed logs of its mixing: they are what is judged where
+/// fewer are left.
+pub struct ReleaseNoise {
+    pub(crate) block: NoiseBlock,
+    pub(crate) logs: Arc<AgreedLogs>,
+}
+
 /// A party's mixed noise of all releases to come.
 pub struct NoiseAhead {
     logs: Arc<AgreedLogs>,
@@ -48,19 +55,9 @@ impl NoiseAhead {
     }
 
     /// The noise of the next release, once; none after the last.
-    pub(crate) fn take_next(&mut self) -> Option<NoiseBlock> {
-        self.blocks.pop_front()
-    }
-
-    /// The agreed logs of the mixing.
-    pub(crate) fn logs(&self) -> &AgreedLogs {
-        &self.logs
-    }
-
-    /// These parties' logs of the mixing: what is to be judged where they alone are left.
-    pub(crate) fn logs_of(&self, parties: &AgreedLogs) -> Arc<AgreedLogs> {
-        let logs = self.logs.iter();
-        let of_parties = logs.filter(|(party, _)| parties.contains_key(party));
-        Arc::new(of_parties.map(|(party, log)| (*party, log.clone())).collect())
+    pub(crate) fn take_next(&mut self) -> Option<ReleaseNoise> {
+        let logs = self.logs.clone();
+        let block = self.blocks.pop_front()?;
+        Some(ReleaseNoise { block, logs })
     }
 }

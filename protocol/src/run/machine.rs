@@ -123,6 +123,7 @@
 //! Outputs go only to peers that are connected; when a connection is lost the transport drops what
 //! it had queued for it, and the machine sends again what matters once it is told of a new one.
 
+mod auditing;
 mod circles;
 mod confirming;
 mod correcting;
@@ -132,53 +133,40 @@ pub(crate) mod held;
 mod inputs;
 mod leaving;
 mod mixing;
-mod mixing_again;
 mod observed;
 mod opening;
 mod publishing;
 mod reaching;
-mod sealing;
 mod settling;
+mod spending;
 mod succeeding;
 mod waking;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
 use zeroize::Zeroizing;
 
-use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
-use crate::agreement::gathering::{Draw, Entrant, Gathering};
+use crate::agreement::gathering::{Draw, Entrant, Gathering, GatheringStep};
 use crate::agreement::presence::Presence;
 use crate::agreement::shelf::Shelf;
-use crate::lattice::grid::LatticeWeight;
-use crate::lattice::vector::LatticeVector;
-use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::signing::{Members, Signer};
-use crate::messages::stage::{Phase, Stage};
-use crate::mixing::ahead::NoiseAhead;
-use crate::mixing::course::{Course, Onset};
-use crate::mixing::exchange::{ArrivedShare, ShareExchange};
-use crate::mixing::gossip::circles::CircleRound;
-use crate::mixing::machine::Mixing;
+use crate::messages::stage::Phase;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
-use crate::publishing::averaging::early::EarlyRounds;
-use crate::publishing::interface::Published;
-use crate::publishing::opening::SetOpening;
-use crate::publishing::publication::Publication;
 use crate::run::commons::Commons;
-use crate::run::confirmation::Confirmation;
+use crate::run::config::{Connectivity, RunConfig};
+use crate::run::context::StepContext;
+use crate::run::early::EarlyShares;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::item_rules::ItemRules;
-use crate::run::members::{attendance, electorate, starts};
-use crate::run::outcome::{Ending, Event, Outcome};
+use crate::run::members::{attendance, starts};
+use crate::run::outcome::Event;
+use crate::run::phase::{GatheringPhase, RunPhase};
 use crate::run::record::Record;
-use crate::run::seals::Seals;
-use crate::run::unsealing::Unsealing;
 use crate::run::waking::Waking;
 use crate::sealing::run_key::{PairKey, RunKey};
 use crate::time::Time;
@@ -206,89 +194,15 @@ pub struct Identity {
     pub epoch: u64,
 }
 
-enum Machine {
-    Gathering {
-        gathering: Box<Gathering>,
-        onset: Onset,
-    },
-    /// A later release of a plan: this node's value is waited for.
-    Awaiting,
-    Spending {
-        mixing: Mixing<LatticeVector, LatticeWeight>,
-    },
-    Mixing {
-        exchange: ShareExchange,
-    },
-    Settling {
-        exchange: ShareExchange,
-        agreement: Agreement,
-    },
-    Auditing {
-        exchange: ShareExchange,
-        logs: Arc<AgreedLogs>,
-        /// When no verdict is waited for any more.
-        until: Time,
-        /// Where a verdict on fewer than before is waited for, since finals are sealed and some of
-        /// those who owed a correction gave none.
-        unsealing: Option<Unsealing>,
-    },
-    Publishing {
-        agreement: Agreement,
-        /// None: this node withholds its final, and only hears what the others agree on.
-        publication: Option<Box<dyn Publication>>,
-    },
-    /// Sealed finals, of which some are corrected.
-    Correcting {
-        exchange: ShareExchange,
-        agreement: Agreement,
-        unsealing: Unsealing,
-    },
-    /// Sealed finals, of which nothing is corrected any more.
-    Opening {
-        opening: SetOpening,
-        unsealing: Unsealing,
-        confirmation: Confirmation,
-    },
-    /// Noise of releases to come is mixed, among these; or it is not, though their logs are agreed
-    /// on: then it may be mixed again.
-    Mixed {
-        members: BTreeSet<Party>,
-    },
-    Over,
-}
-
 /// One node's part in a run.
 pub struct Run {
-    plan: Arc<Plan>,
-    course: Course,
-    electorate: Electorate,
-    settle_ms: u64,
+    config: RunConfig,
+    peers: Connectivity,
     pub(super) commons: Commons,
-    machine: Machine,
+    phase: RunPhase,
     now: Time,
-    private: BTreeSet<Party>,
     /// When to look again for items that are lacking.
     pull_at: Time,
-    gone: BTreeMap<Party, Time>,
-    /// Shares from parties that began earlier than this node.
-    early: BTreeMap<ShareId, ArrivedShare>,
-    /// Rounds from parties that published earlier than this node.
-    early_rounds: EarlyRounds,
-    /// The number of the run, from 1: with circles that of its round.
-    number: u32,
-    /// What this node has sealed for its readers, and they for it, once it has.
-    circle: Option<Box<CircleRound>>,
-    /// What this node seals with, from START on, and opens with.
-    seals: Option<Box<Seals>>,
-    /// Noise of releases to come, once it is mixed.
-    ahead: Option<Box<NoiseAhead>>,
-    seal_seed: Zeroizing<[u8; 32]>,
-    /// Why this node leaves, while it waits to know what has left it.
-    leaving: Option<String>,
-    /// Until when it waits for its neighbours to end, once it has itself.
-    stays_until: Option<Time>,
-    /// It is not its plan's first run: nobody gathers.
-    succeeds: bool,
     waking: Waking,
     /// What the outcome will say; its ending is known when it is given out.
     record: Record,
@@ -311,26 +225,24 @@ impl Run {
             nonce_secret,
             epoch,
         } = identity;
-        let draft = plan.draft();
         assert!(me < plan.parties(), "the driver takes its party from the plan");
-        let members = Members::of(&plan);
-        let course = Course::of(&plan, me);
-        let rules = ItemRules::of(&plan, &course);
+        let config = RunConfig::first(plan, me);
+        let RunConfig {
+            plan,
+            course,
+            electorate,
+            ..
+        } = &config;
+        let rules = ItemRules::of(plan, course);
         let draws = plan.draws_at_start();
-        let flood = Flood::new(me, members)
+        let flood = Flood::new(me, Members::of(plan))
             .committing(draws)
             .pairing(plan.pairs())
-            .with_numbers(starts(&plan))
+            .with_numbers(starts(plan))
             .with_stages(rules.stages)
-            .with_colluding(draft.privacy.colluding);
-        let electorate = electorate(&plan, me);
-        let commons = Commons::new(
-            Signer::new(me, *plan.digest(), key, epoch),
-            flood,
-            rules,
-            electorate.public.clone(),
-            now,
-        );
+            .with_colluding(electorate.colluding);
+        let signer = Signer::new(me, *plan.digest(), key, epoch);
+        let mut commons = Commons::new(signer, flood, rules, electorate.public.clone(), now);
         let entrant = Entrant {
             party: me,
             key: run_key,
@@ -341,37 +253,26 @@ impl Run {
             secret: Zeroizing::new(nonce_secret),
         });
         let present = Presence::new(electorate.clone());
-        let gathering = Box::new(Gathering::new(entrant, attendance(&plan), present, now, draw));
-        let (ready, weight) = (gathering.ready(), plan.lattice().weight(draft.weight_units(me)));
-        let onset = course.begin_once_drawn(value.into_vector(), LatticeWeight(weight), noise);
-        let mut run = Run {
-            plan: plan.clone(),
-            settle_ms: draft.run.settle_ms,
-            course,
-            electorate,
+        let gathering = Gathering::new(entrant, attendance(plan), present, now, draw);
+        commons.event(Event::Phase(Phase::Gathering));
+        commons.say(gathering.ready());
+        commons.event(Event::Ready(1));
+        let onset = course.begin_once_drawn(value.into_vector(), config.own_weight(), noise);
+        Run {
+            config,
+            peers: Connectivity::default(),
             commons,
-            machine: Machine::Gathering { gathering, onset },
+            phase: RunPhase::Gathering(Box::new(GatheringPhase {
+                gathering,
+                onset,
+                seal_seed: Zeroizing::new(seal_seed),
+                early: EarlyShares::default(),
+            })),
             now,
-            private: BTreeSet::new(),
             pull_at: Time::FAR,
-            gone: BTreeMap::new(),
-            early: BTreeMap::new(),
-            early_rounds: EarlyRounds::default(),
-            number: 1,
-            circle: None,
-            seals: None,
-            ahead: None,
-            seal_seed: Zeroizing::new(seal_seed),
-            leaving: None,
-            stays_until: None,
-            succeeds: false,
             waking: Waking::default(),
             record: Record::default(),
-        };
-        run.commons.event(Event::Phase(Phase::Gathering));
-        run.commons.say(ready);
-        run.commons.event(Event::Ready(1));
-        run
+        }
     }
 
     /// Takes one input. Time never runs backwards: an earlier `now` counts as the latest one.
@@ -392,8 +293,7 @@ impl Run {
             Input::Unanswered { peer } => self.notice_presence(|presence, _| presence.unanswered(peer)),
             Input::Gone { peer } => self.lost(peer),
             Input::Public { from, frame } => {
-                let gathered =
-                    !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
+                let gathered = !matches!(&self.phase, RunPhase::Gathering(it) if !it.gathering.has_signed());
                 let news = self.commons.receive(self.now, from, &frame, gathered);
                 let back = self.heard(from, &frame);
                 if !news && !due && !back {
@@ -403,15 +303,24 @@ impl Run {
             }
             Input::Private { from, frame } => self.receive_private(from, &frame),
             Input::Spent(result) => self.spent(result),
-            Input::Revealed(result) => self.revealed(result),
-            Input::Verdict(verdict) => self.judged(verdict),
+            Input::Revealed(result) => self.transition(|phase, cx| match phase {
+                RunPhase::Gathering(phase) => phase.revealed(result, cx),
+                phase => phase,
+            }),
+            Input::Verdict(verdict) => self.transition(|phase, cx| match phase {
+                RunPhase::Auditing(phase) => phase.judged(verdict, cx),
+                phase => phase,
+            }),
             Input::Leave => self.leave("this node was told to leave".to_string()),
-            Input::Left { share } => self
-                .exchange()
-                .into_iter()
-                .for_each(|exchange| exchange.left(share)),
+            Input::Left { share } => {
+                let transfers = self.phase.transfers_mut();
+                transfers.into_iter().for_each(|it| it.shares.left(share));
+            }
             Input::Recalled(recalled) => self.recalled(&recalled),
-            Input::Contribution { value, .. } => self.contribute(value),
+            Input::Contribution { value, .. } => self.transition(|phase, cx| match phase {
+                RunPhase::Awaiting(phase) => phase.contribute(value, cx),
+                phase => phase,
+            }),
             Input::Tick => {}
         }
         self.advance();
@@ -432,24 +341,15 @@ impl Run {
         self
     }
 
-    fn exchange(&mut self) -> Option<&mut ShareExchange> {
-        match &mut self.machine {
-            Machine::Mixing { exchange }
-            | Machine::Settling { exchange, .. }
-            | Machine::Auditing { exchange, .. } => Some(exchange),
-            _ => None,
-        }
-    }
-
     /// The number of the START that this node has begun with, and its members; `None` in a later
     /// release, which begins without one.
     pub(crate) fn start(&self) -> Option<(u8, &BTreeSet<Party>)> {
-        (!self.succeeds).then_some((self.record.start_number, &self.record.started))
+        (!self.config.succeeds).then_some((self.record.start_number, &self.record.started))
     }
 
     /// The plan with the schedule that START drew, once it has; else as it was given.
     pub fn plan(&self) -> &Arc<Plan> {
-        &self.plan
+        &self.config.plan
     }
 
     /// Steps the phase's machine until it wants nothing more, then asks for what is lacking.
@@ -465,132 +365,113 @@ impl Run {
         }
     }
 
-    /// One step of the present phase. False: it wants nothing more now.
+    /// One step of the present phase. `false`: it wants nothing more now.
     fn step(&mut self) -> bool {
         if self.leave_given_up_start() || self.step_waking() {
             return true;
         }
         self.step_informed();
-        match &mut self.machine {
-            Machine::Gathering { gathering, .. } => match gathering.step(self.now, &self.commons.flood) {
-                Some(step) => self.gather(step),
-                None => return false,
-            },
-            Machine::Mixing { .. } if self.waking.waits().is_some() => return false,
-            Machine::Mixing { exchange } => {
-                exchange.advance(self.now);
-                let quiet = exchange.is_quiet(self.now);
-                if !(quiet && self.is_circle_quiet()) {
-                    return false;
-                }
-                self.begin_settling();
-            }
-            Machine::Settling { agreement, .. } => {
-                match self
-                    .commons
-                    .step(agreement, Stage::Settling, self.now, &self.gone)
-                {
-                    Some(step) => self.settle(step),
-                    None => return self.notice_own_final(),
-                }
-            }
-            Machine::Correcting {
-                agreement, unsealing, ..
-            } => {
-                let stage = unsealing.stage();
-                match self.commons.step(agreement, stage, self.now, &self.gone) {
-                    Some(step) => self.correct(stage, step),
-                    None => return false,
-                }
-            }
-            Machine::Opening { .. } => return self.step_opening() || self.step_confirming(),
-            Machine::Publishing { agreement, .. } => {
-                let stage = agreement.stage();
-                match self.commons.step(agreement, stage, self.now, &self.gone) {
-                    Some(step) => self.publish(stage, step),
-                    None => return self.step_publication(),
-                }
-            }
-            Machine::Auditing { until, .. } if self.now >= *until => self.unjudged(),
-            Machine::Awaiting
-            | Machine::Spending { .. }
-            | Machine::Auditing { .. }
-            | Machine::Mixed { .. }
-            | Machine::Over => return false,
+        if let RunPhase::Gathering(phase) = &mut self.phase {
+            let step = phase.gathering.step(self.now, &self.commons.flood);
+            return step.map(|step| self.gather(step)).is_some();
         }
-        true
+        let waits = self.waits_for_words();
+        let mut any = false;
+        self.transition(|phase, cx| {
+            let (phase, stepped) = phase.step(waits, cx);
+            any = stepped;
+            phase
+        });
+        any
     }
 
-    fn withhold(&mut self, reason: String) {
-        self.record.withheld.get_or_insert(reason);
+    fn gather(&mut self, step: GatheringStep) {
+        if let GatheringStep::Begin { seed: Some(seed), .. } = step {
+            self.config.draw(seed);
+            self.commons.rules.schedule = self.config.course.schedule.clone();
+        }
+        self.transition(|phase, cx| match phase {
+            RunPhase::Gathering(phase) => phase.gather(step, cx),
+            phase => phase,
+        });
     }
 
-    fn finish(&mut self, ending: Ending, published: Published) {
-        if std::mem::replace(&mut self.record.finished, true) {
-            return;
-        }
-        self.wipe_unless_it_goes_on();
-        let tally = self.exchange().map(|exchange| exchange.tally());
-        let record = &self.record;
-        let outcome = Outcome {
-            ending,
-            started: record.started.clone(),
-            started_at: record.started_at,
-            schedule_seed: self.plan.seed_at_start(),
-            logs: record.logs.clone(),
-            own_log: record.own_log.clone(),
-            verdict: record.verdict.clone(),
-            included: published.included,
-            agreed: published.agreed,
-            sum: published.sum,
-            accuracy: published.accuracy,
-            sealed: record.sealed,
-            opened_for: record.opened_for.clone(),
-            unopened: record.unopened.clone(),
-            out_of_range: record.out_of_range,
-            training: None,
-            gossip: None,
-            tally: tally.unwrap_or(record.tally),
+    fn spent(&mut self, result: Result<(), String>) {
+        let waits = result.is_ok() && self.waits_for_words();
+        self.transition(|phase, cx| match phase {
+            RunPhase::Spending(mut phase) if waits => {
+                phase.marked = true;
+                RunPhase::Spending(phase)
+            }
+            RunPhase::Spending(phase) => phase.spent(result, cx),
+            phase => phase,
+        });
+    }
+
+    /// The phase, and what a step of it may touch besides.
+    fn parts(&mut self) -> (&mut RunPhase, StepContext<'_>) {
+        let cx = StepContext {
+            config: &self.config,
+            peers: &self.peers,
+            commons: &mut self.commons,
+            record: &mut self.record,
+            now: self.now,
         };
-        self.commons.event(Event::Phase(Phase::Done));
-        self.commons.outbox.push_back(Output::Finished(Box::new(outcome)));
-        if !self.may_go_on() {
-            self.tell_finished();
+        (&mut self.phase, cx)
+    }
+
+    /// Goes on from the present phase to the one that `to` makes of it.
+    fn transition(&mut self, to: impl FnOnce(RunPhase, &mut StepContext<'_>) -> RunPhase) {
+        let had_finished = self.record.finished;
+        let (phase, mut cx) = self.parts();
+        *phase = to(std::mem::replace(phase, RunPhase::Over), &mut cx);
+        if self.record.finished && !had_finished {
+            self.wipe_unless_it_goes_on();
         }
     }
 
     fn wake(&self) -> Time {
-        let phase = match &self.machine {
-            Machine::Gathering { gathering, .. } => gathering.wake(self.now),
-            Machine::Mixing { exchange } => {
-                let circle = self.circle.as_ref().map_or(Time::FAR, |circle| circle.wake());
-                exchange.wake(self.now).min(circle)
-            }
-            Machine::Settling { agreement, .. } => agreement.wake(self.now, &self.gone),
-            Machine::Publishing { agreement, .. } => {
-                agreement.wake(self.now, &self.gone).min(self.publication_wake())
-            }
-            Machine::Correcting { agreement, .. } => agreement.wake(self.now, &self.gone),
-            Machine::Opening {
-                opening,
-                confirmation,
-                ..
-            } => {
-                let agreement = confirmation.agreement();
-                let confirmed = agreement.map_or(Time::FAR, |it| it.wake(self.now, &BTreeMap::new()));
-                opening.wake(self.now, &self.gone).min(confirmed)
-            }
-            Machine::Auditing { until, .. } => *until,
+        let (now, gone) = (self.now, &self.peers.gone);
+        let phase = match &self.phase {
+            RunPhase::Gathering(phase) => phase.gathering.wake(now),
+            RunPhase::Mixing(phase) => phase.wake(now),
+            RunPhase::Settling(phase) => phase.agreement.wake(now, gone),
+            RunPhase::Correcting(phase) => phase.agreement.wake(now, gone),
+            RunPhase::Publishing(phase) => phase.wake(now, &self.commons, gone),
+            RunPhase::Opening(phase) => phase.wake(now, gone),
+            RunPhase::Auditing(phase) => phase.until,
             // Nothing is done then: it is known that this node ran.
-            Machine::Awaiting | Machine::Spending { .. } => Some(self.settling_half())
-                .filter(|&half| half > self.now)
+            RunPhase::Awaiting(_) | RunPhase::Spending(_) => Some(self.settling_half())
+                .filter(|&half| half > now)
                 .unwrap_or(Time::FAR),
-            Machine::Mixed { .. } | Machine::Over => Time::FAR,
+            RunPhase::HandedOver | RunPhase::Mixed(_) | RunPhase::Over => Time::FAR,
         };
         phase
             .min(self.pull_at)
             .min(self.stays_until())
             .min(self.waking_wake())
+    }
+}
+
+impl RunPhase {
+    /// One step, and whether it did anything. `waits`: this node was woken, and exchanges nothing
+    /// before it knows that others still wait for it.
+    fn step(self, waits: bool, cx: &mut StepContext<'_>) -> (RunPhase, bool) {
+        match self {
+            RunPhase::Mixing(phase) if !waits => phase.step(cx),
+            RunPhase::Settling(phase) => phase.step(cx),
+            RunPhase::Auditing(phase) => phase.step(cx),
+            RunPhase::Correcting(phase) => phase.step(cx),
+            RunPhase::Publishing(mut phase) => {
+                let stepped = phase.step(cx);
+                (RunPhase::Publishing(phase), stepped)
+            }
+            RunPhase::Opening(mut phase) => {
+                let stepped = phase.step(cx);
+                (RunPhase::Opening(phase), stepped)
+            }
+            phase => (phase, false),
+        }
     }
 }
 

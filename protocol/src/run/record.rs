@@ -28,6 +28,7 @@ pub(super) struct Record {
     pub(super) unopened: Vec<Unopened>,
     pub(super) out_of_range: bool,
     pub(super) finished: bool,
+    /// Until when it waits for its neighbours to end, once it has itself.
+    pub(super) stays_until: Option<Time>,
     pub(super) complete: bool,
-    pub(super) handed_over: bool,
 }

@@ -13,8 +13,6 @@ pub(super) struct Waking {
     /// What it has said last, and when it may say more.
     said: Vec<LateArrivals>,
     next_word: Time,
-    /// The plan is marked as spent, and nothing of it has begun yet.
-    pub(super) spent: bool,
 }
 
 impl Waking {

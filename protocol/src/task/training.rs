@@ -30,6 +30,7 @@ use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
+use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::{Noise, SharedNoise};
 use crate::plan::checked::Plan;
@@ -64,6 +65,8 @@ pub struct Training {
     paced: Option<(Time, Box<Outcome>)>,
     /// How many runs have mixed noise ahead, the present one included: none where it is not.
     mixings: u32,
+    /// Noise of the iterations to come, where it was mixed before them.
+    ahead: Option<NoiseAhead>,
     /// What a further mixing would draw from, as long as there may be one.
     noise: Option<SharedNoise>,
     /// What mixings that were in vain were signed for.
@@ -112,6 +115,7 @@ impl Training {
         };
         let mut training = Training {
             mixings: u32::from(plan.mixes_ahead()),
+            ahead: None,
             noise: again,
             vain: vec![],
             early_shares: BTreeMap::new(),
@@ -333,6 +337,7 @@ impl Training {
         let parties = 0..self.plan.parties();
         let gone = parties.filter(|party| !outcome.included.contains(party));
         self.record.departed.extend(gone.map(|party| (party, 1)));
+        self.ahead = self.run.take_noise();
         self.go_on(now, outcome);
     }
 
@@ -442,7 +447,11 @@ impl Training {
             false => self.released.latest(),
         };
         let digest = digest_of(&self.plan, next, common);
-        let Some(mut run) = self.run.successor(digest) else {
+        let noise = self.ahead.as_mut().map(NoiseAhead::take_next);
+        if noise.as_ref().is_some_and(Option::is_none) {
+            return self.finish(outcome);
+        }
+        let Some(mut run) = self.run.successor(digest, noise.flatten()) else {
             return self.finish(outcome);
         };
         if let Some(shelf) = &self.shelf {
@@ -498,7 +507,7 @@ impl Training {
 
     #[cfg(test)]
     pub(super) fn kept_early(&self) -> usize {
-        self.early_sealed.len() + self.run.kept_early()
+        self.early_sealed.len() + self.run.early().len()
     }
 
     #[cfg(test)]

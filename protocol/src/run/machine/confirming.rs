@@ -34,107 +34,81 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agreement::agreeing::{Agreement, Clock, Step};
+use crate::agreement::agreeing::{Clock, Step};
 use crate::messages::notice::{ItemSet, item_hash};
 use crate::messages::stage::Stage;
 use crate::publishing::interface::Published;
 use crate::publishing::opening::Unopened;
-use crate::run::confirmation::Confirmation;
-use crate::run::machine::{Machine, Run};
-use crate::run::outcome::{Ending, Event};
+use crate::run::context::StepContext;
+use crate::run::outcome::Ending;
+use crate::run::phase::{Confirmation, OpeningPhase};
 use crate::topology::party::Party;
 
-impl Run {
+impl StepContext<'_> {
     /// Whether those of this run agree on what was opened before they go on.
     fn confirms(&self) -> bool {
-        let follows = self.commons.rules.stages.agree_in(Stage::Opened) && self.may_go_on();
+        let follows = self.commons.rules.stages.agree_in(Stage::Opened) && self.config.may_go_on();
         follows && self.record.withheld.is_none()
     }
+}
 
+impl OpeningPhase {
     /// Every secret is here. In the second half of opening, or later, others may have gone on
     /// without one.
-    pub(super) fn all_secrets_known(&mut self) {
-        let Machine::Opening {
-            opening,
-            confirmation,
-            ..
-        } = &self.machine
-        else {
-            return;
-        };
-        match confirmation {
+    pub(super) fn all_secrets_known(&mut self, cx: &mut StepContext<'_>) {
+        match self.confirmation {
             // What the agreement makes of it comes next.
             Confirmation::Under(_) => {}
-            Confirmation::Unasked if self.confirms() && self.now >= opening.clock().half => {
-                self.begin_confirming();
+            Confirmation::Unasked if cx.confirms() && cx.now >= self.opening.clock().half => {
+                self.begin_confirming(cx);
             }
-            Confirmation::Unasked => self.opened(),
+            Confirmation::Unasked => self.opened(cx),
             Confirmation::Answered | Confirmation::Without(_) | Confirmation::Over => {}
         }
     }
 
     /// Opening is over, and these secrets are lacking.
-    pub(super) fn secrets_lack(&mut self, lacking: Vec<Unopened>) {
-        if !self.confirms() {
-            return self.unopened(lacking);
+    pub(super) fn secrets_lack(&mut self, lacking: Vec<Unopened>, cx: &mut StepContext<'_>) {
+        if !cx.confirms() {
+            return self.unopened(lacking, cx);
         }
-        let sentences = self.sentences(&lacking);
-        self.commons.event(Event::Fault(format!(
-            "not opened in time: {sentences}; the parties agree on whom they go on without"
-        )));
-        self.begin_confirming();
+        cx.fault(format!(
+            "not opened in time: {}; the parties agree on whom they go on without",
+            cx.sentences(&lacking)
+        ));
+        self.begin_confirming(cx);
     }
 
-    fn begin_confirming(&mut self) {
-        let Machine::Opening {
-            opening,
-            unsealing,
-            confirmation,
-        } = &mut self.machine
-        else {
-            return;
-        };
-        opening.wait_on();
-        *confirmation = Confirmation::Under(Box::new(Agreement::new(
-            self.electorate.clone(),
-            Stage::Opened,
-            unsealing.members.clone(),
-            Clock::new(opening.clock().end, self.settle_ms),
-            BTreeSet::new(),
-        )));
+    fn begin_confirming(&mut self, cx: &StepContext<'_>) {
+        self.opening.wait_on();
+        let clock = Clock::new(self.opening.clock().end, cx.config.settle_ms);
+        let agreement = cx.agree_on(Stage::Opened, self.unsealing.members.clone(), clock);
+        self.confirmation = Confirmation::Under(Box::new(agreement));
     }
 
-    /// A step of the agreement on what was opened. False: it wants nothing now.
-    pub(super) fn step_confirming(&mut self) -> bool {
-        let Machine::Opening {
-            opening,
-            unsealing,
-            confirmation,
-        } = &mut self.machine
-        else {
-            return false;
-        };
-        match confirmation {
-            Confirmation::Unasked if self.record.finished => {
-                let flood = &self.commons.flood;
-                let opened = opening.secrets().is_some();
-                if !opened || !flood.says_anything_in(Stage::Opened) {
+    /// A step of the agreement on what was opened. `false`: it wants nothing now.
+    pub(super) fn step_confirming(&mut self, cx: &mut StepContext<'_>) -> bool {
+        match &mut self.confirmation {
+            Confirmation::Unasked if cx.record.finished => {
+                let opened = self.opening.secrets().is_some();
+                if !opened || !cx.commons.flood.says_anything_in(Stage::Opened) {
                     return false;
                 }
-                *confirmation = Confirmation::Answered;
-                let whole = unsealing.members.iter().map(|party| (*party, item_hash(&[])));
-                self.commons.vote(Stage::Opened, true, whole.collect());
+                self.confirmation = Confirmation::Answered;
+                let members = self.unsealing.members.iter();
+                let whole = members.map(|party| (*party, item_hash(&[])));
+                cx.commons.vote(Stage::Opened, true, whole.collect());
             }
             Confirmation::Under(agreement) => {
-                self.commons.hold_opened(opening.known());
+                cx.commons.hold_opened(self.opening.known());
                 // Whoever is gone may have told its secret before.
                 let nobody = BTreeMap::new();
-                match self.commons.step(agreement, Stage::Opened, self.now, &nobody) {
+                match cx.commons.step(agreement, Stage::Opened, cx.now, &nobody) {
                     None => return false,
-                    Some(Step::Say(notice)) => self.commons.say(notice),
-                    Some(Step::Vote { early, set }) => self.commons.vote(Stage::Opened, early, set),
-                    Some(Step::Agreed(set)) => self.confirmed(&set),
-                    Some(Step::Over) => self.unconfirmed(),
+                    Some(Step::Say(notice)) => cx.commons.say(notice),
+                    Some(Step::Vote { early, set }) => cx.commons.vote(Stage::Opened, early, set),
+                    Some(Step::Agreed(set)) => self.confirmed(&set, cx),
+                    Some(Step::Over) => self.unconfirmed(cx),
                 }
             }
             _ => return false,
@@ -143,69 +117,37 @@ impl Run {
     }
 
     /// It is agreed whose secrets are known.
-    fn confirmed(&mut self, set: &ItemSet) {
-        let Machine::Opening {
-            opening,
-            unsealing,
-            confirmation,
-        } = &mut self.machine
-        else {
-            return;
-        };
+    fn confirmed(&mut self, set: &ItemSet, cx: &mut StepContext<'_>) {
         let remaining: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
-        if remaining == unsealing.members {
-            *confirmation = Confirmation::Over;
-            return self.opened();
+        if remaining == self.unsealing.members {
+            self.confirmation = Confirmation::Over;
+            return self.opened(cx);
         }
-        let without = unsealing.members.difference(&remaining).copied();
-        let unopened = opening.unopened(&without.collect());
-        *confirmation = Confirmation::Without(remaining.clone());
-        let sentences = self.sentences(&unopened);
-        self.commons
-            .event(Event::Fault(format!("not opened: {sentences}")));
-        self.record.unopened = unopened;
-        self.finish(Ending::Degraded, Published::without_sum(remaining, true));
+        let without = self.unsealing.members.difference(&remaining).copied();
+        let unopened = self.opening.unopened(&without.collect());
+        self.confirmation = Confirmation::Without(remaining.clone());
+        cx.fault(format!("not opened: {}", cx.sentences(&unopened)));
+        cx.record.unopened = unopened;
+        cx.finish(Ending::Degraded, Published::without_sum(remaining, true));
     }
 
     /// The stage is over, and nothing is agreed.
-    fn unconfirmed(&mut self) {
-        let Machine::Opening {
-            opening,
-            confirmation,
-            ..
-        } = &mut self.machine
-        else {
-            return;
-        };
-        *confirmation = Confirmation::Over;
-        let lacking = opening.lacking_secrets();
+    fn unconfirmed(&mut self, cx: &mut StepContext<'_>) {
+        self.confirmation = Confirmation::Over;
+        let lacking = self.opening.lacking_secrets();
         if !lacking.is_empty() {
-            return self.unopened(lacking);
+            return self.unopened(lacking, cx);
         }
-        let reason = "too few parties said in time that they hold every secret, and some may go on without \
-                      this sum; if all were up, raise run.settle_ms";
-        self.withhold(reason.to_owned());
-        let reason = self.record.withheld.clone().unwrap_or_default();
-        self.finish(Ending::Withheld { reason }, Published::default());
+        cx.finish_withheld(
+            "too few parties said in time that they hold every secret, and some may go on without this \
+             sum; if all were up, raise run.settle_ms",
+        );
     }
 
-    /// Those of whom the next release is, where the agreed set of this one was not opened.
-    pub(crate) fn goes_on_without_sum(&self) -> bool {
-        match &self.machine {
-            Machine::Opening { confirmation, .. } => {
-                let remaining = confirmation.remaining();
-                remaining.is_some_and(|remaining| remaining.contains(&self.course.me))
-            }
-            _ => false,
-        }
-    }
-
-    pub(super) fn sentences(&self, lacking: &[Unopened]) -> String {
-        let members = &self.plan.draft().members;
-        let sentences: Vec<String> = lacking
-            .iter()
-            .map(|lacking| lacking.sentence(&members[lacking.party].name))
-            .collect();
-        sentences.join("; ")
+    /// Whether this node is among those of whom the next release is, where the agreed set of this
+    /// one was not opened.
+    pub(super) fn goes_on_without_sum(&self, me: Party) -> bool {
+        let remaining = self.confirmation.remaining();
+        remaining.is_some_and(|remaining| remaining.contains(&me))
     }
 }

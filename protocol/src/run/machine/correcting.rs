@@ -8,116 +8,146 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::agreement::agreeing::{Agreement, Clock, Step};
+use crate::agreement::agreeing::{Clock, Step};
 use crate::messages::log::AgreedLogs;
-use crate::messages::stage::Stage;
-use crate::mixing::exchange::ShareExchange;
+use crate::messages::notice::ItemSet;
 use crate::publishing::corrections::{first_corrections, masks_owed, next_corrections};
-use crate::publishing::interface::Published;
 use crate::publishing::sealed::Correction;
 use crate::publishing::way::Way;
+use crate::run::context::StepContext;
 use crate::run::item_rules::Owing;
-use crate::run::machine::{Machine, Run};
-use crate::run::outcome::{Ending, Event, SealedFinal};
-use crate::run::unsealing::Unsealing;
-use crate::time::Time;
+use crate::run::phase::{
+    Audited, AuditingPhase, CorrectingPhase, OpeningPhase, RunPhase, Transfers, Unsealing,
+};
 use crate::topology::party::Party;
 
-impl Run {
-    /// The gate has let `publishers` through: they are opened, or give corrections first.
-    pub(super) fn unseal(
-        &mut self,
-        mut exchange: ShareExchange,
-        publishers: BTreeSet<Party>,
-        mut unsealing: Unsealing,
-    ) {
-        let owing = self.owing(&unsealing, &publishers);
-        unsealing.members = publishers;
-        if owing.is_empty() {
-            return self.begin_opening(unsealing);
-        }
-        let stage = unsealing.stage();
-        if !self.commons.rules.stages.has(stage) {
-            // The gate leaves so few to nobody: this is no plan's way.
-            return self.remain_closed("more parties departed than the plan tolerates");
-        }
-        if let Owing::Keys(masks) = &owing {
-            unsealing.masks.push(masks.clone());
-        }
-        self.give_correction(&mut exchange, &unsealing, &owing);
-        self.commons.begin_corrections(self.now, unsealing.next(), owing);
-        let agreement = Agreement::new(
-            self.electorate.clone(),
-            stage,
-            unsealing.members.clone(),
-            Clock::new(self.stage_begins(&unsealing), self.settle_ms),
-            BTreeSet::new(),
-        );
-        self.machine = Machine::Correcting {
-            exchange,
-            agreement,
-            unsealing,
-        };
-    }
-
+impl StepContext<'_> {
     /// Who owes a correction, now that of all who might be opened only `publishers` remain.
     fn owing(&self, unsealing: &Unsealing, publishers: &BTreeSet<Party>) -> Owing {
-        let (logs, before) = (&unsealing.logs, &unsealing.members);
         let is_first = unsealing.corrections.is_empty();
-        if let Some(graph) = &self.mask_graph() {
-            let before = if is_first { &self.record.started } else { before };
+        let started = &self.record.started;
+        let before = if is_first { started } else { &unsealing.members };
+        if let Some(graph) = &self.config.mask_graph(started) {
             let departed = |party: Party| before.contains(&party) && !publishers.contains(&party);
             return Owing::Keys(masks_owed(graph, publishers, departed));
         }
-        if let Some(ahead) = &self.ahead {
+        let owing = match &self.config.mixed {
             // What the logs of the mixing send back came back when it was settled.
-            let before = if is_first { &self.record.started } else { before };
-            let owing = next_corrections(ahead.logs(), before, publishers);
-            return Owing::Vectors(owing.into_keys().collect());
-        }
-        let owing = match is_first {
-            true => first_corrections(logs, publishers),
-            false => next_corrections(logs, before, publishers),
+            Some(mixed) => next_corrections(mixed, before, publishers),
+            None if is_first => first_corrections(&unsealing.logs, publishers),
+            None => next_corrections(&unsealing.logs, before, publishers),
         };
         Owing::Vectors(owing.into_keys().collect())
     }
 
-    /// When the next stage begins: by the plan's clock, so that all nodes' halves and quarters fall
-    /// together, or from now if that is later.
-    pub(super) fn stage_begins(&self, unsealing: &Unsealing) -> Time {
-        let stages = unsealing.corrections.len() as u64;
-        let by_plan = self
-            .settling_ends()
-            .plus_millis(stages.saturating_mul(self.settle_ms));
-        self.now.max(by_plan)
+    /// Nothing is opened.
+    pub(super) fn remain_closed(&mut self, reason: &str) -> RunPhase {
+        self.stays_closed();
+        self.finish_withheld(reason);
+        RunPhase::Over
+    }
+}
+
+impl CorrectingPhase {
+    /// The gate has let `publishers` through: they are opened, or give corrections first.
+    pub(super) fn begin(
+        mut transfers: Transfers,
+        publishers: BTreeSet<Party>,
+        mut unsealing: Unsealing,
+        cx: &mut StepContext<'_>,
+    ) -> RunPhase {
+        let owing = cx.owing(&unsealing, &publishers);
+        unsealing.members = publishers;
+        if owing.is_empty() {
+            return OpeningPhase::begin(transfers, unsealing, cx);
+        }
+        let stage = unsealing.stage();
+        if !cx.commons.rules.stages.has(stage) {
+            // The gate leaves so few to nobody: this is no plan's way.
+            return cx.remain_closed("more parties departed than the plan tolerates");
+        }
+        if let Owing::Keys(masks) = &owing {
+            unsealing.masks.push(masks.clone());
+        }
+        transfers.give_correction(&unsealing, &owing, cx);
+        cx.commons.begin_corrections(cx.now, unsealing.next(), owing);
+        let clock = Clock::new(cx.stage_begins(unsealing.corrections.len()), cx.config.settle_ms);
+        let agreement = cx.agree_on(stage, unsealing.members.clone(), clock);
+        RunPhase::Correcting(Box::new(CorrectingPhase {
+            transfers,
+            agreement,
+            unsealing,
+        }))
     }
 
+    /// A step of the agreement on corrections. `false`: it wants nothing more now.
+    pub(super) fn step(mut self: Box<Self>, cx: &mut StepContext<'_>) -> (RunPhase, bool) {
+        let stage = self.unsealing.stage();
+        match cx
+            .commons
+            .step(&mut self.agreement, stage, cx.now, &cx.peers.gone)
+        {
+            None => return (RunPhase::Correcting(self), false),
+            Some(Step::Say(notice)) => cx.commons.say(notice),
+            Some(Step::Vote { early, set }) => cx.commons.vote(stage, early, set),
+            Some(Step::Over) => {
+                cx.finish_withheld(
+                    "no set of corrections was agreed on in time; if all were up, raise run.settle_ms",
+                );
+            }
+            Some(Step::Agreed(set)) => return (self.agreed(set, cx), true),
+        }
+        (RunPhase::Correcting(self), true)
+    }
+
+    fn agreed(self: Box<Self>, set: ItemSet, cx: &mut StepContext<'_>) -> RunPhase {
+        let CorrectingPhase {
+            transfers,
+            mut unsealing,
+            ..
+        } = *self;
+        let remaining: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
+        unsealing.corrections.push(set);
+        if remaining == unsealing.members {
+            return OpeningPhase::begin(transfers, unsealing, cx);
+        }
+        if !remaining.contains(&cx.config.course.me) {
+            cx.stays_closed();
+            cx.withhold("the agreed set of corrections does not hold this node's");
+        }
+        let logs = unsealing.logs.iter();
+        let logs: AgreedLogs = logs
+            .filter(|(party, _)| remaining.contains(party))
+            .map(|(party, log)| (*party, log.clone()))
+            .collect();
+        AuditingPhase::begin(transfers, Arc::new(logs), Audited::Fewer(unsealing), cx)
+    }
+}
+
+impl Transfers {
     /// Gives this node's correction, if it owes one and nothing is opened yet: with a correction
     /// that comes after a secret somebody could read what was sealed as it was, and as it is.
-    fn give_correction(&mut self, exchange: &mut ShareExchange, unsealing: &Unsealing, owing: &Owing) {
-        let me = self.course.me;
-        if self.record.withheld.is_some() {
+    fn give_correction(&mut self, unsealing: &Unsealing, owing: &Owing, cx: &mut StepContext<'_>) {
+        let me = cx.config.course.me;
+        if cx.record.withheld.is_some() {
             return;
         }
-        let correction = match self.correction(exchange, unsealing, owing) {
+        let correction = match self.correction(me, unsealing, owing) {
             Ok(correction) => correction,
-            Err(denier) => {
-                let name = &self.plan.draft().members[denier].name;
-                return self.withhold(format!("{name} signed for a share that its log denies"));
-            }
+            Err(denier) => return cx.withhold(cx.denied(denier)),
         };
         if owing.of(me).is_none() {
             return;
         }
-        let (flood, round) = (&self.commons.flood, self.plan.sealed_round());
+        let (flood, round) = (&cx.commons.flood, cx.config.plan.sealed_round());
         if flood.disclosed(round).next().is_some() {
             let reason = "others have begun to open what this node would have to correct first";
-            self.commons.event(Event::Fault(reason.to_string()));
-            return self.withhold(reason.to_string());
+            cx.fault(reason);
+            return cx.withhold(reason);
         }
-        if let (Way::Sealed(finals), Some(correction)) = (&self.commons.rules.way, correction) {
+        if let (Way::Sealed(finals), Some(correction)) = (&cx.commons.rules.way, correction) {
             let item = finals.correction(unsealing.next(), me, &correction);
-            self.commons.give_body(unsealing.stage(), item);
+            cx.commons.give_body(unsealing.stage(), item);
         }
     }
 
@@ -127,75 +157,22 @@ impl Run {
     /// # Errors
     /// A member's log denies a share that it has signed for.
     fn correction(
-        &self,
-        exchange: &mut ShareExchange,
+        &mut self,
+        me: Party,
         unsealing: &Unsealing,
         owing: &Owing,
     ) -> Result<Option<Correction>, Party> {
         match owing {
             Owing::Vectors(_) => {
-                let vector = exchange.correct(&unsealing.logs, &unsealing.members)?;
+                let vector = self.shares.correct(&unsealing.logs, &unsealing.members)?;
                 Ok(Some(Correction::Vector(vector)))
             }
             Owing::Keys(masks) => {
                 let masks_of = self.seals.as_ref().and_then(|seals| seals.masks.as_ref());
-                let with = masks.get(&self.course.me);
+                let with = masks.get(&me);
                 let keys = masks_of.zip(with).and_then(|(masks, with)| masks.reveal(with));
                 Ok(keys.map(Correction::Keys))
             }
         }
-    }
-
-    /// A step of the agreement on corrections.
-    pub(super) fn correct(&mut self, stage: Stage, step: Step) {
-        let set = match step {
-            Step::Say(notice) => return self.commons.say(notice),
-            Step::Vote { early, set } => return self.commons.vote(stage, early, set),
-            Step::Over => {
-                let reason =
-                    "no set of corrections was agreed on in time; if all were up, raise run.settle_ms"
-                        .to_string();
-                self.withhold(reason.clone());
-                let reason = self.record.withheld.clone().unwrap_or(reason);
-                return self.finish(Ending::Withheld { reason }, Published::default());
-            }
-            Step::Agreed(set) => set,
-        };
-        let Machine::Correcting {
-            exchange,
-            mut unsealing,
-            ..
-        } = std::mem::replace(&mut self.machine, Machine::Over)
-        else {
-            return;
-        };
-        let remaining: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
-        unsealing.corrections.push(set);
-        if remaining == unsealing.members {
-            return self.begin_opening(unsealing);
-        }
-        if !remaining.contains(&self.course.me) {
-            self.stays_closed();
-            self.withhold("the agreed set of corrections does not hold this node's".to_string());
-        }
-        let logs = unsealing.logs.iter();
-        let logs: AgreedLogs = logs
-            .filter(|(party, _)| remaining.contains(party))
-            .map(|(party, log)| (*party, log.clone()))
-            .collect();
-        self.audit(exchange, Arc::new(logs), Some(unsealing));
-    }
-
-    /// Nothing is opened.
-    pub(super) fn remain_closed(&mut self, reason: &str) {
-        self.stays_closed();
-        self.withhold(reason.to_string());
-        let reason = self.record.withheld.clone().unwrap_or_default();
-        self.finish(Ending::Withheld { reason }, Published::default());
-    }
-
-    /// Whether nobody opens this node's final, as far as it knows.
-    pub(super) fn is_closed(&self) -> bool {
-        self.record.sealed == Some(SealedFinal::Closed)
     }
 }

@@ -1,8 +1,12 @@
 //! What secrets a run keeps in memory, for tests of what a node gives away that is broken into.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::run::machine::{Machine, Run};
+use crate::messages::log::ShareId;
+use crate::mixing::exchange::ArrivedShare;
+use crate::run::machine::Run;
+use crate::run::phase::RunPhase;
 use crate::sealing::run_key::RunKey;
 use crate::time::Time;
 
@@ -20,22 +24,33 @@ pub(crate) struct HeldSecrets {
 impl Run {
     /// When the second half of opening begins, while this node is at it.
     pub(crate) fn half_of_opening(&self) -> Option<Time> {
-        match &self.machine {
-            Machine::Opening { opening, .. } => Some(opening.clock().half),
+        match &self.phase {
+            RunPhase::Opening(phase) => Some(phase.opening.clock().half),
             _ => None,
+        }
+    }
+
+    /// What wait for this run to begin.
+    pub(crate) fn early(&self) -> BTreeMap<ShareId, ArrivedShare> {
+        match &self.phase {
+            RunPhase::Gathering(phase) => phase.early.0.clone(),
+            RunPhase::Awaiting(phase) => phase.early.0.clone(),
+            RunPhase::Spending(phase) => phase.early.0.clone(),
+            _ => BTreeMap::new(),
         }
     }
 
     /// What this run keeps, added to what is held elsewhere.
     pub(crate) fn held_secrets(&self, held: &mut HeldSecrets) {
-        if let Some(seals) = &self.seals {
+        if let Some(seals) = self.phase.seals() {
             held.keys
                 .extend(seals.own.iter().map(|secret| *secret.to_bytes()));
             held.keys
                 .extend(seals.masks.iter().flat_map(|masks| masks.keys()));
             held.run_keys.push(seals.run_key.clone());
         }
-        if let Machine::Opening { opening, .. } = &self.machine {
+        if let RunPhase::Opening(phase) = &self.phase {
+            let opening = &phase.opening;
             let secrets = opening.secrets().unwrap_or_default();
             held.keys
                 .extend(secrets.values().map(|secret| *secret.to_bytes()));

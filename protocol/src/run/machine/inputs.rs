@@ -1,7 +1,8 @@
 //! Whether an input fits where the run is.
 
 use crate::run::interface::{Input, InputError};
-use crate::run::machine::{Machine, Run};
+use crate::run::machine::Run;
+use crate::run::phase::RunPhase;
 
 impl Run {
     /// Checks that an input fits.
@@ -9,6 +10,8 @@ impl Run {
     /// # Errors
     /// Our caller's mistake: a peer that the plan does not have, or an answer to no question.
     pub(super) fn check(&self, input: &Input) -> Result<(), InputError> {
+        let is_revealing =
+            matches!(&self.phase, RunPhase::Gathering(phase) if phase.gathering.is_revealing());
         match *input {
             Input::Connected { peer, .. }
             | Input::Disconnected { peer, .. }
@@ -18,16 +21,16 @@ impl Run {
             | Input::Unanswered { peer }
             | Input::Public { from: peer, .. }
             | Input::Private { from: peer, .. }
-                if peer >= self.electorate.parties =>
+                if peer >= self.config.electorate.parties =>
             {
                 Err(InputError::Peer(peer))
             }
-            Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => {
+            Input::Spent(_) if !matches!(self.phase, RunPhase::Spending(_)) => {
                 Err(InputError::NotAsked("Spent"))
             }
-            Input::Revealed(_) if !self.is_revealing() => Err(InputError::NotAsked("Revealed")),
+            Input::Revealed(_) if !is_revealing => Err(InputError::NotAsked("Revealed")),
             Input::Contribution { .. } if !self.awaits_value() => Err(InputError::NotAsked("Contribution")),
-            Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => {
+            Input::Verdict(_) if !matches!(self.phase, RunPhase::Auditing(_)) => {
                 Err(InputError::NotAsked("Verdict"))
             }
             Input::Recalled(ref recalled)

@@ -14,9 +14,10 @@ use std::collections::BTreeSet;
 use crate::agreement::agreeing::Step;
 use crate::mixing::ticket::Recalled;
 use crate::publishing::interface::Published;
-use crate::publishing::way::Way;
-use crate::run::machine::{Machine, Run};
+use crate::run::context::StepContext;
+use crate::run::machine::Run;
 use crate::run::outcome::{Ending, Event, SealedFinal};
+use crate::run::phase::{PublishingPhase, RunPhase, Transfers};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -24,12 +25,12 @@ impl Run {
     /// A neighbour takes no part. Nobody waits for more than those who are left: with too few of
     /// them the run ends at once.
     pub(super) fn declined(&mut self, peer: Party) {
-        let Machine::Gathering { gathering, .. } = &mut self.machine else {
+        let RunPhase::Gathering(phase) = &mut self.phase else {
             return;
         };
-        let has_signed = gathering.has_signed();
-        let declined = gathering.presence.declined(peer);
-        let draft = self.plan.draft();
+        let has_signed = phase.gathering.has_signed();
+        let declined = phase.gathering.presence.declined(peer);
+        let draft = self.config.plan.draft();
         let (left, least) = (
             draft.members.len().saturating_sub(declined.len()),
             draft.run.min_parties,
@@ -37,93 +38,54 @@ impl Run {
         if has_signed || left >= least {
             return;
         }
-        let names: Vec<&str> = declined
-            .iter()
-            .map(|&party| draft.members[party].name.as_str())
-            .collect();
-        self.leave(format!(
+        let why = format!(
             "{} declined: {left} of {} parties are left, min_parties is {least}; propose a plan without \
              them, or ask why",
-            names.join(", "),
+            self.config.names(declined),
             draft.members.len()
-        ));
+        );
+        self.leave(why);
     }
 
     /// Ends the run for this node before its time. No share that is still here leaves any more; if
     /// one has left, the final is withheld. Who has published its final already has that in its
     /// result, with what is here of the others'.
     pub(super) fn leave(&mut self, why: String) {
-        let reason = self.reason_to_leave(&why);
-        match &mut self.machine {
-            Machine::Mixed { .. } | Machine::Over => {}
-            Machine::Publishing { .. } if self.record.finished => {}
-            Machine::Publishing {
-                publication: Some(publication),
-                ..
-            } if publication.is_under_way() => {
-                publication.leave();
-                self.carry_out_publication();
-            }
-            Machine::Publishing { agreement, .. } => {
-                let stage = agreement.stage();
-                self.publish(stage, Step::Over);
-            }
-            Machine::Correcting { .. } | Machine::Opening { .. } if self.record.finished => {}
-            Machine::Correcting { .. } | Machine::Opening { .. } => {
-                self.finish(Ending::Withheld { reason }, Published::default());
-            }
-            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => {
-                self.withdraw();
-                self.finish(Ending::Aborted { reason }, Published::default());
-            }
-            Machine::Mixing { exchange }
-            | Machine::Settling { exchange, .. }
-            | Machine::Auditing { exchange, .. } => {
-                if exchange.recall_all() {
-                    // How it ends is known with the answer.
-                    self.leaving = Some(why);
-                    return;
-                }
-                // A sealed final that has left may be opened, whether a share ever left or not;
-                // shares of noise alone tell nothing.
-                let shares_left = exchange.anything_left() && !self.course.ahead;
-                let ending = if shares_left || self.record.sealed.is_some() {
-                    Ending::Withheld { reason }
-                } else {
-                    Ending::Aborted { reason }
-                };
-                self.finish(ending, Published::default());
-            }
-        }
-        self.machine = Machine::Over;
+        self.transition(|mut phase, cx| {
+            phase.leave(why, cx);
+            phase
+        });
+    }
+
+    /// Whether it waits to know what has left it, and leaves then.
+    pub(super) fn is_leaving(&self) -> bool {
+        let transfers = self.phase.transfers();
+        transfers.is_some_and(|transfers| transfers.leaving.is_some())
     }
 
     /// Tells the neighbours that this node needs nothing more of this run, and waits until they say
     /// so themselves. Only once; not if it has never begun.
     pub(crate) fn tell_finished(&mut self) {
-        if self.stays_until.is_some() || self.record.started.is_empty() {
-            return;
-        }
-        let stages = match &self.commons.rules.way {
-            Way::Readable(finals) => finals.most_stages(),
-            Way::Sealed(_) | Way::Kept => 1,
-        };
-        self.stays_until = Some(self.now.plus_millis(self.settle_ms.saturating_mul(stages)));
-        self.commons.tell_finished();
+        self.parts().1.tell_finished();
         self.check_complete();
     }
 
     /// Tells once that nobody needs this node any more: each of its neighbours has ended or is
     /// gone, or was waited for long enough.
     pub(super) fn check_complete(&mut self) {
-        let Some(until) = self.stays_until.filter(|_| !self.record.complete) else {
+        let Some(until) = self.record.stays_until.filter(|_| !self.record.complete) else {
             return;
         };
         let ended = |party: &Party| {
             let is_in = self.record.started.contains(party);
-            !is_in || self.commons.finished().contains(party) || self.gone.contains_key(party)
+            !is_in || self.commons.finished().contains(party) || self.peers.gone.contains_key(party)
         };
-        let mut neighbours = self.electorate.public.neighbours(self.course.me).iter();
+        let mut neighbours = self
+            .config
+            .electorate
+            .public
+            .neighbours(self.config.course.me)
+            .iter();
         if self.now >= until || (neighbours.all(ended) && self.is_published()) {
             self.record.complete = true;
             self.commons.event(Event::Complete);
@@ -143,24 +105,27 @@ impl Run {
 
     /// When it waits no longer for its neighbours.
     pub(super) fn stays_until(&self) -> Time {
-        let waits = self.stays_until.filter(|_| !self.record.complete);
+        let waits = self.record.stays_until.filter(|_| !self.record.complete);
         waits.unwrap_or(Time::FAR)
     }
 
-    fn reason_to_leave(&self, why: &str) -> String {
-        let mut reason = why.to_string();
-        if self.record.sealed == Some(SealedFinal::Unknown) {
-            reason += "; its sealed final has left, and the others may open it";
+    /// Whether the others' votes are here and nobody's publishing needs this node any more, as far
+    /// as it knows; where nothing is published, always.
+    fn is_published(&self) -> bool {
+        let withheld = self.record.withheld.is_some();
+        match &self.phase {
+            RunPhase::Publishing(phase) => phase.is_over(&self.commons, &self.peers, withheld),
+            _ => true,
         }
-        reason
     }
 
     /// What became of shares that were called back: the round ends, or this node leaves.
     pub(super) fn recalled(&mut self, recalled: &Recalled) {
-        if let Some(exchange) = self.exchange() {
-            exchange.recalled(recalled);
-        }
-        if let Some(why) = self.leaving.take() {
+        let Some(transfers) = self.phase.transfers_mut() else {
+            return;
+        };
+        transfers.shares.recalled(recalled);
+        if let Some(why) = transfers.leaving.take() {
             self.leave(why);
         }
     }
@@ -171,8 +136,8 @@ impl Run {
     /// depart, so that fewer than `min_parties` remain. What is sealed already stays closed, and is
     /// charged.
     pub(super) fn leave_given_up_start(&mut self) -> bool {
-        let is_open = matches!(self.machine, Machine::Mixing { .. } | Machine::Settling { .. });
-        if !is_open || self.leaving.is_some() || self.record.sealed.is_some() {
+        let is_open = matches!(self.phase, RunPhase::Mixing(_) | RunPhase::Settling(_));
+        if !is_open || self.is_leaving() || self.record.sealed.is_some() {
             return false;
         }
         let (flood, number) = (&self.commons.flood, self.record.start_number);
@@ -181,19 +146,78 @@ impl Run {
         let gave_up: BTreeSet<Party> = gave_up
             .filter(|&party| flood.given_up(number, party).is_some())
             .collect();
-        let draft = self.plan.draft();
-        let colluding = self.electorate.colluding;
+        let draft = self.config.plan.draft();
+        let colluding = self.config.electorate.colluding;
         if later.len() <= colluding && gave_up.len() <= colluding + draft.privacy.dropouts {
             return false;
         }
-        let names = later
-            .union(&gave_up)
-            .map(|&party| draft.members[party].name.as_str());
-        let names: Vec<&str> = names.collect();
+        let names = self.config.names(later.union(&gave_up));
         self.leave(format!(
-            "others have given up the START that this node began with, and go on without it: {}",
-            names.join(", ")
+            "others have given up the START that this node began with, and go on without it: {names}"
         ));
         true
+    }
+}
+
+impl RunPhase {
+    /// Ends the run for this node, unless it waits for what has left it.
+    fn leave(&mut self, why: String, cx: &mut StepContext<'_>) {
+        let mut reason = why.clone();
+        if cx.record.sealed == Some(SealedFinal::Unknown) {
+            reason += "; its sealed final has left, and the others may open it";
+        }
+        match self {
+            RunPhase::HandedOver | RunPhase::Mixed(_) | RunPhase::Over => return,
+            RunPhase::Publishing(_) | RunPhase::Correcting(_) | RunPhase::Opening(_)
+                if cx.record.finished => {}
+            RunPhase::Publishing(phase) => phase.leave(cx),
+            RunPhase::Correcting(_) | RunPhase::Opening(_) => {
+                cx.finish(Ending::Withheld { reason }, Published::default());
+            }
+            RunPhase::Gathering(phase) => {
+                phase.withdraw(cx);
+                cx.abort(reason);
+            }
+            RunPhase::Awaiting(_) | RunPhase::Spending(_) => cx.abort(reason),
+            RunPhase::Mixing(_) | RunPhase::Settling(_) | RunPhase::Auditing(_) => {
+                let Some(transfers) = self.transfers_mut() else {
+                    return;
+                };
+                if transfers.shares.recall_all() {
+                    // How it ends is known with the answer.
+                    transfers.leaving = Some(why);
+                    return;
+                }
+                transfers.leave(reason, cx);
+            }
+        }
+        *self = RunPhase::Over;
+    }
+}
+
+impl Transfers {
+    /// A sealed final that has left may be opened, whether a share ever left or not; shares of
+    /// noise alone tell nothing.
+    fn leave(&self, reason: String, cx: &mut StepContext<'_>) {
+        cx.record.tally = self.shares.tally();
+        let shares_left = self.shares.anything_left() && !cx.config.course.ahead;
+        if shares_left || cx.record.sealed.is_some() {
+            cx.finish(Ending::Withheld { reason }, Published::default());
+        } else {
+            cx.abort(reason);
+        }
+    }
+}
+
+impl PublishingPhase {
+    /// This node's result is what is here by now.
+    fn leave(&mut self, cx: &mut StepContext<'_>) {
+        match &mut self.publication {
+            Some(publication) if publication.is_under_way() => {
+                publication.leave();
+                self.carry_out(cx);
+            }
+            _ => self.publish(Step::Over, cx),
+        }
     }
 }

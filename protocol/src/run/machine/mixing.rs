@@ -2,9 +2,9 @@
 
 use crate::messages::log::{Answer, ShareId};
 use crate::messages::wire::{self, Bytes, PrivateFrame};
-use crate::mixing::exchange::{ArrivedShare, Deed, ShareExchange};
+use crate::mixing::exchange::{ArrivedShare, Deed};
 use crate::run::interface::Output;
-use crate::run::machine::{Machine, Run};
+use crate::run::machine::Run;
 use crate::run::outcome::Event;
 use crate::topology::party::Party;
 
@@ -17,12 +17,12 @@ impl Run {
                     .commons
                     .offence(from, "a message of gossip, which this plan does not have");
             }
-            Ok(PrivateFrame::Sealed { .. }) if !self.plan.reads_circles() => {
+            Ok(PrivateFrame::Sealed { .. }) if !self.config.plan.reads_circles() => {
                 return self
                     .commons
                     .offence(from, "a vector for a circle, of which this plan has none");
             }
-            Ok(PrivateFrame::Share { .. }) if self.plan.reads_circles() => {
+            Ok(PrivateFrame::Share { .. }) if self.config.plan.reads_circles() => {
                 return self.commons.offence(from, "a share, where sums are secure");
             }
             Ok(
@@ -61,53 +61,44 @@ impl Run {
     pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
         // It has begun with a START that the others gave up, or this node has: its share has no
         // counterpart here.
-        let begun_apart = !self.record.started.is_empty() && !self.record.started.contains(&from);
-        if begun_apart || !self.commons.has_begun_with(from) {
+        if self.has_begun_without(from) || !self.commons.has_begun_with(from) {
             return;
         }
-        match &mut self.machine {
-            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => {
-                let due = id.from == from && id.to == self.course.me && self.may_be_due(id);
-                if due && arrival.values.len() == self.course.share_bytes() {
-                    self.early.entry(id).or_insert(arrival);
-                } else {
-                    self.commons.offence(
-                        from,
-                        format!(
-                            "a share that is not due: round {}, from {} to {}",
-                            id.round, id.from, id.to
-                        ),
-                    );
+        let (phase, mut cx) = self.parts();
+        // Once the logs are agreed or the run is over, no answer can change anything, and a refusal
+        // might contradict an earlier answer.
+        match phase.early() {
+            Some(early) => early.keep_share(&mut cx, from, id, arrival),
+            None => {
+                if let Some(transfers) = phase.transfers_mut() {
+                    transfers.shares.share(from, id, arrival);
                 }
             }
-            Machine::Mixing { exchange }
-            | Machine::Settling { exchange, .. }
-            | Machine::Auditing { exchange, .. } => {
-                exchange.share(from, id, arrival);
-            }
-            // The logs are agreed or the run is over: no answer can change anything, and a refusal
-            // might contradict an earlier answer.
-            Machine::Publishing { .. }
-            | Machine::Correcting { .. }
-            | Machine::Opening { .. }
-            | Machine::Mixed { .. }
-            | Machine::Over => {}
         }
     }
 
-    /// Whether a share may be due to this node. Until START has drawn the schedule here, when
-    /// others may have begun, one of each neighbour in each round: a draw may have that many, so
-    /// that fewer would accuse an honest neighbour, and lose its share.
-    pub(super) fn may_be_due(&self, id: ShareId) -> bool {
-        if !self.plan.draws_at_start() || self.plan.seed_at_start().is_some() {
-            return self.course.is_due(id.round, id.from);
+    /// A neighbour's sealed vector of this round.
+    pub(super) fn receive_sealed(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
+        if self.has_begun_without(from) {
+            return;
         }
-        let graph = &self.plan.draft().private_graph;
-        (1..=self.plan.rounds()).contains(&id.round) && graph.joins(id.from, id.to)
+        let (phase, mut cx) = self.parts();
+        match phase.early() {
+            Some(early) => early.keep_sealed(&mut cx, from, id, arrival),
+            None => {
+                if let Some(circle) = phase.circle() {
+                    cx.receive_of_circle(circle, from, id, arrival);
+                }
+            }
+        }
+    }
+
+    fn has_begun_without(&self, party: Party) -> bool {
+        !self.record.started.is_empty() && !self.record.started.contains(&party)
     }
 
     pub(super) fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {
-        if id.to != from || id.from != self.course.me {
+        if id.to != from || id.from != self.config.course.me {
             return self
                 .commons
                 .offence(from, "an answer about somebody else's share");
@@ -115,17 +106,19 @@ impl Run {
         if let Err(reason) = self.commons.flood.members().verify_answer(id, &answer) {
             return self.commons.offence(from, reason);
         }
-        if self.answered_sealed(from, id, &answer) {
-            return;
-        }
-        if let Some(exchange) = self.exchange() {
-            exchange.answer(from, id, answer);
+        if let Some(circle) = self.phase.circle() {
+            if let Err(reason) = circle.answer(from, id, answer) {
+                self.commons.offence(from, reason);
+            }
+        } else if let Some(transfers) = self.phase.transfers_mut() {
+            transfers.shares.answer(from, id, answer);
         }
     }
 
     /// Turns the exchange's deeds into outputs.
     pub(super) fn carry_out(&mut self) {
-        let deeds = self.exchange().map(ShareExchange::take_deeds).unwrap_or_default();
+        let transfers = self.phase.transfers_mut();
+        let deeds = transfers.map(|it| it.shares.take_deeds()).unwrap_or_default();
         for deed in deeds {
             match deed {
                 Deed::Share { to, frame, id } => {
@@ -144,10 +137,10 @@ impl Run {
                         self.commons.offence(peer, offence);
                     }
                 }
-                Deed::Answer { id, verdict } if self.private.contains(&id.from) => {
+                Deed::Answer { id, verdict } if self.peers.private.contains(&id.from) => {
                     match self.commons.signer().answer(id, verdict) {
                         Ok(answer) => {
-                            let frame = wire::answer_frame(&self.course.digest, id, &answer);
+                            let frame = wire::answer_frame(&self.config.course.digest, id, &answer);
                             self.commons.outbox.push_back(Output::Private {
                                 to: id.from,
                                 frame,

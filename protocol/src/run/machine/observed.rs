@@ -1,23 +1,18 @@
 //! Where a run is, for a person.
 
-use crate::agreement::agreeing::Agreement;
 use crate::messages::stage::{Phase, Stage};
 use crate::messages::wire::Bytes;
 use crate::mixing::exchange::ShareExchange;
-use crate::run::machine::{Machine, Run};
+use crate::run::machine::Run;
 use crate::run::outcome::Progress;
+use crate::run::phase::RunPhase;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
 impl Run {
     /// The mixing state, for checks of conservation.
     pub(crate) fn holdings(&self) -> Option<&ShareExchange> {
-        match &self.machine {
-            Machine::Mixing { exchange }
-            | Machine::Settling { exchange, .. }
-            | Machine::Auditing { exchange, .. } => Some(exchange),
-            _ => None,
-        }
+        self.phase.transfers().map(|transfers| &transfers.shares)
     }
 
     /// The bytes of a party's item, for a simulated party that shows others another one.
@@ -33,9 +28,9 @@ impl Run {
     /// Where the run is.
     pub fn progress(&self) -> Progress {
         let exchange = self.holdings();
-        let round = match self.machine {
-            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => 0,
-            _ => exchange.map_or(self.course.rounds + 1, ShareExchange::round),
+        let round = match self.phase {
+            RunPhase::Gathering(_) | RunPhase::Awaiting(_) | RunPhase::Spending(_) => 0,
+            _ => exchange.map_or(self.config.course.rounds + 1, ShareExchange::round),
         };
         Progress {
             phase: self.phase(),
@@ -49,28 +44,23 @@ impl Run {
     /// Whose item or secret is not here that the present stage waits for, ascending. Nobody's while
     /// READYs are gathered, which tells by itself, and while shares are exchanged.
     pub fn awaited(&self) -> Vec<Party> {
-        let lacking = |agreement: &Agreement, stage| agreement.awaited(self.commons.holding(stage));
-        match &self.machine {
+        match &self.phase {
             _ if self.record.finished => vec![],
-            Machine::Settling { agreement, .. } => lacking(agreement, Stage::Settling),
-            Machine::Publishing { agreement, .. } | Machine::Correcting { agreement, .. } => {
-                lacking(agreement, agreement.stage())
-            }
-            Machine::Opening { opening, .. } => opening.awaited(),
-            _ => vec![],
+            RunPhase::Opening(phase) => phase.opening.awaited(),
+            phase => phase.agreement().map_or(vec![], |agreement| {
+                agreement.awaited(self.commons.holding(agreement.stage()))
+            }),
         }
     }
 
     fn phase(&self) -> Phase {
-        match self.machine {
+        match self.phase {
             _ if self.record.finished => Phase::Done,
-            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => Phase::Gathering,
-            Machine::Mixing { .. } => Phase::Mixing,
-            Machine::Settling { .. } | Machine::Auditing { .. } => Phase::Settling,
-            Machine::Publishing { .. } | Machine::Correcting { .. } | Machine::Opening { .. } => {
-                Phase::Publishing
-            }
-            Machine::Mixed { .. } | Machine::Over => Phase::Done,
+            RunPhase::Gathering(_) | RunPhase::Awaiting(_) | RunPhase::Spending(_) => Phase::Gathering,
+            RunPhase::Mixing(_) => Phase::Mixing,
+            RunPhase::Settling(_) | RunPhase::Auditing(_) => Phase::Settling,
+            RunPhase::Publishing(_) | RunPhase::Correcting(_) | RunPhase::Opening(_) => Phase::Publishing,
+            RunPhase::HandedOver | RunPhase::Mixed(_) | RunPhase::Over => Phase::Done,
         }
     }
 }

@@ -1,34 +1,31 @@
 //! From the gate's verdict to the run's end: the second agreement, and what the plan's way of
 //! publishing wants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::lattice::grid::LatticeWeight;
+use crate::lattice::vector::LatticeVector;
 use crate::messages::log::AgreedLogs;
-use crate::messages::notice::ItemSet;
 use crate::messages::stage::Stage;
 use crate::mixing::exchange::ShareExchange;
+use crate::mixing::portion::Portion;
+use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::machine::FLOODING_STAGES;
 use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup};
 use crate::publishing::publication::Publication;
 use crate::publishing::result::Sum;
 use crate::publishing::way::Way;
-use crate::run::machine::{Machine, Run};
-use crate::run::outcome::{Ending, Event};
+use crate::run::commons::Commons;
+use crate::run::config::Connectivity;
+use crate::run::context::StepContext;
+use crate::run::machine::Run;
+use crate::run::outcome::Ending;
+use crate::run::phase::{Audited, PublishingPhase, RunPhase};
 use crate::time::Time;
 use crate::topology::party::Party;
-
-/// Why a node that may publish gives no final.
-#[derive(Debug, Error)]
-pub(super) enum NotGiven {
-    #[error("party {0} signed for a share that its log denies")]
-    Liar(Party),
-    #[error(transparent)]
-    Final(#[from] FinalError),
-}
 
 /// Why a sum of finals has no mean.
 #[derive(Debug, Error)]
@@ -44,110 +41,113 @@ enum NoMean {
 }
 
 impl Run {
-    /// This node gives what its final is in the plan's way of publishing.
-    pub(super) fn give_final(
-        &mut self,
-        exchange: ShareExchange,
-        logs: &AgreedLogs,
-        publishers: &BTreeSet<Party>,
-    ) -> Result<Option<Box<dyn Publication>>, NotGiven> {
-        let final_state = exchange.settle(logs, publishers).map_err(NotGiven::Liar)?;
-        let setup = Setup {
-            me: self.course.me,
-            signer: self.commons.signer().clone(),
-            graph: self.electorate.public.clone(),
-            settle_ms: self.settle_ms,
-        };
-        let early = std::mem::take(&mut self.early_rounds);
-        let Way::Readable(finals) = &self.commons.rules.way else {
-            return Ok(None);
-        };
-        let reached = self.commons.reached();
-        let (item, publication) = finals.begin(final_state, setup, reached, early)?;
-        self.commons.give_body(Stage::Publishing, item);
-        Ok(Some(publication))
-    }
-
     /// Hands on the rounds that neighbours sent to this node.
     pub(super) fn hand_on_rounds(&mut self) {
         for (round, values) in std::mem::take(&mut self.commons.rounds) {
-            match &mut self.machine {
-                Machine::Publishing {
-                    publication: Some(publication),
-                    ..
-                } => publication.round(round, values),
-                Machine::Settling { .. } | Machine::Auditing { .. } => self.early_rounds.keep(round, values),
+            match &mut self.phase {
+                RunPhase::Publishing(phase) => {
+                    if let Some(publication) = &mut phase.publication {
+                        publication.round(round, values);
+                    }
+                }
+                RunPhase::Settling(phase) => phase.early_rounds.keep(round, values),
+                RunPhase::Auditing(phase) => {
+                    if let Audited::All(early_rounds) = &mut phase.audited {
+                        early_rounds.keep(round, values);
+                    }
+                }
                 _ => {}
+            }
+        }
+    }
+}
+
+impl PublishingPhase {
+    /// Finals are readable: this node gives its own, if it may, and agrees with the others on
+    /// theirs.
+    pub(super) fn begin(
+        shares: ShareExchange,
+        (logs, publishers): (&AgreedLogs, BTreeSet<Party>),
+        early: EarlyRounds,
+        cx: &mut StepContext<'_>,
+    ) -> RunPhase {
+        let mut publication = None;
+        if cx.record.withheld.is_none() {
+            match cx.give_final(shares.settle(logs, &publishers), early) {
+                Ok(begun) => publication = begun,
+                Err(reason) => cx.withhold(reason),
+            }
+        }
+        let clock = Clock::new(cx.now.max(cx.settling_ends()), cx.config.settle_ms);
+        RunPhase::Publishing(Box::new(PublishingPhase {
+            agreement: cx.agree_on(Stage::Publishing, publishers, clock),
+            publication,
+        }))
+    }
+
+    /// A step of the agreement, or of the publication. `false`: they want nothing now.
+    pub(super) fn step(&mut self, cx: &mut StepContext<'_>) -> bool {
+        let stage = self.agreement.stage();
+        match cx
+            .commons
+            .step(&mut self.agreement, stage, cx.now, &cx.peers.gone)
+        {
+            Some(step) => {
+                self.publish(step, cx);
+                true
+            }
+            None => {
+                if let Some(publication) = &mut self.publication {
+                    publication.advance(cx.now, &cx.commons.around(&cx.peers.gone));
+                }
+                self.carry_out(cx)
             }
         }
     }
 
     /// A step of an agreement on finals, or on what stands for them.
-    pub(super) fn publish(&mut self, stage: Stage, step: Step) {
+    pub(super) fn publish(&mut self, step: Step, cx: &mut StepContext<'_>) {
+        let stage = self.agreement.stage();
+        let items = cx.commons.items(stage);
         let (set, agreed) = match step {
-            Step::Say(notice) => return self.commons.say(notice),
-            Step::Vote { early, set } => return self.commons.vote(stage, early, set),
+            Step::Say(notice) => return cx.commons.say(notice),
+            Step::Vote { early, set } => return cx.commons.vote(stage, early, set),
             Step::Agreed(set) => (set, true),
-            Step::Over => (self.items_held(stage), false),
+            Step::Over => {
+                let mut held = items.set();
+                held.retain(|(party, _)| self.agreement.expected().contains(party));
+                (held, false)
+            }
         };
-        let Machine::Publishing { publication, .. } = &mut self.machine else {
-            return;
-        };
-        let items = self.commons.items(stage);
-        match publication {
+        match &mut self.publication {
             Some(publication) if agreed => {
-                publication.agreed(self.now, &set, items, &self.commons.around(&self.gone));
+                publication.agreed(cx.now, &set, items, &cx.commons.around(&cx.peers.gone));
             }
             Some(publication) => publication.unresolved(&set, items),
             None => {
                 let included = set.iter().map(|(party, _)| *party).collect();
-                return self.conclude(Published::without_sum(included, agreed));
+                return cx.conclude(Published::without_sum(included, agreed));
             }
         }
-        self.carry_out_publication();
+        self.carry_out(cx);
     }
 
-    /// The items of a stage that this node holds of those who may publish.
-    fn items_held(&self, stage: Stage) -> ItemSet {
-        let mut set = self.commons.items(stage).set();
-        if let Machine::Publishing { agreement, .. } = &self.machine {
-            set.retain(|(party, _)| agreement.expected().contains(party));
-        }
-        set
-    }
-
-    /// Lets the publication do what it can. False: it wants nothing now.
-    pub(super) fn step_publication(&mut self) -> bool {
-        if let Machine::Publishing {
-            publication: Some(publication),
-            ..
-        } = &mut self.machine
-        {
-            publication.advance(self.now, &self.commons.around(&self.gone));
-        }
-        self.carry_out_publication()
-    }
-
-    /// Turns what the publication wants into outputs. False: it wants nothing.
-    pub(super) fn carry_out_publication(&mut self) -> bool {
-        let Machine::Publishing {
-            publication: Some(publication),
-            ..
-        } = &mut self.machine
-        else {
+    /// Turns what the publication wants into outputs. `false`: it wants nothing.
+    pub(super) fn carry_out(&mut self, cx: &mut StepContext<'_>) -> bool {
+        let Some(publication) = &mut self.publication else {
             return false;
         };
         let deeds = publication.take_deeds();
         let any = !deeds.is_empty();
         for deed in deeds {
             match deed {
-                PublishingDeed::Say(notice) => self.commons.say(notice),
-                PublishingDeed::Tell(peer, notice) => self.commons.tell(peer, notice),
-                PublishingDeed::Send(peer, frame) => self.commons.send(peer, frame),
-                PublishingDeed::Offence(peer, text) => self.commons.offence(peer, text),
-                PublishingDeed::Fault(text) => self.commons.event(Event::Fault(text)),
-                PublishingDeed::Flood { members, item } => self.begin_flooding(members, item),
-                PublishingDeed::Ended(published) => self.conclude(*published),
+                PublishingDeed::Say(notice) => cx.commons.say(notice),
+                PublishingDeed::Tell(peer, notice) => cx.commons.tell(peer, notice),
+                PublishingDeed::Send(peer, frame) => cx.commons.send(peer, frame),
+                PublishingDeed::Offence(peer, text) => cx.commons.offence(peer, text),
+                PublishingDeed::Fault(text) => cx.fault(text),
+                PublishingDeed::Flood { members, item } => self.begin_flooding(members, item, cx),
+                PublishingDeed::Ended(published) => cx.conclude(*published),
             }
         }
         any
@@ -156,34 +156,75 @@ impl Run {
     /// A message of averaging was missed: the finals themselves are agreed on, among those who
     /// averaged. Where these are fewer than the plan's quorum all of them have to sign: any two
     /// sets that are agreed on have a signer in common that follows the protocol, as ever.
-    fn begin_flooding(&mut self, members: BTreeSet<Party>, item: OwnItem) {
-        let machine = std::mem::replace(&mut self.machine, Machine::Over);
-        let publication = match machine {
-            Machine::Publishing { publication, .. } => publication.map(Publication::into_flooding),
-            _ => None,
-        };
-        self.commons.give_body(Stage::Finals, item);
-        let mut electorate = self.electorate.clone();
+    fn begin_flooding(&mut self, members: BTreeSet<Party>, item: OwnItem, cx: &mut StepContext<'_>) {
+        self.publication = self.publication.take().map(Publication::into_flooding);
+        cx.commons.give_body(Stage::Finals, item);
+        let mut electorate = cx.config.electorate.clone();
         electorate.quorum = electorate.quorum.min(members.len());
-        let flooding_ms = self.settle_ms.saturating_mul(FLOODING_STAGES);
-        let clock = Clock::new(self.now, flooding_ms);
-        let agreement = Agreement::new(electorate, Stage::Finals, members, clock, BTreeSet::new());
-        self.machine = Machine::Publishing {
-            agreement,
-            publication,
+        let flooding_ms = cx.config.settle_ms.saturating_mul(FLOODING_STAGES);
+        let clock = Clock::new(cx.now, flooding_ms);
+        self.agreement = Agreement::new(electorate, Stage::Finals, members, clock, BTreeSet::new());
+    }
+
+    /// When to step again although nothing happened.
+    pub(super) fn wake(&self, now: Time, commons: &Commons, gone: &BTreeMap<Party, Time>) -> Time {
+        let publication = self.publication.as_ref();
+        let wake = publication.map_or(Time::FAR, |it| it.wake(now, &commons.around(gone)));
+        self.agreement.wake(now, gone).min(wake)
+    }
+
+    /// Whether the others' votes are here and nobody's publishing needs this node any more, as far
+    /// as it knows.
+    pub(super) fn is_over(&self, commons: &Commons, peers: &Connectivity, withheld: bool) -> bool {
+        let votes = commons.flood.votes(self.agreement.stage());
+        let signers: BTreeSet<Party> = votes.map(|vote| vote.signer).collect();
+        let mut expected = self.agreement.expected().iter();
+        let voted = expected.all(|party| signers.contains(party) || peers.gone.contains_key(party));
+        let publication = self.publication.as_ref();
+        (self.agreement.has_voted() || withheld)
+            && voted
+            && publication.is_none_or(|it| it.is_over(&commons.around(&peers.gone)))
+    }
+}
+
+impl StepContext<'_> {
+    /// This node gives what its final is in the plan's way of publishing.
+    ///
+    /// # Errors
+    /// Why a node that may publish gives no final.
+    fn give_final(
+        &mut self,
+        settled: Result<Portion<LatticeVector, LatticeWeight>, Party>,
+        early: EarlyRounds,
+    ) -> Result<Option<Box<dyn Publication>>, String> {
+        let final_state =
+            settled.map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
+        let setup = Setup {
+            me: self.config.course.me,
+            signer: self.commons.signer().clone(),
+            graph: self.config.electorate.public.clone(),
+            settle_ms: self.config.settle_ms,
         };
+        let Way::Readable(finals) = &self.commons.rules.way else {
+            return Ok(None);
+        };
+        let reached = self.commons.reached();
+        let begun = finals.begin(final_state, setup, reached, early);
+        let (item, publication) = begun.map_err(|reason: FinalError| reason.to_string())?;
+        self.commons.give_body(Stage::Publishing, item);
+        Ok(Some(publication))
     }
 
     pub(super) fn conclude(&mut self, published: Published) {
-        let everybody = published.included.len() == self.electorate.parties;
+        let everybody = published.included.len() == self.config.electorate.parties;
         if let Some(reason) = self.record.withheld.clone() {
             let unknown = Published::without_sum(published.included, published.agreed);
             return self.finish(Ending::Withheld { reason }, unknown);
         }
-        let published = match self.circle {
+        let published = match self.config.plan.reads_circles() {
             // Each reader has looked at its own sum.
-            Some(_) => published,
-            None => self.with_sum_checked(published),
+            true => published,
+            false => self.with_sum_checked(published),
         };
         // Averages are not agreed on: each node is within ν/2 of the mean by itself.
         let stands = published.agreed || published.accuracy.is_some();
@@ -201,13 +242,15 @@ impl Run {
         let Some(sum) = published.sum.take() else {
             return published;
         };
-        let sum = published.sum.insert(sum.weighed(&self.plan, &published.included));
+        let sum = published
+            .sum
+            .insert(sum.weighed(&self.config.plan, &published.included));
         let checked = self.check_weight(sum.weight, &published.included);
         let Err(reason) = checked.and_then(|()| self.check_range(sum, &published.included)) else {
             return published;
         };
         self.record.out_of_range = matches!(reason, NoMean::OutOfRange);
-        self.commons.event(Event::Fault(reason.to_string()));
+        self.fault(reason);
         Published::without_sum(published.included, false)
     }
 
@@ -216,7 +259,7 @@ impl Run {
     fn check_range(&self, sum: &Sum, included: &BTreeSet<Party>) -> Result<(), NoMean> {
         let verdict = self.record.verdict.as_ref();
         let whole = verdict.and_then(|verdict| verdict.publish.as_ref()) == Some(included);
-        if !whole || sum.is_in_range(self.plan.lattice()) {
+        if !whole || sum.is_in_range(self.config.plan.lattice()) {
             Ok(())
         } else {
             Err(NoMean::OutOfRange)
@@ -227,7 +270,7 @@ impl Run {
     /// Where finals are missing, as much of that is missing as they held: with hand-overs that may
     /// be nearly all.
     fn check_weight(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> Result<(), NoMean> {
-        let (draft, lattice) = (self.plan.draft(), self.plan.lattice());
+        let (draft, lattice) = (self.config.plan.draft(), self.config.plan.lattice());
         if lattice.ring().is_some() {
             return Ok(());
         }
@@ -244,41 +287,5 @@ impl Run {
         } else {
             Err(NoMean::Weightless)
         }
-    }
-
-    /// When the publication is to be looked at although nothing happened.
-    pub(super) fn publication_wake(&self) -> Time {
-        match &self.machine {
-            Machine::Publishing {
-                publication: Some(publication),
-                ..
-            } => publication.wake(self.now, &self.commons.around(&self.gone)),
-            _ => Time::FAR,
-        }
-    }
-
-    /// Whether nobody's publishing needs this node any more, as far as it knows.
-    fn is_publication_over(&self) -> bool {
-        match &self.machine {
-            Machine::Publishing {
-                publication: Some(publication),
-                ..
-            } => publication.is_over(&self.commons.around(&self.gone)),
-            _ => true,
-        }
-    }
-
-    /// Whether the others' votes are here and nobody's publishing needs this node any more, as far
-    /// as it knows; where nothing is published, always.
-    pub(super) fn is_published(&self) -> bool {
-        let Machine::Publishing { agreement, .. } = &self.machine else {
-            return true;
-        };
-        let votes = self.commons.flood.votes(agreement.stage());
-        let signers: BTreeSet<Party> = votes.map(|vote| vote.signer).collect();
-        let mut expected = agreement.expected().iter();
-        let voted = expected.all(|party| signers.contains(party) || self.gone.contains_key(party));
-        let own = agreement.has_voted() || self.record.withheld.is_some();
-        own && voted && self.is_publication_over()
     }
 }

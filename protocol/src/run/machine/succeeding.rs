@@ -1,138 +1,165 @@
-//! From one release to the next one of the same plan: nobody gathers again, and nobody mixes.
+//! From one release to the next one of the same plan: nobody gathers again, and nobody mixes; and
+//! from a mixing of noise that was in vain to another one.
 //!
 //! The next run is of those whose values are in the sum that was opened just now, with keys that
 //! START has fixed. Everything that is said in it is signed for a digest of its own. Its noise is
 //! masks of pairs, or a block of what was mixed ahead: then the first run only mixes, and all
 //! releases succeed it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use zeroize::Zeroizing;
-
 use crate::agreement::flood::Flood;
-use crate::lattice::grid::LatticeWeight;
-use crate::lattice::packed::PackedVector;
-use crate::lattice::vector::LatticeVector;
-use crate::messages::log::{AgreedLogs, SealTerms};
+use crate::messages::log::{SealTerms, ShareId};
 use crate::messages::signature::Digest;
-use crate::mixing::course::Course;
+use crate::messages::stage::Phase;
+use crate::mixing::ahead::{NoiseAhead, ReleaseNoise};
 use crate::mixing::exchange::ShareExchange;
-use crate::mixing::machine::Mixing;
-use crate::mixing::noisy::Noisy;
-use crate::mixing::portion::{NoiseSource, Portion};
-use crate::publishing::averaging::early::EarlyRounds;
-use crate::publishing::interface::Published;
+use crate::mixing::portion::Noise;
 use crate::publishing::way::Way;
 use crate::run::commons::Commons;
-use crate::run::interface::Output;
+use crate::run::config::RunConfig;
+use crate::run::early::EarlyShares;
 use crate::run::item_rules::ItemRules;
-use crate::run::machine::{Machine, Run};
-use crate::run::outcome::{Ending, SealedFinal};
+use crate::run::machine::Run;
+use crate::run::outcome::{Event, SealedFinal};
+use crate::run::phase::{AwaitingPhase, MixingPhase, RunPhase, Transfers};
 use crate::run::record::Record;
 use crate::run::waking::Waking;
 use crate::time::Time;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// Masks of pairs follow from keys, and blocks are mixed by now: nothing is drawn.
-struct NoNoise;
-
-impl NoiseSource<LatticeVector> for NoNoise {
-    fn draw(&mut self, _: usize, _: u32) -> PackedVector {
-        unreachable!("a later release draws no noise that cancels")
-    }
-}
-
 impl Run {
     /// The run of the next release, signed for `digest`, once this one's set is open here, or it is
-    /// agreed to go on without whose secret is not known. It waits
-    /// for this node's value
-    /// ([`Input::Contribution`](crate::run::interface::Input::Contribution)). None if this one has
-    /// neither been opened nor mixed noise ahead, or has gone on already.
+    /// agreed to go on without whose secret is not known. It waits for this node's value
+    /// ([`Input::Contribution`](crate::run::interface::Input::Contribution)); `noise` is that of
+    /// its release where it was precomputed. `None` if this run has neither been opened nor mixed
+    /// noise, or has gone on already.
     ///
     /// Its clock starts now: others' values are waited for from half of an iteration on, as long as
     /// a stage takes.
-    pub fn successor(&mut self, digest: Digest) -> Option<Run> {
-        let started = match &self.machine {
-            Machine::Opening {
-                unsealing,
-                confirmation,
-                ..
-            } => confirmation.remaining().unwrap_or(&unsealing.members).clone(),
-            Machine::Mixed { members } if self.ahead.is_some() => members.clone(),
+    pub fn successor(&mut self, digest: Digest, noise: Option<ReleaseNoise>) -> Option<Run> {
+        let started = match &self.phase {
+            RunPhase::Opening(phase) => {
+                let remaining = phase.confirmation.remaining();
+                remaining.unwrap_or(&phase.unsealing.members).clone()
+            }
+            RunPhase::Mixed(phase) if noise.is_some() => phase.members.clone(),
             _ => return None,
         };
-        let threshold = self.plan.threshold(started.len()).ok()??;
-        let course = self.course.of_release(&self.plan, digest);
-        let mut rules = ItemRules::of(&self.plan, &course);
-        let number = self.number + 1;
-        if self.plan.reads_circles() && number <= self.plan.rounds() {
-            rules.schedule = Arc::new(Schedule::both_ways(std::iter::once(
-                &self.plan.active_edges(number),
-            )));
+        let threshold = self.config.plan.threshold(started.len()).ok()??;
+        let course = self.config.course.of_release(&self.config.plan, digest);
+        let mut rules = ItemRules::of(&self.config.plan, &course);
+        let mut config = self.config.next(course);
+        if config.plan.reads_circles() && config.number <= config.plan.rounds() {
+            let edges = config.plan.active_edges(config.number);
+            rules.schedule = Arc::new(Schedule::both_ways(std::iter::once(&edges)));
         }
         let Way::Sealed(finals) = &rules.way else {
             return None;
         };
         let bytes = finals.bytes() as u64;
-        let mut seals = self.seals.take()?;
+        let mut seals = self.phase.seals_to_hand_on()?.take()?;
         seals.go_on(&started, threshold);
         let mut commons = self.commons_of_next(digest, rules);
         commons.begin(self.now, SealTerms { threshold, bytes });
         let record = Record {
             started,
-            started_at: Some(self.now.plus_millis(self.settle_ms)),
+            started_at: Some(self.now.plus_millis(config.settle_ms)),
             ..Record::default()
         };
-        Some(Run {
-            number,
+        let (block, mixed) = noise.map(|noise| (noise.block, noise.logs)).unzip();
+        config.mixed = mixed;
+        let phase = RunPhase::Awaiting(Box::new(AwaitingPhase {
+            seals,
+            block,
+            early: EarlyShares::default(),
+        }));
+        Some(self.next(config, commons, phase, record))
+    }
+
+    /// Another mixing of noise ahead, where the gate let none of those go on whose logs were agreed
+    /// on; it is of these, which all of them see alike, with fresh noise, and begins now. All that
+    /// is said in it is signed for `digest`, so that nothing of an earlier attempt is understood
+    /// there. `None` of any other run, and where this node's log is not in the agreed set.
+    pub fn again(&mut self, digest: Digest, noise: Noise) -> Option<Run> {
+        let RunPhase::Mixed(mixed) = &mut self.phase else {
+            return None;
+        };
+        if mixed.noise.is_some() || !mixed.members.contains(&self.config.course.me) {
+            return None;
+        }
+        let seals = mixed.seals.take()?;
+        let record = Record {
+            started: mixed.members.clone(),
+            started_at: Some(self.now),
+            ..Record::default()
+        };
+        let mut config = self.config.next(self.config.course.clone());
+        config.succeeds = false;
+        config.course.digest = digest;
+        let RunConfig { plan, course, .. } = &config;
+        let rules = ItemRules::of(plan, course);
+        let zeros = plan.lattice().zeros(course.dimension);
+        let outset = self.peers.outset(&record.started, &config, (self.now, self.now));
+        let transfers = Transfers {
+            shares: ShareExchange::new(
+                course.clone(),
+                course.begin(zeros, config.own_weight(), noise),
+                outset,
+            ),
+            circle: None,
             seals: Some(seals),
-            ahead: self.ahead.take(),
-            succeeds: true,
-            ..self.next(course, commons, Machine::Awaiting, record)
-        })
+            leaving: None,
+        };
+        let commons = self.commons_of_next(digest, rules);
+        let phase = RunPhase::Mixing(Box::new(MixingPhase { transfers }));
+        let mut run = self.next(config, commons, phase, record);
+        run.commons.event(Event::Phase(Phase::Mixing));
+        run.advance();
+        Some(run)
+    }
+
+    /// Whether a share of a neighbour may be one of the next mixing: it is due, and of a share's
+    /// length.
+    pub(crate) fn is_like_due(&self, id: &ShareId, bytes: usize) -> bool {
+        id.to == self.config.course.me
+            && self.config.course.is_due(id.round, id.from)
+            && bytes == self.config.course.share_bytes()
     }
 
     /// What a run after this one says and hears, signed for `digest`: of this node, among the same
     /// parties, over the connections that are there.
     pub(super) fn commons_of_next(&self, digest: Digest, rules: ItemRules) -> Commons {
         let members = self.commons.flood.members().for_digest(digest);
-        let flood = Flood::new(self.course.me, members)
-            .pairing(self.plan.pairs())
+        let flood = Flood::new(self.config.course.me, members)
+            .pairing(self.config.plan.pairs())
             .with_stages(rules.stages)
-            .with_colluding(self.plan.draft().privacy.colluding);
+            .with_colluding(self.config.plan.draft().privacy.colluding);
         let signer = self.commons.signer().for_digest(digest);
-        let mut commons = Commons::new(signer, flood, rules, self.electorate.public.clone(), self.now);
+        let mut commons = Commons::new(
+            signer,
+            flood,
+            rules,
+            self.config.electorate.public.clone(),
+            self.now,
+        );
         commons.gathered(self.now);
         let reached = self.commons.reached().iter();
         reached.for_each(|&peer| commons.connected(peer));
         commons
     }
 
-    /// A run after this one, of the same plan, without any secrets yet.
-    pub(super) fn next(&self, course: Course, commons: Commons, machine: Machine, record: Record) -> Run {
+    /// A run after this one, of the same plan.
+    pub(super) fn next(&self, config: RunConfig, commons: Commons, phase: RunPhase, record: Record) -> Run {
         Run {
-            plan: self.plan.clone(),
-            course,
-            electorate: self.electorate.clone(),
-            settle_ms: self.settle_ms,
+            config,
+            peers: self.peers.clone(),
             commons,
-            machine,
+            phase,
             now: self.now,
-            private: self.private.clone(),
             pull_at: Time::FAR,
-            gone: self.gone.clone(),
-            early: BTreeMap::new(),
-            early_rounds: EarlyRounds::default(),
-            number: self.number + 1,
-            circle: None,
-            seals: None,
-            ahead: None,
-            seal_seed: Zeroizing::new([0; 32]),
-            leaving: None,
-            stays_until: None,
-            succeeds: false,
             waking: Waking::default(),
             record,
         }
@@ -140,65 +167,20 @@ impl Run {
 
     /// Whether this run waits for this node's value.
     pub fn awaits_value(&self) -> bool {
-        matches!(self.machine, Machine::Awaiting)
+        matches!(self.phase, RunPhase::Awaiting(_))
     }
 
-    /// Takes this node's value, x̃ with its own noise, in a run that waits for it.
-    pub(super) fn contribute(&mut self, value: Noisy) {
-        let value = value.into_vector();
-        let units = self.plan.draft().weight_units(self.course.me);
-        let weight = LatticeWeight(self.plan.lattice().weight(units));
-        let block = self.ahead.as_mut().and_then(|ahead| ahead.take_next());
-        let mixing = match block {
-            None => self.course.begin(value, weight, Box::new(NoNoise)),
-            Some(block) => {
-                let value = value.pack();
-                let mut mixing = Mixing::of_block(Portion { value, weight }, block);
-                let parties = 0..self.electorate.parties;
-                mixing.roll_back(
-                    &parties
-                        .filter(|party| !self.record.started.contains(party))
-                        .collect(),
-                );
-                mixing
-            }
-        };
-        self.machine = Machine::Spending { mixing };
-        self.commons.outbox.push_back(Output::Spend);
-    }
-
-    /// The noise of all releases to come is mixed, among these.
-    pub(super) fn mixed(
-        &mut self,
-        exchange: ShareExchange,
-        logs: &Arc<AgreedLogs>,
-        members: BTreeSet<Party>,
-    ) {
-        let tally = exchange.tally();
-        let ahead = match self.record.withheld.clone() {
-            Some(reason) => Err(reason),
-            None => exchange
-                .into_ahead(logs, &members, self.plan.draft().dimension())
-                .map_err(|denier| {
-                    let name = &self.plan.draft().members[denier].name;
-                    format!("{name} signed for a share that its log denies")
-                }),
-        };
-        self.record.tally = tally;
-        match ahead {
-            Err(reason) => self.finish(Ending::Withheld { reason }, Published::default()),
-            Ok(ahead) => {
-                self.ahead = Some(Box::new(ahead));
-                let published = Published::without_sum(members.clone(), true);
-                self.machine = Machine::Mixed { members };
-                self.finish(Ending::Done, published);
-            }
+    /// The noise of all releases to come, once, when it is mixed.
+    pub(crate) fn take_noise(&mut self) -> Option<NoiseAhead> {
+        match &mut self.phase {
+            RunPhase::Mixed(phase) => phase.noise.take(),
+            _ => None,
         }
     }
 
     /// Whether this run mixes noise of releases to come.
     pub(crate) fn mixes_ahead(&self) -> bool {
-        self.course.ahead
+        self.config.course.ahead
     }
 
     /// Those who take part in this run.
@@ -208,7 +190,7 @@ impl Run {
 
     /// What everything of this run is signed for.
     pub fn digest(&self) -> &Digest {
-        &self.course.digest
+        &self.config.course.digest
     }
 
     /// When this node held every START.
@@ -218,38 +200,39 @@ impl Run {
 
     /// Whether START is here and the plan is spent, of one whose outer iterations its task does.
     pub fn has_handed_over(&self) -> bool {
-        self.record.handed_over
+        matches!(self.phase, RunPhase::HandedOver)
     }
 
-    /// Whether the plan has another release after this run.
-    pub(super) fn may_go_on(&self) -> bool {
-        let mixings = u64::from(self.plan.most_mixings());
-        u64::from(self.number) < self.plan.draft().releases() + mixings
+    /// Whether the next release is without whose secrets lacked, this node among its members.
+    pub(crate) fn goes_on_without_sum(&self) -> bool {
+        match &self.phase {
+            RunPhase::Opening(phase) => phase.goes_on_without_sum(self.config.course.me),
+            _ => false,
+        }
     }
 
     /// Whether this node could still make a key of a mask, or read a letter: for checks.
     pub(crate) fn keeps_secrets(&self) -> bool {
-        self.seals.is_some() || self.ahead.is_some() || self.seal_seed.iter().any(|byte| *byte != 0)
+        self.phase.seals().is_some() || matches!(self.phase, RunPhase::Gathering(_))
     }
 
     /// Wipes the keys of masks and letters and noise of releases to come, unless a next release is
     /// to have them: whoever breaks into a node later finds nothing that opens what was not opened.
     pub(super) fn wipe_unless_it_goes_on(&mut self) {
-        let through = match self.machine {
-            Machine::Mixed { .. } => true,
-            Machine::Opening { .. } => {
+        let through = match &self.phase {
+            RunPhase::Mixed(_) => true,
+            RunPhase::Opening(_) => {
                 self.record.sealed == Some(SealedFinal::Opened) || self.goes_on_without_sum()
             }
             _ => false,
         };
-        if !(through && self.may_go_on()) {
-            self.wipe();
+        if !(through && self.config.may_go_on()) {
+            self.phase.wipe();
         }
     }
 
     /// Wipes them: no release follows.
     pub(crate) fn wipe(&mut self) {
-        (self.seals, self.ahead) = (None, None);
-        self.seal_seed = Zeroizing::new([0; 32]);
+        self.phase.wipe();
     }
 }

@@ -6,25 +6,28 @@ mod leaving;
 mod starting;
 mod waking;
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::agreement::agreeing::Clock;
-use crate::lattice::grid::Lattice;
+use crate::lattice::grid::{Lattice, LatticeWeight};
 use crate::lattice::packed::PackedVector;
+use crate::lattice::vector::LatticeVector;
 use crate::messages::held_kind::{HeldKind, Kind};
-use crate::messages::log::Verdict;
+use crate::messages::log::{ShareId, Verdict};
 use crate::messages::notice::{Network, Notice, Recipient};
 use crate::messages::row::Row;
 use crate::messages::signing::Signer;
+use crate::messages::stage::Stage;
 use crate::messages::testing::run_key;
-use crate::messages::wire;
-use crate::messages::wire::Bytes;
+use crate::messages::wire::{self, Bytes};
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
 use crate::plan::peers::simulated_keypair;
-use crate::run::outcome::GateVerdict;
+use crate::run::outcome::{Ending, GateVerdict};
 use crate::simulator::cluster::tests::{inputs, plan};
 use crate::task::tests::ensemble::Travelling;
 
@@ -90,18 +93,18 @@ fn is_correction(sent: &Travelling<'_>) -> bool {
 }
 
 fn stage_of(run: &Run) -> &'static str {
-    match run.machine {
-        Machine::Gathering { .. } => "gathering",
-        Machine::Awaiting => "awaiting",
-        Machine::Spending { .. } => "spending",
-        Machine::Mixing { .. } => "mixing",
-        Machine::Settling { .. } => "settling",
-        Machine::Auditing { .. } => "auditing",
-        Machine::Publishing { .. } => "publishing",
-        Machine::Correcting { .. } => "correcting",
-        Machine::Opening { .. } => "opening",
-        Machine::Mixed { .. } => "mixed",
-        Machine::Over => "over",
+    match run.phase {
+        RunPhase::Gathering(_) => "gathering",
+        RunPhase::Awaiting(_) => "awaiting",
+        RunPhase::Spending(_) => "spending",
+        RunPhase::Mixing(_) => "mixing",
+        RunPhase::Settling(_) => "settling",
+        RunPhase::Auditing(_) => "auditing",
+        RunPhase::Publishing(_) => "publishing",
+        RunPhase::Correcting(_) => "correcting",
+        RunPhase::Opening(_) => "opening",
+        RunPhase::Mixed(_) => "mixed",
+        RunPhase::HandedOver | RunPhase::Over => "over",
     }
 }
 
@@ -427,7 +430,7 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     )
     .expect("in the plan");
     assert_eq!(offences(&drain(&mut run)).len(), 1);
-    assert!(run.early.is_empty(), "only what is due is kept");
+    assert!(run.early().is_empty(), "only what is due is kept");
 }
 
 /// What receivers say of shares is signed; a good answer is taken in, another is an offence, and
@@ -543,39 +546,37 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
     let clock = Clock::new(at(10_000), 3200);
     let since = run.now;
     run.handle(since, Input::Gone { peer: 1 }).expect("a party");
-    let called = |run: &Run| {
-        let Machine::Mixing { exchange } = &run.machine else {
-            panic!("it mixes")
-        };
-        run.log_calls(exchange, &clock)
+    let called = |run: &mut Run| {
+        let (phase, cx) = run.parts();
+        phase.transfers().expect("it mixes").calls(&clock, &cx)
     };
     assert_eq!(
-        called(&run),
+        called(&mut run),
         BTreeSet::from([1]),
         "nobody signs a log before all shares are answered: its log cannot be on the way"
     );
-    let Machine::Mixing { exchange } = &mut run.machine else {
+    let RunPhase::Mixing(phase) = &mut run.phase else {
         panic!("it mixes")
     };
     let due: Vec<(u32, Party)> = (1..=4)
         .map(|round| (round, 1))
-        .filter(|&(round, from)| run.course.is_due(round, from))
+        .filter(|&(round, from)| run.config.course.is_due(round, from))
         .collect();
     assert!(!due.is_empty());
-    exchange.received.extend(
+    phase.transfers.shares.received.extend(
         due.into_iter()
             .map(|key| (key, crate::messages::log::Verdict::Accepted { applied: key.0 })),
     );
     assert_eq!(
-        called(&run),
+        called(&mut run),
         BTreeSet::new(),
         "its log may be on the way through others"
     );
     run.now = since.plus_millis(99);
-    assert_eq!(called(&run), BTreeSet::new());
+    assert_eq!(called(&mut run), BTreeSet::new());
     run.now = since.plus_millis(100);
     assert_eq!(
-        called(&run),
+        called(&mut run),
         BTreeSet::from([1]),
         "1/32 of the stage later it is called"
     );

@@ -37,8 +37,9 @@
 
 use crate::agreement::presence::silent_ms;
 use crate::messages::notice::{LateArrivals, Notice};
-use crate::run::machine::{Machine, Run};
+use crate::run::machine::Run;
 use crate::run::outcome::Event;
+use crate::run::phase::RunPhase;
 use crate::time::Time;
 
 /// After START a node that is woken so many shares of `settle_ms` too late has missed something.
@@ -52,38 +53,29 @@ impl Run {
         if !self.has_missed(missed_ms) || self.record.finished {
             return false;
         }
-        let missed = match &mut self.machine {
-            Machine::Gathering { gathering, .. } => {
-                gathering.hold_back(self.now);
+        let missed = match &mut self.phase {
+            RunPhase::Gathering(phase) => {
+                phase.gathering.hold_back(self.now);
                 self.commons.ask_everybody();
                 return true;
             }
             // Nothing of it settles.
-            Machine::Spending { .. } if self.plan.goes_on_by_task() => return true,
-            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixing { .. } => {
+            RunPhase::Spending(_) if self.config.plan.goes_on_by_task() => return true,
+            RunPhase::Awaiting(_) | RunPhase::Spending(_) | RunPhase::Mixing(_) => {
                 now >= self.settling_half()
             }
-            Machine::Settling { agreement, .. } | Machine::Correcting { agreement, .. } => {
-                now >= agreement.half()
+            RunPhase::Settling(phase) => now >= phase.agreement.half(),
+            RunPhase::Correcting(phase) => now >= phase.agreement.half(),
+            RunPhase::Publishing(phase) => {
+                let publication = phase.publication.as_ref();
+                publication.is_some_and(|it| it.is_under_way()) || now >= phase.agreement.half()
             }
-            Machine::Publishing {
-                agreement,
-                publication,
-            } => {
-                let is_under_way = publication.as_ref().is_some_and(|it| it.is_under_way());
-                is_under_way || now >= agreement.half()
+            RunPhase::Opening(phase) => {
+                let confirming = phase.confirmation.agreement();
+                now >= confirming.map_or(phase.opening.clock().half, |it| it.half())
             }
-            Machine::Opening {
-                opening,
-                confirmation,
-                ..
-            } => {
-                now >= confirmation
-                    .agreement()
-                    .map_or(opening.clock().half, |it| it.half())
-            }
-            Machine::Auditing { .. } => true,
-            Machine::Mixed { .. } | Machine::Over => false,
+            RunPhase::Auditing(_) => true,
+            RunPhase::HandedOver | RunPhase::Mixed(_) | RunPhase::Over => false,
         };
         if missed && self.has_sealed_nothing() {
             self.arrive_late(missed_ms);
@@ -93,25 +85,31 @@ impl Run {
 
     /// Whether a node that was to run so long ago has missed something.
     pub(crate) fn has_missed(&self, missed_ms: u64) -> bool {
-        let silent_ms = silent_ms(self.electorate.public.neighbours(self.course.me).len());
+        let silent_ms = silent_ms(
+            self.config
+                .electorate
+                .public
+                .neighbours(self.config.course.me)
+                .len(),
+        );
         missed_ms
-            > match self.machine {
-                Machine::Gathering { .. } => silent_ms,
-                _ => silent_ms.min(self.settle_ms / MISSED),
+            > match self.phase {
+                RunPhase::Gathering(_) => silent_ms,
+                _ => silent_ms.min(self.config.settle_ms / MISSED),
             }
     }
 
     /// Whether nothing that may be opened has left this node.
     fn has_sealed_nothing(&self) -> bool {
         let is_early = matches!(
-            self.machine,
-            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixing { .. }
+            self.phase,
+            RunPhase::Awaiting(_) | RunPhase::Spending(_) | RunPhase::Mixing(_)
         );
         is_early && self.record.sealed.is_none()
     }
 
     fn arrive_late(&mut self, missed_ms: u64) {
-        let until = self.now.plus_millis(self.settle_ms);
+        let until = self.now.plus_millis(self.config.settle_ms);
         self.waking.arrive(missed_ms, self.now, until);
         self.commons.hurry(self.now);
         self.commons.event(Event::Fault(format!(
@@ -121,6 +119,18 @@ impl Run {
         )));
     }
 
+    /// When lists of logs are due, as far as this node knows.
+    pub(super) fn settling_half(&self) -> Time {
+        match &self.phase {
+            RunPhase::Settling(phase) => phase.agreement.half(),
+            _ => {
+                let begun_at = self.record.started_at.unwrap_or(self.now);
+                let sealed = self.commons.rules.stages.are_sealed();
+                self.config.settling_clock(begun_at, sealed).half
+            }
+        }
+    }
+
     /// Whether this node waits to know that others still wait for it.
     pub(super) fn waits_for_words(&self) -> bool {
         self.waking.waits().is_some()
@@ -128,9 +138,9 @@ impl Run {
 
     /// Whether this node has signed no set of logs, and others may still count on it to wait.
     fn waits_for_logs(&self) -> bool {
-        let waits = match &self.machine {
-            Machine::Awaiting | Machine::Spending { .. } | Machine::Mixing { .. } => true,
-            Machine::Settling { agreement, .. } => !agreement.has_voted(),
+        let waits = match &self.phase {
+            RunPhase::Awaiting(_) | RunPhase::Spending(_) | RunPhase::Mixing(_) => true,
+            RunPhase::Settling(phase) => !phase.agreement.has_voted(),
             _ => false,
         };
         waits && self.now < self.settling_half()
@@ -142,7 +152,7 @@ impl Run {
             return None;
         }
         let heard = self.commons.flood.late_arrivals();
-        let arrivals = self.waking.with_own(self.course.me, heard);
+        let arrivals = self.waking.with_own(self.config.course.me, heard);
         (self.waking.is_news(&arrivals) && self.waits_for_logs()).then_some(arrivals)
     }
 
@@ -152,7 +162,7 @@ impl Run {
             && let Some(arrivals) = self.unsaid_arrivals()
         {
             // Others that wake at about the same time are answered together.
-            let next_word = self.now.plus_millis((self.settle_ms / 32).max(1));
+            let next_word = self.now.plus_millis((self.config.settle_ms / 32).max(1));
             self.waking.say(arrivals.clone(), next_word);
             self.commons.say(Notice::Awake { arrivals });
             return true;
@@ -161,18 +171,18 @@ impl Run {
             return false;
         };
         let arrival = self.waking.arrivals();
-        let waiting = self.commons.flood.waiting_after(self.course.me, arrival);
+        let waiting = self.commons.flood.waiting_after(self.config.course.me, arrival);
         let waiting = waiting
             .filter(|party| self.record.started.contains(party))
             .count();
-        if waiting >= self.electorate.quorum {
+        if waiting >= self.config.electorate.quorum {
             self.waking.end();
-            if std::mem::take(&mut self.waking.spent) {
+            if matches!(&self.phase, RunPhase::Spending(phase) if phase.marked) {
                 self.spent(Ok(()));
             }
             return true;
         }
-        if self.now < until || self.leaving.is_some() {
+        if self.now < until || self.is_leaving() {
             return false;
         }
         self.waking.end();
@@ -181,8 +191,8 @@ impl Run {
              settle_ms = {} that they still wait for logs was said by {waiting} parties, itself counted, \
              and {} make a quorum; it has sealed nothing",
             missed_ms.div_ceil(1000),
-            self.settle_ms,
-            self.electorate.quorum
+            self.config.settle_ms,
+            self.config.electorate.quorum
         ));
         true
     }
@@ -198,11 +208,11 @@ impl Run {
 
     /// Lets a node that woke before START sign and begin, once it has heard what it missed.
     pub(super) fn step_informed(&mut self) {
-        if let Machine::Gathering { gathering, .. } = &mut self.machine
-            && gathering.is_held_back()
+        if let RunPhase::Gathering(phase) = &mut self.phase
+            && phase.gathering.is_held_back()
             && self.commons.is_informed()
         {
-            gathering.go_on();
+            phase.gathering.go_on();
         }
     }
 }

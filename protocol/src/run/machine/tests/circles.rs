@@ -1,6 +1,6 @@
 //! Sealed vectors for readers: what is kept of them before their round begins, and what is sent.
 
-use super::{Machine, circles_plan, stage_of};
+use super::{RunPhase, circles_plan, stage_of};
 use crate::messages::log::ShareId;
 use crate::messages::notice::Network;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
@@ -24,7 +24,7 @@ fn a_vector_that_comes_before_its_round_is_kept_if_it_is_due_and_of_its_length()
     ensemble.unspent.insert(0);
     ensemble.arrives = Box::new(|sent| sent.network != Network::Private);
     ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "spending");
-    let kept = |ensemble: &Ensemble<'_>| ensemble.run(0).kept_early();
+    let kept = |ensemble: &Ensemble<'_>| ensemble.run(0).early().len();
     for (at, (from, frame)) in [
         (1, frame(&digest, (1, 0), 1, bytes - 1)),
         (1, frame(&digest, (1, 0), 1, bytes + 1)),
@@ -131,7 +131,7 @@ fn a_contribution_without_the_noise_of_its_vectors_is_not_sealed() {
     let stopped = gossip.stopped.as_deref();
     assert_eq!(stopped, Some("a contribution without the noise of each vector"));
     assert_eq!(outcome.ending, Ending::Degraded);
-    assert!(matches!(ensemble.run(0).machine, Machine::Over));
+    assert!(matches!(ensemble.run(0).phase, RunPhase::Over));
 }
 
 /// A sum is of weights that the plan says: all of them while everybody is there.

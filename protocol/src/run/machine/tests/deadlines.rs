@@ -1,7 +1,7 @@
 //! When stages begin and end: by the plan's clock, which all nodes read alike, whenever each of
 //! them came to a stage.
 
-use super::{Machine, PAIRWISE, READABLE, SEALED, among, circles_plan, refuse, stage_of};
+use super::{PAIRWISE, READABLE, RunPhase, SEALED, among, circles_plan, refuse, stage_of};
 use crate::plan::checked::Plan;
 use crate::run::interface::Input;
 use crate::run::machine::Run;
@@ -25,14 +25,10 @@ fn timed(lines: &str) -> String {
 #[track_caller]
 fn half(run: &Run) -> u64 {
     let (now, gone) = (Time::ZERO, Default::default());
-    let at = match &run.machine {
-        Machine::Settling { agreement, .. }
-        | Machine::Publishing { agreement, .. }
-        | Machine::Correcting { agreement, .. } => agreement.wake(now, &gone),
-        Machine::Opening { opening, .. } => {
-            // What was opened at once has no deadline left.
-            opening.wake(now, &gone)
-        }
+    let at = match (&run.phase, run.phase.agreement()) {
+        (_, Some(agreement)) => agreement.wake(now, &gone),
+        // What was opened at once has no deadline left.
+        (RunPhase::Opening(phase), _) => phase.opening.wake(now, &gone),
         _ => panic!("no stage with halves: {}", stage_of(run)),
     };
     at.since(run.record.started_at.expect("it began")) / 1_000_000
@@ -58,11 +54,11 @@ fn settling_begins_when_mixing_ends_at_the_latest() {
     let settle_ms = plan.draft().run.settle_ms;
     let mut ensemble = deaf(&plan, "settling");
     assert_eq!(half(ensemble.run(0)), settle_ms + settle_ms / 2);
-    let circle = |run: &Run| run.circle.as_ref().map(|circle| circle.wake());
+    let circle = |run: &Run| run.phase.transfers()?.circle.as_ref().map(|circle| circle.wake());
     let start = ensemble.run(0).record.started_at.expect("it began");
     assert_eq!(circle(ensemble.run(0)), Some(start.plus_millis(settle_ms)));
     // A later round's clock begins where vectors are no longer waited for.
-    ensemble.until(|ensemble| ensemble.run(0).number == 2 && stage_of(ensemble.run(0)) == "settling");
+    ensemble.until(|ensemble| ensemble.run(0).config.number == 2 && stage_of(ensemble.run(0)) == "settling");
     assert_eq!(half(ensemble.run(0)), settle_ms / 2);
     let start = ensemble.run(0).record.started_at.expect("it began");
     assert_eq!(circle(ensemble.run(0)), Some(start));
@@ -92,9 +88,10 @@ fn later_stages_begin_by_the_plans_clock_and_not_at_each_nodes_own_moment() {
             ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "auditing");
             let run = ensemble.run(0);
             let start = run.record.started_at.expect("it began");
-            let Machine::Auditing { until, logs, .. } = &run.machine else {
+            let RunPhase::Auditing(phase) = &run.phase else {
                 panic!("it waits for a verdict")
             };
+            let (until, logs) = (phase.until, &phase.logs);
             assert_eq!(until.since(ensemble.now) / 1_000_000, 30 * SETTLE_MS);
             let verdict = permissive_gate(&plan, logs);
             ensemble.now = start.plus_millis(after);
@@ -137,7 +134,7 @@ fn a_later_release_settles_in_the_second_half_of_its_iteration() {
         let plan = rounds_plan(kind, 3, "");
         let settle_ms = plan.draft().run.settle_ms;
         let mut ensemble = Ensemble::new(&plan);
-        ensemble.until(|ensemble| ensemble.run(0).number == 2);
+        ensemble.until(|ensemble| ensemble.run(0).config.number == 2);
         let (begun, start) = (ensemble.now, ensemble.run(0).started_at().expect("it will"));
         assert_eq!(start, begun.plus_millis(settle_ms));
         ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "settling");
@@ -151,9 +148,10 @@ fn a_gate_that_never_answers_is_waited_for_and_then_withheld_from() {
     let mut ensemble = Ensemble::new(&plan);
     ensemble.judge = Box::new(|party, plan, logs| (party != 0).then(|| permissive_gate(plan, logs)));
     ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "auditing");
-    let Machine::Auditing { until, .. } = ensemble.run(0).machine else {
+    let RunPhase::Auditing(phase) = &ensemble.run(0).phase else {
         panic!("it waits")
     };
+    let until = phase.until;
     ensemble.now = Time::from_nanos(until.as_nanos() - 1);
     ensemble.feed(0, Input::Tick);
     assert!(!ensemble.outcomes.contains_key(&0));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Machine, PAIRWISE, READABLE, SEALED, among, circles_plan, refuse, run_of, stage_of};
+use super::{PAIRWISE, READABLE, RunPhase, SEALED, among, circles_plan, refuse, run_of, stage_of};
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::stage::{Phase, Stage};
 use crate::plan::checked::Plan;
@@ -38,8 +38,8 @@ impl Concluded<'_> {
             reason: String::new(),
         });
         if self.withheld {
-            run.withhold("the first reason".into());
-            run.withhold("a later one".into());
+            run.parts().1.withhold("the first reason");
+            run.parts().1.withhold("a later one");
         }
         let (draft, lattice) = (self.plan.draft(), self.plan.lattice());
         let included: BTreeSet<Party> = self.included.iter().copied().collect();
@@ -49,7 +49,7 @@ impl Concluded<'_> {
             value: lattice.vector([coordinate, 0].into_iter()),
             weight: LatticeWeight(own + weight),
         };
-        run.conclude(Published {
+        run.parts().1.conclude(Published {
             sum: Some(sum),
             ..Published::without_sum(included, self.agreed)
         });
@@ -362,14 +362,14 @@ fn only_a_run_that_was_opened_or_has_mixed_is_followed_by_another() {
     let digest = [9; 32];
     let plan = rounds_plan("pairwise", 3, "");
     let mut run = run_of(&plan, 0);
-    assert!(run.successor(digest).is_none(), "it gathers");
+    assert!(run.successor(digest, None).is_none(), "it gathers");
     assert!(
         run.again(digest, Box::new(super::Quiet(*plan.lattice())))
             .is_none()
     );
     let counted = |run: &mut Run, number: u32| {
-        run.number = number;
-        run.may_go_on()
+        run.config.number = number;
+        run.config.may_go_on()
     };
     assert_eq!(
         [1, 2, 3, 4].map(|number| counted(&mut run, number)),
@@ -385,14 +385,16 @@ fn only_a_run_that_was_opened_or_has_mixed_is_followed_by_another() {
         [true, false, false]
     );
     // Nobody whose log is in no agreed set mixes again, nor who has mixed.
-    run.machine = Machine::Mixed {
+    run.phase = RunPhase::Mixed(Box::new(crate::run::phase::MixedPhase {
         members: [1, 2].into(),
-    };
+        seals: None,
+        noise: None,
+    }));
     assert!(
         run.again(digest, Box::new(super::Quiet(*plan.lattice())))
             .is_none()
     );
-    assert!(run.successor(digest).is_none(), "there is no noise");
+    assert!(run.successor(digest, None).is_none(), "there is no noise");
 }
 
 /// The set of a round of circles: of those whose vectors and logs are all there, if enough are.

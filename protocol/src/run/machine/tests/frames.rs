@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::lattice::grid::LatticeWeight;
-use crate::messages::log::Answer;
+use crate::messages::log::{Answer, ShareId};
 use crate::messages::signature::Signature;
+use crate::mixing::exchange::ArrivedShare;
 use crate::mixing::noisy::Noisy;
 use crate::task::tests::ensemble::{Ensemble, identity};
 
@@ -95,14 +96,14 @@ fn a_share_is_kept_before_its_run_begins_if_it_is_due_and_of_its_length() {
     for (by, id, bytes) in refused {
         let frame = share(plan.digest(), id, bytes);
         assert_eq!(fed(&mut run, by, frame).len(), 1, "{id:?} of {by}, {bytes} bytes");
-        assert!(run.early.is_empty());
+        assert!(run.early().is_empty());
     }
     for _ in 0..2 {
         assert_eq!(
             fed(&mut run, from, share(plan.digest(), id, bytes)),
             [] as [String; 0]
         );
-        assert_eq!(run.early.len(), 1);
+        assert_eq!(run.early().len(), 1);
     }
 }
 
@@ -135,8 +136,8 @@ fn shares_that_come_before_the_draw_are_kept_one_a_round_and_accuse_nobody() {
             assert!(!fed(&mut ensemble, id(round)), "there is no such round");
         }
         let of_peer = |ensemble: &Ensemble<'_>| {
-            let early = ensemble.run(0).early.keys();
-            early.filter(|it| it.from == peer).count()
+            let early = ensemble.run(0).early();
+            early.keys().filter(|it| it.from == peer).count()
         };
         assert!(
             (1..=5).all(|round| fed(&mut ensemble, id(round))),
@@ -169,18 +170,23 @@ fn the_drawn_schedule_throws_out_what_it_has_not() {
             let id = ShareId { round, from, to: 0 };
             let values = Bytes::from(vec![0; bytes]);
             let weight = LatticeWeight(0);
-            run.early.insert(id, ArrivedShare { weight, values });
+            let early = run.phase.early().expect("a run that gathers");
+            early.0.insert(id, ArrivedShare { weight, values });
             match drawn.exchanges().sends_to(round, from).contains(&0) {
                 true => expected.0 += 1,
                 false => expected.1 += 1,
             }
         }
     }
-    run.draw(77);
-    assert_eq!((run.early.len(), offences(&drain(&mut run)).len()), expected);
+    run.gather(GatheringStep::Begin {
+        number: 0,
+        parties: (0..plan.parties()).collect(),
+        seed: Some(77),
+    });
+    assert_eq!((run.early().len(), offences(&drain(&mut run)).len()), expected);
     assert!(expected.0 > 0 && expected.1 > 0);
     assert_eq!(run.plan().seed_at_start(), Some(77));
-    assert_eq!(run.course.schedule.rounds(), 5);
+    assert_eq!(run.config.course.schedule.rounds(), 5);
     assert_eq!(run.commons.rules.schedule.rounds(), 5, "logs are read by it");
     // From now on it is the schedule that says what is due.
     let id = |round| ShareId {
@@ -190,6 +196,6 @@ fn the_drawn_schedule_throws_out_what_it_has_not() {
     };
     for round in 1..=5 {
         let due = drawn.exchanges().sends_to(round, neighbours[0]).contains(&0);
-        assert_eq!(run.may_be_due(id(round)), due);
+        assert_eq!(run.config.may_be_due(id(round)), due);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use super::{Machine, PAIRWISE, READABLE, SEALED, among, circles_plan, stage_of};
+use super::{PAIRWISE, READABLE, RunPhase, SEALED, among, circles_plan, stage_of};
 use crate::messages::notice::{Notice, Recipient};
 use crate::messages::signing::Signer;
 use crate::messages::stage::{Phase, Stage};
@@ -122,7 +122,7 @@ fn what_has_left_decides_what_leaving_costs() {
         for &(stage, expected) in stages {
             let mut ensemble = brought_to(lines, stage);
             assert_eq!(left(&mut ensemble), expected, "{lines:?} in {stage}");
-            assert!(matches!(ensemble.run(0).machine, Machine::Over));
+            assert!(matches!(ensemble.run(0).phase, RunPhase::Over));
             assert!(!ensemble.run(0).keeps_secrets());
             // Once more does nothing: an ensemble ends nobody twice.
             ensemble.feed(0, Input::Leave);

@@ -52,7 +52,7 @@ fn says(run: &mut Run, plan: &Plan, party: Party, (sequence, now): (u64, u64), e
         .expect("in the plan");
 }
 
-fn ending(outputs: &[Output]) -> Option<Box<Outcome>> {
+fn ending(outputs: &[Output]) -> Option<Box<crate::run::outcome::Outcome>> {
     outputs.iter().find_map(|output| match output {
         Output::Finished(outcome) => Some(outcome.clone()),
         _ => None,

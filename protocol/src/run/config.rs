@@ -1,0 +1,172 @@
+//! What is fixed for a run, and which peers can be reached.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::agreement::agreeing::{Clock, Electorate};
+use crate::lattice::grid::LatticeWeight;
+use crate::messages::log::{AgreedLogs, ShareId};
+use crate::mixing::course::Course;
+use crate::mixing::exchange::Outset;
+use crate::plan::checked::Plan;
+use crate::run::members::electorate;
+use crate::time::Time;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
+
+/// What is fixed for a run: by its plan, and by START where that draws the schedule.
+pub(super) struct RunConfig {
+    pub(super) plan: Arc<Plan>,
+    pub(super) course: Course,
+    pub(super) electorate: Electorate,
+    pub(super) settle_ms: u64,
+    /// The number of the run, from 1: with circles that of its round.
+    pub(super) number: u32,
+    /// It is not its plan's first run: nobody gathers.
+    pub(super) succeeds: bool,
+    /// The agreed logs of the mixing that its noise comes from, where that was precomputed.
+    pub(super) mixed: Option<Arc<AgreedLogs>>,
+}
+
+impl RunConfig {
+    /// That of a plan's first run.
+    pub(super) fn first(plan: Arc<Plan>, me: Party) -> Self {
+        RunConfig {
+            course: Course::of(&plan, me),
+            electorate: electorate(&plan, me),
+            settle_ms: plan.draft().run.settle_ms,
+            number: 1,
+            succeeds: false,
+            mixed: None,
+            plan,
+        }
+    }
+
+    /// That of a run after this one, over `course`.
+    pub(super) fn next(&self, course: Course) -> Self {
+        RunConfig {
+            plan: self.plan.clone(),
+            course,
+            electorate: self.electorate.clone(),
+            settle_ms: self.settle_ms,
+            number: self.number + 1,
+            succeeds: true,
+            mixed: None,
+        }
+    }
+
+    /// START has drawn the schedule.
+    pub(super) fn draw(&mut self, seed: u64) {
+        self.plan = Arc::new(self.plan.with_draw(seed));
+        let schedule = Arc::new(self.plan.exchanges().clone());
+        self.course.draw(schedule, self.plan.mechanism(self.course.me));
+    }
+
+    /// The party's own weight.
+    pub(super) fn own_weight(&self) -> LatticeWeight {
+        let units = self.plan.draft().weight_units(self.course.me);
+        LatticeWeight(self.plan.lattice().weight(units))
+    }
+
+    /// A member's name, for a person.
+    pub(super) fn name(&self, party: Party) -> &str {
+        &self.plan.draft().members[party].name
+    }
+
+    /// Members' names, for a person.
+    pub(super) fn names<'a>(&self, parties: impl IntoIterator<Item = &'a Party>) -> String {
+        let names: Vec<&str> = parties.into_iter().map(|&party| self.name(party)).collect();
+        names.join(", ")
+    }
+
+    /// Whether the plan has another release after this run.
+    pub(super) fn may_go_on(&self) -> bool {
+        let mixings = u64::from(self.plan.most_mixings());
+        u64::from(self.number) < self.plan.draft().releases() + mixings
+    }
+
+    /// How long settling takes: with sealed finals, which leave with the logs, also what publishing
+    /// would take. A later release begins in the middle of its iteration.
+    pub(super) fn settling_ms(&self, sealed: bool) -> u64 {
+        let stages = if sealed && !self.succeeds { 2 } else { 1 };
+        self.settle_ms.saturating_mul(stages)
+    }
+
+    /// When mixing ends at the latest, where it has begun then.
+    pub(super) fn mixing_ends(&self, begun_at: Time) -> Time {
+        let mixing_ms = u64::from(self.course.rounds).saturating_mul(self.course.round_ms);
+        begun_at.plus_millis(mixing_ms)
+    }
+
+    /// The deadlines of settling, which begins when mixing ends at the latest. Where vectors of
+    /// circles are waited for that takes the first half: lists are due half-way through the second,
+    /// so that they have the logs of those who waited for a vector that does not come.
+    pub(super) fn settling_clock(&self, begun_at: Time, sealed: bool) -> Clock {
+        let begin = self.mixing_ends(begun_at);
+        match self.plan.reads_circles() && !self.succeeds {
+            true => Clock::new(begin.plus_millis(self.settle_ms), self.settle_ms),
+            false => Clock::new(begin, self.settling_ms(sealed)),
+        }
+    }
+
+    /// The edges of this run's round, where neighbours read sums.
+    pub(super) fn circle_edges(&self) -> Option<Graph> {
+        self.plan
+            .reads_circles()
+            .then(|| self.plan.active_edges(self.number))
+    }
+
+    /// Who has a mask in common with whom: everywhere by the plan, or whoever of `readers`' circles
+    /// is in one of this round together.
+    pub(super) fn mask_graph(&self, readers: &BTreeSet<Party>) -> Option<Graph> {
+        let Some(edges) = self.circle_edges() else {
+            return self.plan.mask_graph();
+        };
+        let pairs = readers.iter().flat_map(|&reader| {
+            let circle = edges.neighbours(reader);
+            let pair = |&a: &Party| circle.iter().filter(move |&&b| a < b).map(move |&b| (a, b));
+            circle.iter().flat_map(pair).collect::<Vec<_>>()
+        });
+        let pairs: BTreeSet<(Party, Party)> = pairs.collect();
+        let pairs: Vec<(Party, Party)> = pairs.into_iter().collect();
+        Some(Graph::from_edges(edges.parties(), &pairs).expect("pairs of the plan's parties"))
+    }
+
+    /// Whether a share may be due to this node. Until START has drawn the schedule here, when
+    /// others may have begun, one of each neighbour in each round: a draw may have that many, so
+    /// that fewer would accuse an honest neighbour, and lose its share.
+    pub(super) fn may_be_due(&self, id: ShareId) -> bool {
+        if !self.plan.draws_at_start() || self.plan.seed_at_start().is_some() {
+            return self.course.is_due(id.round, id.from);
+        }
+        let graph = &self.plan.draft().private_graph;
+        (1..=self.plan.rounds()).contains(&id.round) && graph.joins(id.from, id.to)
+    }
+}
+
+/// Which peers can be reached.
+#[derive(Clone, Default)]
+pub(super) struct Connectivity {
+    /// Those connected on the private graph.
+    pub(super) private: BTreeSet<Party>,
+    /// Those whose connection is lost and whose address refuses a new one, and since when.
+    pub(super) gone: BTreeMap<Party, Time>,
+}
+
+impl Connectivity {
+    /// How shares begin to be exchanged, among those who have `started`: when that was, and now.
+    pub(super) fn outset(
+        &self,
+        started: &BTreeSet<Party>,
+        config: &RunConfig,
+        (start, now): (Time, Time),
+    ) -> Outset {
+        let absent = (0..config.electorate.parties).filter(|party| !started.contains(party));
+        Outset {
+            start,
+            now,
+            absent: absent.chain(self.gone.keys().copied()).collect(),
+            connected: self.private.clone(),
+        }
+    }
+}

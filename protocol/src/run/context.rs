@@ -1,0 +1,158 @@
+//! What a step of any phase may touch besides the phase's own data.
+
+use std::collections::BTreeSet;
+
+use crate::agreement::agreeing::{Agreement, Clock};
+use crate::messages::stage::{Phase, Stage};
+use crate::publishing::interface::Published;
+use crate::publishing::opening::Unopened;
+use crate::publishing::way::Way;
+use crate::run::commons::Commons;
+use crate::run::config::{Connectivity, RunConfig};
+use crate::run::interface::Output;
+use crate::run::outcome::{Ending, Event, Outcome, SealedFinal};
+use crate::run::record::Record;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// What a step of any phase may touch besides the phase's own data.
+pub(super) struct StepContext<'a> {
+    pub(super) config: &'a RunConfig,
+    pub(super) peers: &'a Connectivity,
+    pub(super) commons: &'a mut Commons,
+    pub(super) record: &'a mut Record,
+    pub(super) now: Time,
+}
+
+impl StepContext<'_> {
+    pub(super) fn output(&mut self, output: Output) {
+        self.commons.outbox.push_back(output);
+    }
+
+    pub(super) fn fault(&mut self, text: impl ToString) {
+        self.commons.event(Event::Fault(text.to_string()));
+    }
+
+    /// This node may not publish, or tell its secret. The first reason stays.
+    pub(super) fn withhold(&mut self, reason: impl Into<String>) {
+        self.record.withheld.get_or_insert(reason.into());
+    }
+
+    /// Withholds, and ends the run for this node with nothing known.
+    pub(super) fn finish_withheld(&mut self, reason: impl Into<String>) {
+        self.withhold(reason);
+        let reason = self.record.withheld.clone().unwrap_or_default();
+        self.finish(Ending::Withheld { reason }, Published::default());
+    }
+
+    pub(super) fn abort(&mut self, reason: impl ToString) {
+        let reason = reason.to_string();
+        self.finish(Ending::Aborted { reason }, Published::default());
+    }
+
+    /// The run is over for this node; only the first ending counts.
+    pub(super) fn finish(&mut self, ending: Ending, published: Published) {
+        if std::mem::replace(&mut self.record.finished, true) {
+            return;
+        }
+        let record = &self.record;
+        let outcome = Outcome {
+            ending,
+            started: record.started.clone(),
+            started_at: record.started_at,
+            schedule_seed: self.config.plan.seed_at_start(),
+            logs: record.logs.clone(),
+            own_log: record.own_log.clone(),
+            verdict: record.verdict.clone(),
+            included: published.included,
+            agreed: published.agreed,
+            sum: published.sum,
+            accuracy: published.accuracy,
+            sealed: record.sealed,
+            opened_for: record.opened_for.clone(),
+            unopened: record.unopened.clone(),
+            out_of_range: record.out_of_range,
+            training: None,
+            gossip: None,
+            tally: record.tally,
+        };
+        self.commons.event(Event::Phase(Phase::Done));
+        self.output(Output::Finished(Box::new(outcome)));
+        if !self.config.may_go_on() {
+            self.tell_finished();
+        }
+    }
+
+    /// Tells the neighbours that this node needs nothing more of this run, and waits until they say
+    /// so themselves. Only once; not if it has never begun.
+    pub(super) fn tell_finished(&mut self) {
+        if self.record.stays_until.is_some() || self.record.started.is_empty() {
+            return;
+        }
+        let stages = match &self.commons.rules.way {
+            Way::Readable(finals) => finals.most_stages(),
+            Way::Sealed(_) | Way::Kept => 1,
+        };
+        let stays_ms = self.config.settle_ms.saturating_mul(stages);
+        self.record.stays_until = Some(self.now.plus_millis(stays_ms));
+        self.commons.tell_finished();
+    }
+
+    /// Nobody opens this node's final: an agreed set is without it, or may not be opened.
+    pub(super) fn stays_closed(&mut self) {
+        if let Some(sealed) = &mut self.record.sealed {
+            *sealed = SealedFinal::Closed;
+        }
+    }
+
+    /// When this node held every START; before that, now.
+    pub(super) fn begun_at(&self) -> Time {
+        self.record.started_at.unwrap_or(self.now)
+    }
+
+    /// Whether finals are sealed.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.commons.rules.stages.are_sealed()
+    }
+
+    /// When settling ends at the latest: nodes that began together place it alike.
+    pub(super) fn settling_ends(&self) -> Time {
+        let mixing_ends = self.config.mixing_ends(self.begun_at());
+        mixing_ends.plus_millis(self.config.settling_ms(self.is_sealed()))
+    }
+
+    /// When the next stage begins: by the plan's clock, so that all nodes' halves and quarters fall
+    /// together, or from now if that is later. So many stages of corrections are over.
+    pub(super) fn stage_begins(&self, corrections: usize) -> Time {
+        let stages = corrections as u64;
+        let by_plan = self
+            .settling_ends()
+            .plus_millis(stages.saturating_mul(self.config.settle_ms));
+        self.now.max(by_plan)
+    }
+
+    /// Begins to agree on the items of these members in a stage.
+    pub(super) fn agree_on(&self, stage: Stage, members: BTreeSet<Party>, clock: Clock) -> Agreement {
+        Agreement::new(
+            self.config.electorate.clone(),
+            stage,
+            members,
+            clock,
+            BTreeSet::new(),
+        )
+    }
+
+    /// Why this node cannot make its final, or its correction.
+    pub(super) fn denied(&self, denier: Party) -> String {
+        let name = self.config.name(denier);
+        format!("{name} signed for a share that its log denies")
+    }
+
+    pub(super) fn sentences(&self, lacking: &[Unopened]) -> String {
+        let sentences: Vec<String> = lacking
+            .iter()
+            .map(|lacking| lacking.sentence(self.config.name(lacking.party)))
+            .collect();
+        sentences.join("; ")
+    }
+}
