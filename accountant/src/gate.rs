@@ -1,6 +1,6 @@
-//! The gate (DESIGN section 3): no final leaves unless the loss of what really happened is within
-//! the budget, or, where noise is uniform, unless each value is hidden among as many as the plan
-//! says.
+//! The gate (accountant/docs/guarantees.md): no final leaves unless the loss of what really
+//! happened is within the budget, or, where noise is uniform, unless each value is hidden among as
+//! many as the plan says.
 //!
 //! It is a function of the plan and the agreed logs alone, so that all who hold them decide alike.
 //! With roll-back the departed count as online in every round and as known to the coalition

@@ -1,5 +1,22 @@
 //! What an adversary learns from a run, and what noise it takes to keep that within a budget.
 //!
+//! ```
+//! # use undertone_protocol::plan::{checked::Plan, draft::Draft, peers::Peers};
+//! # use undertone_protocol::plan::run_file::parsed::RunFile;
+//! use undertone_accountant::losses::gaussian;
+//! use undertone_accountant::{calibrate, verify};
+//!
+//! let run = RunFile::parse("name = \"four\"\n[data]\nshape = [3]\n", 4)?;
+//! let draft = Draft::new(run, &Peers::simulated(4, None)?, 1)?;
+//! // Rounds, noise and claims; then what every party does with a plan that somebody else made.
+//! let calibration = calibrate(&draft, &mut |_| {})?;
+//! let plan = Plan::assemble(draft, calibration, [7; 16])?;
+//! verify(&plan)?;
+//! // Rounding only ever goes towards more loss.
+//! assert!(gaussian::epsilon(1e-6, gaussian::mu(1.0, 1e-6)?)? <= 1.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Letters
 //! Throughout, μ is a loss: sensitivity over noise, for which a result is (ε, δ)-private. Δ is a
 //! sensitivity, σ* the deviation of a party's own noise, σ_Δ that of the noise that cancels in the
@@ -24,19 +41,10 @@
 //! mechanism    one enum, one file a mechanism: all that differs between them
 //! losses       the Gaussian trade-off, linear-Gaussian views and what they cost
 //! parallel     one function over many cases, on all cores
+//! design       no code: the proofs as pages
 //! ```
 //!
 //! A folder imports only folders that stand below it, and no two files import each other.
-//!
-//! ```
-//! use undertone_accountant::losses::gaussian;
-//! // The loss that ε = 1 at δ = 1e-6 allows, and the ε that it costs: rounding only ever goes
-//! // towards more loss.
-//! let mu = gaussian::mu(1.0, 1e-6)?;
-//! assert!(gaussian::epsilon(1e-6, mu)? <= 1.0);
-//! assert!((mu - 0.236704).abs() < 1e-6);
-//! # Ok::<(), gaussian::GaussianError>(())
-//! ```
 //!
 //! # What holds
 //! - A returned ε or δ is never below the true one, a returned budget μ never above (relative slack
@@ -53,6 +61,7 @@ pub mod audit;
 pub mod bounds;
 pub mod calibration;
 pub mod class;
+pub mod design;
 pub mod execution;
 pub mod gate;
 pub mod losses;

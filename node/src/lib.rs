@@ -1,5 +1,21 @@
 //! The undertone node: carries the protocol over libp2p, and is the command line.
 //!
+//! ```
+//! use undertone::vector_file::formats::read;
+//!
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! let table = folder.path().join("aarhus.csv");
+//! std::fs::write(&table, "age,weight\n40,70.5\n52,81\n")?;
+//! // Tables and vectors are read and checked before a plan is spent.
+//! let read_back = read(&table).expect("a table of numbers");
+//! assert_eq!(read_back.layout.shape, [2, 2]);
+//! assert_eq!(read_back.values, [40.0, 70.5, 52.0, 81.0]);
+//! // What cannot be used is refused by its place, never by its value.
+//! std::fs::write(&table, "age,weight\n40,heavy\n")?;
+//! assert!(read(&table).is_err());
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! ```text
 //! commands     the command line, one file or folder a command
 //! measuring    benchmark machinery and the papers' tables

@@ -1,6 +1,19 @@
 //! What parties compute and say: the mixing of INCA on an exact lattice, gathering, settling and
 //! publishing, and the wire format.
 //!
+//! ```
+//! use undertone_protocol::plan::draft::Draft;
+//! use undertone_protocol::plan::peers::Peers;
+//! use undertone_protocol::plan::run_file::parsed::RunFile;
+//!
+//! // A run file, checked for four parties. What it leaves out has a default.
+//! let file = RunFile::parse("name = \"four\"\n[data]\nshape = [3]\n", 4)?;
+//! // With members and graphs it is a draft, to which the accountant adds noise and claims.
+//! let draft = Draft::new(file, &Peers::simulated(4, None)?, 7)?;
+//! assert_eq!((draft.parties(), draft.privacy.epsilon), (4, 1.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Nothing here does I/O, reads a clock or draws randomness of its own: time and randomness are
 //! arguments. A driver (a node, the simulator, a test) feeds the machine of a [`task`] one input,
 //! drains the outputs until "wait", and feeds the next.
@@ -19,6 +32,7 @@
 //! model       the mathematics of training: gradients, descent, sets, second moments
 //! lattice     exact numbers, residues, injections, grids of noise
 //! topology    parties, graphs, schedules          time       nanoseconds since the start
+//! design      no code: the design as pages
 //! ```
 //!
 //! A folder imports only folders that stand below it, and no two files import each other.
@@ -42,6 +56,7 @@
 pub mod agreement;
 pub mod averaging;
 pub mod clipping;
+pub mod design;
 pub mod lattice;
 pub mod messages;
 pub mod mixing;

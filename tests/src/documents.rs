@@ -2,6 +2,7 @@
 //! links, and the guide as HTML.
 
 pub mod block;
+pub mod citations;
 pub mod html;
 pub mod links;
 pub mod page;

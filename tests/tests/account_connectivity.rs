@@ -1,5 +1,5 @@
-//! `undertone account connectivity` as a binary: the keys of CONTRACTS, what an independent program
-//! found, and what is refused.
+//! `undertone account connectivity` as a binary: the keys of node/guide/formats.md, what an
+//! independent program found, and what is refused.
 
 use serde_json::{Value, json};
 use undertone_tests::{Ended, run_in};

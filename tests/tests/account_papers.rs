@@ -1,5 +1,5 @@
 //! `undertone account ppsc`, `gossip` and `compose` as a binary: every vector that an independent
-//! implementation gave us, the keys of CONTRACTS, and what is refused.
+//! implementation gave us, the keys of node/guide/formats.md, and what is refused.
 
 use std::path::Path;
 

@@ -1,12 +1,16 @@
 //! Documents: their links and paths lead somewhere, their lines are wrapped, and their words are
 //! those that a reader can search for.
 
+use std::collections::BTreeSet;
+
 use undertone_tests::composition::top;
+use undertone_tests::documents::citations::{absent, cited, files, resolves, tests};
 use undertone_tests::documents::html::{build, render};
 use undertone_tests::documents::links::{anchors, broken, links};
-use undertone_tests::documents::page::{GUIDE, Page, documents, guide};
+use undertone_tests::documents::page::{GUIDE, Page, design, documents, guide};
 use undertone_tests::documents::wording::{MEDIAN_WORDS, coinages, median, sentences};
 use undertone_tests::house::prose::wide_prose;
+use undertone_tests::house::sources::{below, workspace};
 
 #[test]
 fn every_link_leads_to_a_file_and_a_heading() {
@@ -76,6 +80,91 @@ fn coinages_and_long_sentences_are_found() {
     let text = "# Not this one\nOne two three. Four five six seven:\n- eight nine ten\n\n| a b c d |\n";
     assert_eq!(sentences(text), [3, 4, 3]);
     assert_eq!(median(text), 3);
+}
+
+/// Every source of the repository, by its path.
+fn sources() -> Vec<(String, String)> {
+    let folders = ["protocol", "accountant", "node", "tests"];
+    let of = |folder: &str| {
+        let files = below(&workspace().join(folder)).into_iter();
+        files
+            .map(|(path, source)| (format!("{folder}/{path}"), source))
+            .collect::<Vec<_>>()
+    };
+    folders.into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn every_citation_leads_to_a_page() {
+    let mut found = 0;
+    let mut check = |path: &str, text: &str| {
+        for citation in cited(text) {
+            assert!(resolves(&citation, top()), "{path} cites {citation}");
+            found += 1;
+        }
+    };
+    // What this test itself is tried on leads nowhere.
+    let own = [
+        "tests/tests/documents.rs",
+        "tests/tests/readme.rs",
+        "tests/src/documents/citations.rs",
+    ];
+    for (path, source) in sources().iter().filter(|(path, _)| !own.contains(&path.as_str())) {
+        check(path, source);
+        let absent = absent(source);
+        assert!(
+            absent.is_empty(),
+            "{path}: lines {absent:?} cite pages that are not here"
+        );
+    }
+    documents().iter().for_each(|page| check(&page.path, &page.text));
+    assert!(found > 60, "{found} citations");
+}
+
+#[test]
+fn every_file_and_test_that_the_design_names_is_there() {
+    let sources = sources();
+    let defined: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|(_, source)| source.split("fn ").skip(1))
+        .filter_map(|after| after.split(['(', '<']).next())
+        .collect();
+    let (mut files_found, mut tests_found) = (0, 0);
+    for page in design() {
+        for file in files(&page.text) {
+            assert!(top().join(file).exists(), "{} names {file}", page.path);
+            files_found += 1;
+        }
+        for test in tests(&page.text) {
+            assert!(defined.contains(test), "{} names the test {test}", page.path);
+            tests_found += 1;
+        }
+    }
+    assert!(
+        files_found > 60 && tests_found > 80,
+        "{files_found}, {tests_found}"
+    );
+}
+
+#[test]
+fn citations_are_found() {
+    let text = "// See (protocol/docs/words.md), node/guide/budgets.md#backup-and-restore.\n";
+    let found = cited(text);
+    assert!(found.iter().eq([
+        "node/guide/budgets.md#backup-and-restore",
+        "protocol/docs/words.md"
+    ]));
+    assert!(found.iter().all(|citation| resolves(citation, top())));
+    for broken in ["protocol/docs/nowhere.md", "protocol/docs/words.md#nowhere"] {
+        assert!(!resolves(broken, top()), "{broken}");
+    }
+    assert_eq!(
+        absent("a\n// (DESIGN section 3)\nlet DESIGN = 1;\nb // by ERRATA\n"),
+        [2, 4]
+    );
+    let page = "`a_test_of_ours`, `not_one`, `protocol/src/lib.rs` and `x.rs`";
+    assert!(tests(page).iter().eq(&["a_test_of_ours"]));
+    assert!(files(page).iter().eq(&["protocol/src/lib.rs"]));
 }
 
 #[test]

@@ -3,18 +3,18 @@
 //!
 //! In round t every node adds its contribution xₜ and unit noise uₜ to its state θₜ, zₜ = θₜ + xₜ +
 //! uₜ, and θₜ₊₁ = W zₜ, W the gossip matrix. Observers, picked by S, see, in each of T rounds, one
-//! of two things (ERRATA: the papers' H_T of both versions):
+//! of two things (accountant/docs/papers.md: the papers' H_T of both versions):
 //!
 //! - [`ObserversView::Sum`](threat::ObserversView::Sum): the sum that secure summation hands them,
 //!   S W zₜ (blocks S W^(t−s+1); first version, Theorems 8 and 9);
 //! - [`ObserversView::Messages`](threat::ObserversView::Messages): their own messages, S zₜ (blocks
 //!   S W^(t−s); first version, Theorem 10; newest version, Theorem 12).
 //!
-//! With H these blocks, K = H Hᵀ and G the columns of H that the target's contributions take,
-//! M = Gᵀ K⁺ G is T × T and the squared sensitivity is max cᵀ M c over contributions |cₜ| ≤ 1. The
-//! worst c is not constant (ERRATA). [`Sensitivity`] has both sides: c = 1 from below, and
-//! min(1ᵀ|M|1, T λ_max(M)) from above, λ_max the largest eigenvalue, which holds for contributions
-//! that are vectors, too.
+//! With H these blocks, K = H Hᵀ and G the columns of H that the target's contributions take, M =
+//! Gᵀ K⁺ G is T × T and the squared sensitivity is max cᵀ M c over contributions |cₜ| ≤ 1. The
+//! worst c is not constant (accountant/docs/papers.md). [`Sensitivity`] has both sides: c = 1 from
+//! below, and min(1ᵀ|M|1, T λ_max(M)) from above, λ_max the largest eigenvalue, which holds for
+//! contributions that are vectors, too.
 //!
 //! Nothing of size nT, n the nodes, is ever built. K comes from the rows eᵢᵀ Wᵏ, for one observer
 //! and symmetric W from the numbers (Wᵏ)ᵢᵢ alone, k ≤ 2T, which are dot products of T rows; G from

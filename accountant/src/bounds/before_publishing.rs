@@ -1,5 +1,5 @@
-//! What leaves a party before anything can be withheld (DESIGN section 3, Before publishing). The
-//! gate cannot call shares back.
+//! What leaves a party before anything can be withheld (accountant/docs/guarantees.md). The gate
+//! cannot call shares back.
 //!
 //! What holds is the mechanism's [`theorem`]: any coalition, any faults. Beside it stands what a
 //! party loses that is cut off from all honest ones: one pattern of faults, which says how far the

@@ -1,5 +1,5 @@
 //! Among how many values a party's own hides, by the connectivity of those who shared with each
-//! other (FLOOR section 4, the gate): integers only, so that all nodes decide alike.
+//! other (accountant/docs/connectivity.md): integers only, so that all nodes decide alike.
 //!
 //! With uniform noise a coalition learns of the others nothing but the sums over the pieces that
 //! they are in without it. m of a party is a number of parties that its piece has at least, whoever

@@ -1,5 +1,5 @@
 //! The noise of an exchange that PPSC's Theorems 3 and 4 ask for in each iteration of its outer
-//! recursions: for reproduction, no claim rests on it (ERRATA).
+//! recursions: for reproduction, no claim rests on it (accountant/docs/papers.md).
 //!
 //! Who changes one party's rows is told from the exact sums of pieces of the private graph, at any
 //! σ_γ. The theorems leave such changes out, and more is wrong with them; the number is theirs all

@@ -14,7 +14,7 @@
 //! too, on the larger side. P is the chance that one permutation has no share between A and the b
 //! others: i of A go to A and j of the others to the others, injectively, the rest of both to those
 //! taken away, whose own images are free. Rounds are independent; the sum is over all A and all
-//! ends. ∎ (FLOOR section 5.)
+//! ends. ∎
 //!
 //! Fewer than s against the others are covered, for each value by itself: with whomever else beside
 //! its own party they are s, who see more. So are fewer shares that go astray.

@@ -1,4 +1,4 @@
-//! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
+//! Rounds, schedule and noise for a draft.
 //!
 //! For given rounds T and schedule the best noise is a minimum over one number, r = σ_Δ²/σ*²
 //! ([`crate::calibration::optimum`]), where every coalition is computed. Of all T the smallest

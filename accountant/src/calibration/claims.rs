@@ -1,4 +1,4 @@
-//! What a plan may say: every claim of DESIGN section 3, computed from its own schedule and noise.
+//! The claims of a plan (accountant/docs/guarantees.md), computed from its own schedule and noise.
 
 use undertone_protocol::plan::claim::{Adversary, Basis, Claim, Established, Faults, Predicted};
 

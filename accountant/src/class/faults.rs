@@ -1,4 +1,4 @@
-//! The tolerated classes as executions (DESIGN section 3).
+//! The tolerated classes as executions (accountant/docs/guarantees.md).
 
 use undertone_protocol::topology::party::Party;
 

@@ -238,7 +238,7 @@ impl Execution {
     }
 
     /// Whether the file has `shares` or `rolled_back`, or is of masks of pairs: then Lemma 4.4's
-    /// conditions are not stated (CONTRACTS).
+    /// conditions are not stated (node/guide/formats.md).
     pub fn goes_beyond_the_paper(&self) -> bool {
         *self.mechanism() == Mechanism::Pairwise
             || self.raw.shares.is_some()

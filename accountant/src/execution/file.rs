@@ -1,5 +1,5 @@
-//! EXECUTION.json: an execution as text (CONTRACTS). PPSC's are written in a format of their own
-//! ([`ppsc_file`]), those of masks of pairs in another.
+//! EXECUTION.json: an execution as text (node/guide/formats.md). PPSC's are written in a format of
+//! their own ([`ppsc_file`]), those of masks of pairs in another.
 
 use serde::{Serialize, Serializer};
 

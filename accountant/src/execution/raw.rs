@@ -1,4 +1,4 @@
-//! An execution as EXECUTION.json writes it, and what it is checked for (CONTRACTS).
+//! An execution as EXECUTION.json writes it, and what it is checked for (node/guide/formats.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Executions from the agreed logs alone (DESIGN section 4, Settling).
+//! Executions from the agreed logs alone (protocol/docs/phases.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! What is stated of a run with sealed finals that gave this node no result (SEALING section 5).
+//! What is stated of a run with sealed finals that gave this node no result
+//! (protocol/docs/sealing.md).
 
 use undertone_protocol::plan::checked::Plan;
 

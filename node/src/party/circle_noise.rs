@@ -8,7 +8,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 /// The part of a message's noise that each vector has of its own besides, which is sealed for a
-/// reader of sums: 2^-6 (SEALING section 8).
+/// reader of sums: 2^-6 (protocol/docs/streams.md).
 const OWN_NOISE: f64 = 1.0 / 64.0;
 
 /// What a party brings to a round, and where neighbours read sums the noise of the vector for each

@@ -1,5 +1,5 @@
 //! What an account says of a run whose finals were sealed: what became of this node's, and what it
-//! has cost (SEALING section 5).
+//! has cost (protocol/docs/sealing.md).
 
 use undertone_accountant::gate::sealed::{closed, perhaps_opened};
 use undertone_accountant::gate::verdict::Audit;

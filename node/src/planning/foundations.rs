@@ -1,5 +1,5 @@
-//! What a plan rests on, and what those can do who break it: sentences for its quote (SEALING
-//! sections 3 and 5).
+//! What a plan rests on, and what those can do who break it: sentences for its quote
+//! (protocol/docs/sealing.md).
 
 use undertone_protocol::messages::commitment::MOST_REVEALS;
 use undertone_protocol::plan::checked::Plan;
@@ -88,7 +88,7 @@ fn sealed(plan: &Plan, threshold: Threshold) -> Vec<String> {
     told
 }
 
-/// What masks of pairs lack that mixing has (FLOOR section 6).
+/// What masks of pairs lack that mixing has (protocol/docs/masks.md).
 const MASKED: &str = "Masks are the stream of a cipher, under keys that both parties of a pair hold until the \
                       set is decided. INCA and PPSC remain preferable where what hides a value is to come from \
                       one party's randomness alone and not from a cipher, where finals are not to be sealed (a \

@@ -359,7 +359,7 @@ mod tests {
         );
     }
 
-    /// SEALING section 1 has 1.87 and 2.65 floors for noise on a ring of eight; a single node's row
+    /// By computation it is 1.87 and 2.65 floors for noise on a ring of eight; a single node's row
     /// has somewhat more of it, since the last rounds are hardly mixed.
     #[test]
     fn a_stream_is_compared_with_what_else_could_be_read_of_it() {

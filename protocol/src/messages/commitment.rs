@@ -1,6 +1,6 @@
-//! A schedule that is nobody's choice (DESIGN section 4, Schedule): each READY commits to a nonce
-//! of this start, each START names the commitments of all of its members and reveals its author's
-//! nonce. The seed is a hash of the digest and all nonces.
+//! A schedule that is nobody's choice (accountant/docs/static_draws.md): each READY commits to a
+//! nonce of this start, each START names the commitments of all of its members and reveals its
+//! author's nonce. The seed is a hash of the digest and all nonces.
 //!
 //! A node signs one START of each number, and has fixed the commitments of everybody in it before
 //! it shows its own nonce. So the party that reveals last knows the seed before the others, but has

@@ -170,8 +170,8 @@ where
     }
 
     /// What was deducted for departed parties is added again, what was added from them is
-    /// subtracted (DESIGN: roll-back). It needs only this party's own record; without one (`record
-    /// = false`) nothing changes. Who was rolled back before is not again.
+    /// subtracted (accountant/docs/roll_back.md). It needs only this party's own record; without
+    /// one (`record = false`) nothing changes. Who was rolled back before is not again.
     pub fn roll_back(&mut self, departed: &BTreeSet<Party>) {
         let Some(record) = &mut self.record else { return };
         for account in departed.iter().filter_map(|party| record.remove(party)) {

@@ -1,5 +1,5 @@
-//! How far one protected unit can move a party's contribution (DESIGN section 3: Δ is derived,
-//! never typed).
+//! How far one protected unit can move a party's contribution (accountant/docs/guarantees.md:
+//! derived, never typed).
 //!
 //! Every result is rounded towards more: a Δ that is too small would be a false claim.
 

@@ -149,7 +149,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Paths of four, three and three parties: the private graph of the paper's Figure 4c (ERRATA).
+    /// Paths of four, three and three parties: the private graph of the paper's Figure 4c
+    /// (accountant/docs/papers.md).
     fn three_paths() -> Graph {
         Graph::from_edges(10, &[(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)]).unwrap()
     }

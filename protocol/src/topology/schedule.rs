@@ -1,4 +1,4 @@
-//! Who sends to whom in which round (DESIGN section 4, Schedule). Derived from public numbers:
+//! Who sends to whom in which round (accountant/docs/connectivity.md). Derived from public numbers:
 //! everybody can draw it again.
 
 use std::ops::RangeBounds;

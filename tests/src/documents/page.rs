@@ -81,7 +81,21 @@ pub fn guide() -> Vec<Page> {
     files.map(|file| Page::read(&format!("{GUIDE}/{file}"))).collect()
 }
 
-/// Every document that people read: the README, the guide, and what stands in hidden folders.
+/// The pages of design and proofs, which are part of the API's documentation.
+pub fn design() -> Vec<Page> {
+    let mut paths = vec![];
+    for folder in ["protocol/docs", "accountant/docs"] {
+        let files = fs::read_dir(top().join(folder))
+            .expect("a folder of pages")
+            .flatten();
+        paths.extend(files.map(|file| format!("{folder}/{}", file.file_name().to_string_lossy())));
+    }
+    paths.sort();
+    paths.iter().map(|path| Page::read(path)).collect()
+}
+
+/// Every document that people read: the README, the guide, the design, and what stands in hidden
+/// folders.
 pub fn documents() -> Vec<Page> {
     let others = [
         "README.md",
@@ -89,5 +103,10 @@ pub fn documents() -> Vec<Page> {
         ".github/CONTRIBUTING.md",
         ".github/SECURITY.md",
     ];
-    others.map(Page::read).into_iter().chain(guide()).collect()
+    others
+        .map(Page::read)
+        .into_iter()
+        .chain(guide())
+        .chain(design())
+        .collect()
 }

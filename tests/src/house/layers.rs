@@ -19,6 +19,7 @@ pub const ORDERS: [Order; 3] = [
     Order {
         folder: "protocol",
         rooms: &[
+            "design",
             "time",
             "topology",
             "lattice",
@@ -39,6 +40,7 @@ pub const ORDERS: [Order; 3] = [
     Order {
         folder: "accountant",
         rooms: &[
+            "design",
             "parallel",
             "losses",
             "mechanism",

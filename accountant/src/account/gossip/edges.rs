@@ -1,4 +1,5 @@
-//! EDGES.txt: one `u v` a line, `#` comments, undirected; a repeated edge counts once (CONTRACTS).
+//! EDGES.txt: one `u v` a line, `#` comments, undirected; a repeated edge counts once
+//! (node/guide/formats.md).
 
 use undertone_protocol::topology::graph::Graph;
 

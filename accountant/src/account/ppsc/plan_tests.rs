@@ -14,7 +14,8 @@ use crate::losses::loss::Noise;
 use crate::verify::check::verify;
 use crate::verify::error::VerifyError;
 
-/// ERRATA's components of four, three and three parties, as dense as they can be.
+/// Components of four, three and three parties (accountant/docs/papers.md), as dense as they can
+/// be.
 const COMPONENTS: &str = r#"edges = [["party-0","party-1"],["party-0","party-2"],["party-0","party-3"],["party-1","party-2"],
 ["party-1","party-3"],["party-2","party-3"],["party-4","party-5"],["party-5","party-6"],["party-4","party-6"],["party-7","party-8"],
 ["party-8","party-9"],["party-7","party-9"]]"#;

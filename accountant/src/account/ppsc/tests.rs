@@ -12,7 +12,7 @@ use crate::execution::ppsc_file::parse;
 use crate::execution::share::Fate;
 use crate::losses::same_sum::SameSum;
 
-/// ERRATA's path of four: values meet in pairs, then the pairs' noises do.
+/// A path of four (accountant/docs/papers.md): values meet in pairs, then the pairs' noises do.
 const PATH: &str = r#"{"parties": 4, "edges": [[[1, 0]], [[2, 3]], [[1, 2]]]}"#;
 
 fn with(extra: &str) -> String {

@@ -26,7 +26,7 @@ fn coalitions(parties: usize, party: Party, colluding: usize) -> impl Iterator<I
     (0u32..1 << parties).filter(fits)
 }
 
-/// FLOOR's m, by taking away every coalition.
+/// The gate's number of a party, by taking away every coalition (accountant/docs/connectivity.md).
 fn by_brute_force(graph: &Graph, party: Party, colluding: usize) -> usize {
     let parties = graph.parties();
     let all = |removed: u32| (parties as u32).min(32) - removed.count_ones();
@@ -50,8 +50,8 @@ fn by_brute_force(graph: &Graph, party: Party, colluding: usize) -> usize {
         .max(1)
 }
 
-/// m is as FLOOR has it, and no coalition leaves a party in a smaller piece; returns whether it is
-/// less than the least piece.
+/// Checks that m is as defined, and that no coalition leaves a party in a smaller piece; returns
+/// whether it is less than the least piece.
 fn check(graph: &Graph) -> usize {
     let parties = graph.parties();
     let mut below = 0;

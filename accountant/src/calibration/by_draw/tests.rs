@@ -13,7 +13,8 @@ fn lines(privacy: &str, mechanism: &str) -> String {
     )
 }
 
-/// README's 200 parties: as many rounds and as much noise as FLOOR section 5 says.
+/// The 200 parties of node/guide/performance.md: rounds and noise are those of an independent
+/// program.
 const MANY: &str = "epsilon = 0.2\ndelta = 1e-5\ncolluding = 20\ndropouts = 20";
 
 #[test]

@@ -2,8 +2,8 @@
 //! simulated values as exact expectations.
 //!
 //! Public graph: the cycle of ten, each edge of weight 1/10. Private graph: three paths of four,
-//! three and three parties, which fit its Figure 4c (ERRATA). Both chains are small enough to need
-//! no samples: which edge a component draws depends on nothing.
+//! three and three parties, which fit its Figure 4c (accountant/docs/papers.md). Both chains are
+//! small enough to need no samples: which edge a component draws depends on nothing.
 //!
 //! The paper's letters: S iterations of multi-gossip, then T rounds of public averaging; ρ the
 //! chance that every state has changed; λ_ppsc the least singular value of D, what the noises do to
@@ -31,7 +31,7 @@ const ITERATIONS: usize = 25;
 /// The paper's δ.
 const DELTA: f64 = 1e-6;
 /// The least singular value, λ_ppsc, with which the paper's Table 3 follows to the last digit; its
-/// graph's is 2 sin(π/8) (ERRATA).
+/// graph's is 2 sin(π/8) (accountant/docs/papers.md).
 const PRINTED_LAMBDA: f64 = 0.874;
 /// Samples behind the paper's ρ.
 const SAMPLES: f64 = 1e6;

@@ -1,5 +1,5 @@
 //! PPSC's closed forms as printed, for comparison with the paper and nothing else: no claim rests
-//! on them (ERRATA).
+//! on them (accountant/docs/papers.md).
 //!
 //! They are loose where they hold (the paper's noise over sensitivity, κ, is 1.31 times the exact
 //! trade-off's at ε = 0.1, δ = 10⁻⁶), and its number of iterations, S*, answers another question

@@ -223,7 +223,7 @@ fn what_is_prepared_is_what_would_have_been_injected() {
     }
 }
 
-/// Three paths of four, three and three: the paper's Figure 4c (ERRATA).
+/// Three paths of four, three and three: the paper's Figure 4c (accountant/docs/papers.md).
 fn three_paths() -> Graph {
     Graph::from_edges(10, &[(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)]).unwrap()
 }

@@ -4,7 +4,7 @@
 /// tool beyond.
 pub const MOST_PARTIES: usize = 1024;
 /// The largest number of rounds T of INCA: the lattice carries common denominators up to 64, and
-/// D_Inc's is T + 1 (DESIGN section 4, Lattice).
+/// D_Inc's is T + 1 (accountant/docs/rounding.md).
 pub const MOST_ROUNDS: u32 = 63;
 /// The largest number of network rounds of PPSC, whose lattice grows with no power of them. Our
 /// choice: a plan lists them all.

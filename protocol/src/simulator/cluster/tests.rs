@@ -164,8 +164,8 @@ fn everybody_holds_the_exact_sum(plan: &Arc<Plan>) {
     }
 }
 
-/// Plans of PPSC: one component; and three paths (the paper's Figure 4c, ERRATA), where a vanished
-/// party may cut off a sole neighbour.
+/// Plans of PPSC: one component; and three paths (the paper's Figure 4c,
+/// accountant/docs/papers.md), where a vanished party may cut off a sole neighbour.
 fn ppsc_plans() -> [Arc<Plan>; 2] {
     let paths = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)];
     let edges: Vec<String> = paths

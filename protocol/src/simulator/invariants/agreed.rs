@@ -1,6 +1,6 @@
 //! Invariant 3: all nodes that say `agreed` name the same set and hold the same bits (where finals
 //! are averaged: are as close to each other as they say; of a training the same model); all that
-//! publish computed their gate from the same logs. (DESIGN, section 7.)
+//! publish computed their gate from the same logs. (protocol/docs/phases.md)
 
 use crate::run::outcome::Outcome;
 use crate::simulator::invariants::mass;

@@ -1,6 +1,6 @@
 //! Invariant 4: no value leaves in the clear before publishing. Public frames carry no bytes of a
-//! share, and vectors only as finals, once their author publishes. (DESIGN, section 7. That nothing
-//! sealed is logged is tested where logs are written.)
+//! share, and vectors only as finals, once their author publishes. (protocol/docs/phases.md. That
+//! nothing sealed is logged is tested where logs are written.)
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,5 @@
 //! Averaging enters finals and nothing else: each party one opening, the one that its entry names,
-//! bit for bit. (DESIGN, section 4, Publishing.
-//! That the author passed its gate before is [`gated`](super::gated)'s to check.)
+//! bit for bit. (That the author passed its gate before is [`gated`](super::gated)'s to check.)
 
 use std::collections::BTreeMap;
 

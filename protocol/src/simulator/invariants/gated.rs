@@ -1,6 +1,5 @@
 //! Invariant 5: no readable final, nor a digest of one, nor a correction of a sealed one, leaves
-//! unless the gate named its author to it.
-//! (DESIGN, section 7.)
+//! unless the gate named its author to it. (protocol/docs/phases.md)
 
 use std::collections::BTreeSet;
 

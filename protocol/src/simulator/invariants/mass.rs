@@ -1,5 +1,6 @@
 //! Invariant 1, mass: Σ states + shares on the way + lost = Σ injections so far, to the bit, at
-//! every event; after roll-back Σ finals of the agreed set = Σ x̃ over it. (DESIGN, section 7.)
+//! every event; after roll-back Σ finals of the agreed set = Σ x̃ over it.
+//! (protocol/docs/phases.md)
 
 use crate::lattice::payload::Payload;
 use crate::lattice::vector::LatticeVector;

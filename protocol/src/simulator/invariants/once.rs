@@ -1,5 +1,5 @@
 //! Invariant 6: no party sends two different bodies under one id, signs two logs, sets or finals of
-//! one stage, or starts a plan twice. (DESIGN, section 7.)
+//! one stage, or starts a plan twice. (protocol/docs/phases.md)
 
 use std::collections::BTreeMap;
 

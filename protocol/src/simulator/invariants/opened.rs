@@ -1,6 +1,6 @@
-//! Invariants 8 and 10 (SEALING, section 10): a secret or a share of one leaves only after its
-//! teller's gate was passed, for those whom it let through, and only for members of the one set
-//! that is opened. So of everybody outside of it no more is known than the letters tell.
+//! Invariant 8 (protocol/docs/phases.md): a secret or a share of one leaves only after its teller's
+//! gate was passed, for those whom it let through, and only for members of the one set that is
+//! opened. So of everybody outside of it no more is known than the letters tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 

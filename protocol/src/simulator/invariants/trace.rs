@@ -1,4 +1,4 @@
-//! Invariant 7: the same seed gives the same trace in the simulator. (DESIGN, section 7.)
+//! Invariant 7: the same seed gives the same trace in the simulator. (protocol/docs/phases.md)
 
 use sha2::{Digest, Sha256};
 

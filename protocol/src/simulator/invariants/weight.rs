@@ -1,4 +1,4 @@
-//! Invariant 2, weight: as mass, with weights. (DESIGN, section 7.)
+//! Invariant 2, weight: as mass, with weights. (protocol/docs/phases.md)
 
 use crate::lattice::grid::LatticeWeight;
 use crate::simulator::invariants::violation::Violation;
