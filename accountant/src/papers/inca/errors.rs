@@ -138,7 +138,7 @@ impl Figure1 {
     /// Muffliato on the hypercube, by equations 65 to 68 and T = ⌈ln n/√g⌉: the least mean squared
     /// error over how the privacy loss is split. `paper`: with g = 9/11, the second largest
     /// eigenvalue of the gossip matrix, as Appendix B has it; `ours`: with the spectral gap 2/11,
-    /// which the method needs (ERRATA).
+    /// which the method needs (accountant/docs/papers.md).
     fn muffliato(&self) -> Compared {
         let degree = libm::log2(self.parties as f64);
         let eigenvalue = (degree - 1.0) / (degree + 1.0);

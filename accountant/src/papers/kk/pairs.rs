@@ -153,7 +153,7 @@ fn lines(points: &[PairPoint], view: &str, (name, above): (&str, fn(&PairPoint) 
 const DRAWN: &str = "The paper draws graph and pairs at random and prints neither, nor numbers: --seed draws others. \
                      It says that Δ²/T comes to 1/n.";
 const NOT_ONE: &str = "1/n is the limit for contributions that are 1 in every round. The worst ones alternate: what \
-                       is valid for any is min(1ᵀ|M|1, T λ_max(M)) (ERRATA), which stays above it for neighbours.";
+                       is valid for any is min(1ᵀ|M|1, T λ_max(M)), which stays above it for neighbours.";
 
 /// Figure 1 of the newest version.
 pub(crate) fn figure_1(given: &Given<'_>) -> Result<Figure, PaperError> {
