@@ -2,11 +2,11 @@
 
 pub mod baseline;
 mod failed;
-pub mod gossip_trial;
 pub(super) mod iterations;
 pub(super) mod local_run;
 pub(super) mod papers;
 pub(super) mod relays;
 pub mod synthetic;
-pub mod training_trial;
+pub(super) mod tables;
 pub mod trial;
+pub(super) mod vectors;

@@ -21,16 +21,15 @@ use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
 use undertone_protocol::simulator::scenario::Conditions;
 
 use crate::commands::simulate::gossiped::GossipTotals;
-use crate::commands::simulate::numbered::{check_kills, seed_of_run};
+use crate::commands::simulate::numbered::{RunsAsked, check_kills};
 use crate::commands::simulate::totals::Totals;
 use crate::commands::simulate::trainings::SimulatedTrainings;
-use crate::measuring::gossip_trial::GossipTrial;
 use crate::measuring::papers::{self, Grounds};
 use crate::measuring::trial::{KillPhase, Trial};
+use crate::measuring::vectors::Vectors;
 use crate::planning::files::not_a_training;
 use crate::planning::{files, make, plot};
 use crate::telling::failure::Failure;
-use crate::telling::progress::Progress;
 use crate::telling::report::Report;
 
 /// Flags of `simulate`.
@@ -97,6 +96,16 @@ pub struct SimulateArgs {
     plot: Option<PathBuf>,
 }
 
+impl SimulateArgs {
+    fn simulated(&self) -> RunsAsked {
+        RunsAsked {
+            count: self.runs.unwrap_or(1).max(1),
+            kills: self.kills,
+            seed: self.seed,
+        }
+    }
+}
+
 /// Records of each party, where they are what is protected.
 const RECORDS: u64 = 20;
 
@@ -108,9 +117,7 @@ fn trainings(arguments: &SimulateArgs) -> Result<SimulatedTrainings, Failure> {
         parties: arguments.parties,
         inputs: arguments.inputs.clone(),
         test: arguments.test.clone(),
-        runs: arguments.runs.unwrap_or(1).max(1),
-        seed: arguments.seed,
-        kills: arguments.kills,
+        runs: arguments.simulated(),
     })
 }
 
@@ -123,25 +130,15 @@ fn gossiped(arguments: &SimulateArgs, plan: Arc<Plan>) -> Result<Report, Failure
         let message = "gossip has no phase but mixing that anybody can be killed in";
         return Err(Failure::usage(message).field("--kill-phase"));
     }
-    let trial = GossipTrial::new(plan, arguments.seed);
-    let (runs, kills) = (arguments.runs.unwrap_or(1).max(1), arguments.kills);
-    let totals = GossipTotals::of(&trial, runs, kills, arguments.seed);
+    let vectors = Vectors::drawn(&plan, arguments.seed);
+    let trial = Trial::new(plan, vectors);
+    let runs = arguments.simulated();
+    let totals = GossipTotals::of(&trial, runs)?;
     if let Some(path) = &arguments.plot {
         let accounted = trial.plan.calibration().predicted.standard_error;
         plot::simulation(&totals.each, accounted, &trial.plan, path)?;
     }
-    Ok(totals.report(&trial.plan, title(arguments, &trial.plan, runs)))
-}
-
-/// What stands above the table of all runs.
-fn title(arguments: &SimulateArgs, plan: &Plan, runs: u64) -> String {
-    let plural = if arguments.kills == 1 { "" } else { "s" };
-    format!(
-        "{} parties, {runs} runs, {} kill{plural} each, seed {}\n",
-        plan.parties(),
-        arguments.kills,
-        arguments.seed
-    )
+    Ok(totals.report(&trial.plan, runs.title(&trial.plan, "runs")))
 }
 
 /// A paper's figure or table, or all.
@@ -199,25 +196,20 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     if plan.draft().computation.stream().is_some() {
         return gossiped(&arguments, plan);
     }
-    let trial = Trial::new(plan, arguments.seed);
-    let (runs, kills) = (arguments.runs.unwrap_or(1).max(1), arguments.kills);
+    let vectors = Vectors::drawn(&plan, arguments.seed);
+    let (trial, runs) = (Trial::new(plan, vectors), arguments.simulated());
     let mut totals = Totals::new();
-    let mut progress = Progress::start();
-    for number in 0..runs {
-        progress.count("runs", number, runs);
-        let seed = seed_of_run(arguments.seed, number);
+    runs.each(|seed, silent| {
         let simulated = if arguments.direct {
-            trial.direct(kills, seed)
+            trial.direct(runs.kills, seed)
         } else {
-            let faults = trial.kills(kills, arguments.kill_phase, seed, !number.is_multiple_of(2));
+            let faults = trial.kills(runs.kills, arguments.kill_phase, seed, silent);
             trial.simulate(Conditions::new(seed).with_faults(faults))
         };
-        totals.add(&trial, &simulated)?;
-    }
-    progress.end();
+        totals.add(&trial, &simulated)
+    })?;
     if let Some(path) = &arguments.plot {
         plot::simulation(&totals.errors, totals.accounted_error(), &trial.plan, path)?;
     }
-    let title = title(&arguments, &trial.plan, runs);
-    Ok(totals.report(&trial.plan, title))
+    Ok(totals.report(&trial.plan, runs.title(&trial.plan, "runs")))
 }

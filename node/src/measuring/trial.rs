@@ -1,14 +1,14 @@
 //! Runs of a plan in one process, over a simulated network or an ideal one, with the machines, the
-//! lattice and the gate of a node.
+//! lattice and the gate of a node. They stand here, and not with the tests, because
+//! `undertone simulate` runs them too.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Verdict;
-use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::messages::stage::Phase;
@@ -19,8 +19,6 @@ use undertone_protocol::simulator::direct::{Leaving, direct};
 use undertone_protocol::simulator::scenario::{Conditions, Fault, Report as Simulated};
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
-
-use crate::measuring::synthetic;
 
 /// The real gate, which every node of a run asks the same: its verdict follows from the plan and
 /// the agreed logs alone.
@@ -57,7 +55,7 @@ impl CachedGate {
     }
 }
 
-/// The phase of a run in which parties are killed.
+/// The part of a run in which parties are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum KillPhase {
     /// Shares are exchanged.
@@ -68,113 +66,130 @@ pub enum KillPhase {
     Publishing,
 }
 
-/// A plan with the values of its parties: what all of its simulated runs share.
-pub struct Trial {
-    /// The plan that is run.
-    pub plan: Arc<Plan>,
-    /// One vector for each party, of all of its rows.
-    pub inputs: Vec<Vec<f64>>,
-    /// The gate of every node.
-    pub gate: CachedGate,
+/// The values that a plan's parties contribute.
+pub trait Contributions {
+    /// A party's clipped contribution to release or iteration `number`, from 1, where `model` is
+    /// what all have so far.
+    fn contribution(&self, plan: &Plan, party: Party, number: u32, model: &[f64]) -> LatticeVector;
+
+    /// The model that all begin with; nothing where no model is fitted.
+    fn start(&self, _plan: &Plan) -> Vec<f64> {
+        vec![]
+    }
 }
 
-impl Trial {
-    /// A trial with synthetic values inside of the clipping range, drawn from `seed`.
-    pub fn new(plan: Arc<Plan>, seed: u64) -> Self {
-        let inputs = inputs(&plan, seed);
+/// A plan with what its parties contribute: what all of its simulated runs share.
+pub struct Trial<C> {
+    /// The plan that is run.
+    pub plan: Arc<Plan>,
+    /// What is contributed.
+    pub of: C,
+    /// The gate of every node.
+    pub gate: CachedGate,
+    /// When a run without kills begins its first round or iteration, and when the first node ends.
+    whole: OnceCell<(Time, Time)>,
+}
+
+impl<C: Contributions> Trial<C> {
+    /// A trial of these contributions.
+    pub fn new(plan: Arc<Plan>, of: C) -> Self {
         Trial {
             plan,
-            inputs,
+            of,
             gate: CachedGate::default(),
+            whole: OnceCell::new(),
         }
     }
 
     /// One run over a simulated network.
     pub fn simulate(&self, conditions: Conditions) -> Simulated {
         let gate = |plan: &Plan, logs: &AgreedLogs| self.gate.verdict(plan, logs);
-        Simulation::new(self.plan.clone(), self.on_lattice(), &gate, conditions).run()
+        Simulation::new(self.plan.clone(), self.first(), &gate, conditions)
+            .contributing(|party, number, model| self.of.contribution(&self.plan, party, number, model))
+            .run()
     }
 
     /// One run on an ideal network and without signatures, that `leaving` parties leave for good in
     /// random rounds.
     pub fn direct(&self, leaving: usize, seed: u64) -> Simulated {
         let gate = |plan: &Plan, logs: &AgreedLogs| self.gate.verdict(plan, logs);
-        direct(
-            &self.plan,
-            self.on_lattice(),
-            &gate,
-            seed,
-            &self.leaving(leaving, seed),
-        )
+        let leaving = self.drawn(leaving, seed, |party, rng| Leaving {
+            party,
+            round: rng.random_range(1..=self.plan.rounds()),
+            sends: rng.random_bool(0.5),
+        });
+        direct(&self.plan, self.first(), &gate, seed, &leaving)
     }
 
-    fn on_lattice(&self) -> Vec<LatticeVector> {
-        self.inputs
-            .iter()
-            .enumerate()
-            .map(|(party, values)| Clipped::of(&self.plan, party, values.clone()).0.into_vector())
-            .collect()
+    fn first(&self) -> Vec<LatticeVector> {
+        let model = self.of.start(&self.plan);
+        let first = |party| self.of.contribution(&self.plan, party, 1, &model);
+        (0..self.plan.parties()).map(first).collect()
     }
 
-    fn leaving(&self, count: usize, seed: u64) -> Vec<Leaving> {
+    /// Something for each of `count` parties, each drawn once.
+    fn drawn<T>(&self, count: usize, seed: u64, of: impl Fn(Party, &mut ChaCha12Rng) -> T) -> Vec<T> {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let mut parties: Vec<Party> = (0..self.plan.parties()).collect();
-        let mut leave = |_| {
+        let mut one = |_| {
             let party = parties.swap_remove(rng.random_range(0..parties.len()));
-            Leaving {
-                party,
-                round: rng.random_range(1..=self.plan.rounds()),
-                sends: rng.random_bool(0.5),
-            }
+            of(party, &mut rng)
         };
-        (0..count).map(&mut leave).collect()
+        (0..count).map(&mut one).collect()
     }
 
     /// `count` kills at moments of a phase: from when the first party gets to it to when the first
     /// gets to the next one, in a run of the same seed without kills. Killed parties fall silent,
     /// or are seen to be gone.
     pub fn kills(&self, count: usize, phase: KillPhase, seed: u64, silent: bool) -> Vec<Fault> {
+        self.killed(count, seed, silent, || {
+            let calm = self.simulate(Conditions::new(seed));
+            let (begins, ends) = match phase {
+                KillPhase::Mixing => (Phase::Mixing, Phase::Settling),
+                KillPhase::Settling => (Phase::Settling, Phase::Publishing),
+                KillPhase::Publishing => (Phase::Publishing, Phase::Done),
+            };
+            let first = |phase: Phase| first_of(&calm, |event| *event == Event::Phase(phase));
+            (first(begins), first(ends))
+        })
+    }
+
+    /// `count` kills at moments of all rounds or iterations.
+    pub fn kills_anywhere(&self, count: usize, seed: u64, silent: bool) -> Vec<Fault> {
+        self.killed(count, seed, silent, || {
+            *self.whole.get_or_init(|| {
+                let calm = self.simulate(Conditions::new(seed));
+                let ended = calm.finished_at.iter().flatten().min();
+                let begins = |event: &Event| matches!(event, Event::Round(1) | Event::Iteration(1));
+                (first_of(&calm, begins), ended.copied().unwrap_or(Time::ZERO))
+            })
+        })
+    }
+
+    fn killed(
+        &self,
+        count: usize,
+        seed: u64,
+        silent: bool,
+        span: impl FnOnce() -> (Time, Time),
+    ) -> Vec<Fault> {
         if count == 0 {
             return vec![];
         }
-        let calm = self.simulate(Conditions::new(seed));
-        let first = |phase: Phase| {
-            let times = calm
-                .events
-                .iter()
-                .filter(|(_, _, event)| *event == Event::Phase(phase));
-            times.map(|(at, _, _)| *at).min().unwrap_or(Time::ZERO).as_nanos()
-        };
-        let (begins, ends) = match phase {
-            KillPhase::Mixing => (Phase::Mixing, Phase::Settling),
-            KillPhase::Settling => (Phase::Settling, Phase::Publishing),
-            KillPhase::Publishing => (Phase::Publishing, Phase::Done),
-        };
-        let from = first(begins);
-        let to = first(ends).max(from + 1);
-        let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        let mut parties: Vec<Party> = (0..self.plan.parties()).collect();
-        let mut kill = |_| {
-            let party = parties.swap_remove(rng.random_range(0..parties.len()));
-            let at = Time::from_nanos(rng.random_range(from..to));
-            if silent {
-                Fault::Silence { party, at }
-            } else {
-                Fault::Crash { party, at }
+        let (from, to) = span();
+        let until = to.as_nanos().max(from.as_nanos() + 1);
+        self.drawn(count, seed, |party, rng| {
+            let at = Time::from_nanos(rng.random_range(from.as_nanos()..until));
+            match silent {
+                true => Fault::Silence { party, at },
+                false => Fault::Crash { party, at },
             }
-        };
-        (0..count).map(&mut kill).collect()
+        })
     }
 }
 
-/// One vector for each party, of all of its rows, within the clipping range.
-fn inputs(plan: &Plan, seed: u64) -> Vec<Vec<f64>> {
-    let data = &plan.draft().data;
-    let rows = |party: Party| plan.draft().members[party].records.unwrap_or(1) as usize;
-    let row = |party: Party, row: usize| {
-        synthetic::vector(&data.clip, data.dimension(), seed, party + row * plan.parties())
-    };
-    (0..plan.parties())
-        .map(|party| (0..rows(party)).flat_map(|index| row(party, index)).collect())
-        .collect()
+/// When the first of such events happened.
+fn first_of(simulated: &Simulated, is: impl Fn(&Event) -> bool) -> Time {
+    let times = simulated.events.iter().filter(|(_, _, event)| is(event));
+    times.map(|(at, _, _)| *at).min().unwrap_or(Time::ZERO)
 }

@@ -1,9 +1,7 @@
 //! Simulated gossip: how far estimates are from the mean of what all brought, beside what was
 //! accounted, local noise and the floor.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
+use serde_json::json;
 use undertone_accountant::calibration::by_circles;
 use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
 use undertone_accountant::losses::gaussian;
@@ -12,19 +10,18 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::Outcome;
 use undertone_protocol::simulator::scenario::{Conditions, Report as Simulated};
 
-use crate::commands::simulate::numbered::seed_of_run;
-use crate::commands::simulate::totals::{audited, ending};
-use crate::measuring::gossip_trial::GossipTrial;
-use crate::planning::quote;
-use crate::telling::failure::Exit;
-use crate::telling::progress::Progress;
+use crate::commands::simulate::numbered::{Counted, RunsAsked, claimed};
+use crate::commands::simulate::totals::audited;
+use crate::measuring::trial::Trial;
+use crate::measuring::vectors::Vectors;
+use crate::telling::failure::Failure;
 use crate::telling::report::Report;
-use crate::telling::table::{Table, at_most, number};
+use crate::telling::table::{at_most, number};
 
 /// What a node's releases cost it, as it turned out: those that have left, or where all read the
 /// one sum, those whose sum may have been opened, each as much as the last one, which had the
 /// fewest parties.
-fn loss(trial: &GossipTrial, outcome: &Outcome) -> f64 {
+fn loss(trial: &Trial<Vectors>, outcome: &Outcome) -> f64 {
     let plan = &*trial.plan;
     if let Some(gossip) = &outcome.gossip {
         let std = plan.calibration().independent_std;
@@ -67,9 +64,7 @@ impl Differences {
 /// What all runs add up to.
 #[derive(Default)]
 pub(super) struct GossipTotals {
-    runs: u64,
-    /// Nodes by how they ended.
-    endings: BTreeMap<&'static str, u64>,
+    counted: Counted,
     finished: u64,
     /// How far last rows are from the means over those who were there.
     errors: Differences,
@@ -78,47 +73,30 @@ pub(super) struct GossipTotals {
     /// The root of the mean square of each run's errors.
     pub(super) each: Vec<f64>,
     missed: u64,
-    epsilon: f64,
-    private_bytes: u64,
-    public_bytes: u64,
-    violations: Vec<String>,
 }
 
 impl GossipTotals {
-    /// Simulates so many runs with so many kills in each.
-    pub(super) fn of(trial: &GossipTrial, runs: u64, kills: usize, seed: u64) -> Self {
+    /// Simulates these runs.
+    pub(super) fn of(trial: &Trial<Vectors>, runs: RunsAsked) -> Result<Self, Failure> {
         let mut totals = GossipTotals::default();
-        let expected = (kills == 0).then(|| trial.without_noise());
-        let mut progress = Progress::start();
-        for number in 0..runs {
-            progress.show(&format!("run {} of {runs}", number + 1));
-            let seed = seed_of_run(seed, number);
-            let faults = trial.kills(kills, seed, !number.is_multiple_of(2));
+        let expected = (runs.kills == 0).then(|| trial.without_noise());
+        runs.each(|seed, silent| {
+            let faults = trial.kills_anywhere(runs.kills, seed, silent);
             let simulated = trial.simulate(Conditions::new(seed).with_faults(faults));
             totals.add(trial, &simulated, expected.as_deref());
-        }
-        progress.end();
-        totals
+            Ok(())
+        })?;
+        Ok(totals)
     }
 
-    fn add(&mut self, trial: &GossipTrial, simulated: &Simulated, expected: Option<&[Vec<f64>]>) {
-        self.runs += 1;
-        for outcome in &simulated.outcomes {
-            *self.endings.entry(ending(outcome)).or_insert(0) += 1;
-        }
-        let violations = simulated.violations.iter();
-        self.violations
-            .extend(violations.map(|violation| format!("{violation:?}")));
-        for (private, public) in &simulated.bytes {
-            self.private_bytes += private;
-            self.public_bytes += public;
-        }
+    fn add(&mut self, trial: &Trial<Vectors>, simulated: &Simulated, expected: Option<&[Vec<f64>]>) {
+        self.counted.add(simulated);
         let (plan, truth) = (&*trial.plan, trial.truth(simulated));
         let mut of_run = Differences::default();
         for (party, outcome) in simulated.outcomes.iter().enumerate() {
             let Some(outcome) = outcome else { continue };
             let epsilon = gaussian::epsilon(plan.draft().privacy.delta, loss(trial, outcome));
-            self.epsilon = self.epsilon.max(epsilon.unwrap_or(f64::INFINITY));
+            self.counted.epsilon = self.counted.epsilon.max(epsilon.unwrap_or(f64::INFINITY));
             let missed = outcome.gossip.iter().flat_map(|gossip| gossip.missed.values());
             self.missed += missed.map(|missed| u64::from(missed.count)).sum::<u64>();
             let Some(last) = trial.last_row(outcome) else {
@@ -134,19 +112,6 @@ impl GossipTotals {
         self.each.extend(of_run.root());
     }
 
-    /// The report; `title` stands above its table.
-    pub(super) fn report(&self, plan: &Plan, title: String) -> Report {
-        let exit = match self.violations.is_empty() {
-            true => Exit::Done,
-            false => Exit::Internal,
-        };
-        Report {
-            json: self.object(plan, exit),
-            text: title + &self.table(plan),
-            exit: exit.code(),
-        }
-    }
-
     /// How far a node can be from the mean without noise; 0 where all read the one sum.
     fn spread(plan: &Plan) -> f64 {
         match plan.draft().averages() {
@@ -155,41 +120,35 @@ impl GossipTotals {
         }
     }
 
-    fn object(&self, plan: &Plan, exit: Exit) -> Value {
+    /// The report; `title` stands above its table.
+    pub(super) fn report(&self, plan: &Plan, title: String) -> Report {
         let predicted = &plan.calibration().predicted;
-        json!({
-            "parties": plan.parties(), "runs": self.runs, "finished": self.finished, "endings": self.endings,
-            "agreed": (!plan.draft().averages()).then_some(true),
+        let own = json!({
+            "finished": self.finished, "agreed": (!plan.draft().averages()).then_some(true),
             "outcome": if self.finished > 0 { "done" } else { "aborted" },
-            "epsilon": self.epsilon, "delta": plan.draft().privacy.delta,
-            "epsilon_claimed": plan.epsilon_claimed(), "epsilon_searched": plan.epsilon_searched(),
-            "threat": quote::threat(plan), "claims": plan.calibration().claims,
+            "epsilon_searched": plan.epsilon_searched(),
             "standard_error": predicted.standard_error, "spread": Self::spread(plan),
-            "error_floor": predicted.error_floor, "central": predicted.central, "local": predicted.local,
+            "error_floor": predicted.error_floor,
             "rms_error": self.errors.root(), "max_abs_error": self.errors.largest,
             "rms_noise": self.noise.root(),
             "rounds": plan.rounds(), "releases": plan.draft().releases(), "missed_messages": self.missed,
-            "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
+            "private_bytes": self.counted.private_bytes, "public_bytes": self.counted.public_bytes,
             "predicted_bytes_per_party": predicted.bytes_per_party,
-            "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
-        })
+        });
+        self.counted.report(plan, own, title + &self.table(plan))
     }
 
     fn table(&self, plan: &Plan) -> String {
         let predicted = &plan.calibration().predicted;
         let floors = |error: f64| format!("{} ({:.2} × floor)", number(error), error / predicted.error_floor);
         let shown = |error: Option<f64>| error.map_or("–".to_owned(), floors);
-        let mut table = Table::new();
-        for (ending, nodes) in &self.endings {
-            table.row([format!("nodes {ending}"), nodes.to_string()]);
-        }
-        let claimed = plan.epsilon_claimed().map_or("–".into(), number);
+        let mut table = self.counted.table();
         let mut row = |what: &str, shown: String| {
             table.row([what.into(), shown]);
         };
         row("messages that were missing", self.missed.to_string());
-        row("ε claimed", claimed);
-        row("largest ε as it turned out", at_most(self.epsilon));
+        row("ε claimed", claimed(plan));
+        row("largest ε as it turned out", at_most(self.counted.epsilon));
         row(
             "accounted noise of a last row, the node furthest off",
             floors(predicted.standard_error),
@@ -206,7 +165,6 @@ impl GossipTotals {
         row("floor for these colluders", floors(predicted.error_floor));
         row("a trusted server", floors(predicted.central));
         row("local noise alone", floors(predicted.local));
-        row("invariants broken", self.violations.len().to_string());
-        table.render()
+        table.row(self.counted.violations()).render()
     }
 }

@@ -1,32 +1,31 @@
 //! What simulated runs add up to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use undertone_accountant::calibration::utility::realised;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::run::outcome::{Ending, Outcome};
+use undertone_protocol::run::outcome::Outcome;
 use undertone_protocol::simulator::invariants::mass::largest_difference;
 use undertone_protocol::simulator::scenario::Report as Simulated;
 use undertone_protocol::task::mean::Mean;
 use undertone_protocol::topology::party::Party;
 
+use crate::commands::simulate::numbered::{Counted, claimed};
 use crate::measuring::trial::Trial;
+use crate::measuring::vectors::Vectors;
 use crate::party::clipping;
-use crate::planning::quote;
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::report::Report;
-use crate::telling::table::{Table, at_most, number};
+use crate::telling::table::{at_most, number};
 
 /// 97.5 % of a standard normal distribution lie below: intervals are at 95 %.
 const NORMAL_975: f64 = 1.959964;
 
 /// What all runs add up to.
 pub(super) struct Totals {
-    runs: u64,
-    /// Nodes by how they ended.
-    endings: BTreeMap<&'static str, u64>,
+    counted: Counted,
     /// Runs in which every survivor holds the exact sum of one set that has all survivors.
     exact: u64,
     /// Runs in which that set has the killed, too.
@@ -34,7 +33,6 @@ pub(super) struct Totals {
     /// Runs in which all that finished hold the same bits.
     same_bits: u64,
     finished: u64,
-    epsilon: f64,
     squares: f64,
     coordinates: u64,
     largest: f64,
@@ -42,22 +40,9 @@ pub(super) struct Totals {
     pub(super) errors: Vec<f64>,
     /// The accounted squares of all coordinates that were measured.
     accounted: f64,
-    private_bytes: u64,
-    public_bytes: u64,
-    violations: Vec<String>,
     included: BTreeSet<Party>,
     /// None once a result was an average.
     agreed: Option<bool>,
-}
-
-pub(super) fn ending(outcome: &Option<Outcome>) -> &'static str {
-    match outcome.as_ref().map(|outcome| &outcome.ending) {
-        None => "killed",
-        Some(Ending::Done) => "done",
-        Some(Ending::Degraded) => "degraded",
-        Some(Ending::Aborted { .. }) => "aborted",
-        Some(Ending::Spent { .. } | Ending::Withheld { .. }) => "withheld",
-    }
 }
 
 /// Names in plan order.
@@ -69,39 +54,24 @@ fn names(plan: &Plan, parties: &BTreeSet<Party>) -> Vec<String> {
 impl Totals {
     pub(super) fn new() -> Self {
         Totals {
-            runs: 0,
-            endings: BTreeMap::new(),
+            counted: Counted::default(),
             exact: 0,
             whole: 0,
             same_bits: 0,
             finished: 0,
-            epsilon: 0.0,
             squares: 0.0,
             coordinates: 0,
             largest: 0.0,
             errors: vec![],
             accounted: 0.0,
-            private_bytes: 0,
-            public_bytes: 0,
-            violations: vec![],
             included: BTreeSet::new(),
             agreed: Some(true),
         }
     }
 
     /// Adds one simulated run to the totals.
-    pub(super) fn add(&mut self, trial: &Trial, simulated: &Simulated) -> Result<(), Failure> {
-        self.runs += 1;
-        for outcome in &simulated.outcomes {
-            *self.endings.entry(ending(outcome)).or_insert(0) += 1;
-        }
-        let violations = simulated.violations.iter();
-        self.violations
-            .extend(violations.map(|violation| format!("{violation:?}")));
-        for (private, public) in &simulated.bytes {
-            self.private_bytes += private;
-            self.public_bytes += public;
-        }
+    pub(super) fn add(&mut self, trial: &Trial<Vectors>, simulated: &Simulated) -> Result<(), Failure> {
+        self.counted.add(simulated);
         let results: Vec<&Outcome> = simulated
             .outcomes
             .iter()
@@ -126,7 +96,7 @@ impl Totals {
     }
 
     /// Holds one node's result against what the inputs' mean really is.
-    fn measure(&mut self, trial: &Trial, outcome: &Outcome) -> Result<(), Failure> {
+    fn measure(&mut self, trial: &Trial<Vectors>, outcome: &Outcome) -> Result<(), Failure> {
         let publishers = outcome
             .verdict
             .as_ref()
@@ -141,13 +111,14 @@ impl Totals {
         // Of sealed finals fewer may have been opened than the gate had let through at first.
         let logs = audited(outcome, logs);
         let epsilon = trial.gate.answer(plan, &logs, |verdict| verdict.audit.epsilon);
-        self.epsilon = self.epsilon.max(epsilon);
+        self.counted.epsilon = self.counted.epsilon.max(epsilon);
         self.accounted += realised.standard_error.powi(2) * dimension as f64;
         let before = self.squares;
         let means: Vec<Vec<f64>> = trial
-            .inputs
+            .of
+            .releases
             .iter()
-            .map(|input| clipping::mean_of_rows(input, dimension))
+            .map(|releases| clipping::mean_of_rows(&releases[0], dimension))
             .collect();
         for (i, value) in Mean::of_sum(plan, sum).into_iter().enumerate() {
             let parts = realised.weights.iter().zip(&means).map(|(b, mean)| b * mean[i]);
@@ -182,40 +153,24 @@ impl Totals {
 
     /// The report; `title` stands above its table.
     pub(super) fn report(&self, plan: &Plan, title: String) -> Report {
-        let exit = if self.violations.is_empty() {
-            Exit::Done
-        } else {
-            Exit::Internal
-        };
-        Report {
-            json: self.object(plan, exit),
-            text: title + &self.table(plan),
-            exit: exit.code(),
-        }
-    }
-
-    fn object(&self, plan: &Plan, exit: Exit) -> Value {
         let predicted = &plan.calibration().predicted;
         let (rms, interval) = self.measured().unzip();
-        json!({
-            "parties": plan.parties(), "runs": self.runs, "finished": self.finished, "endings": self.endings,
-            "included": names(plan, &self.included), "agreed": self.agreed,
+        let counted = &self.counted;
+        let own = json!({
+            "finished": self.finished, "included": names(plan, &self.included), "agreed": self.agreed,
             "outcome": if self.finished > 0 { "done" } else { "withheld" },
-            "epsilon": self.epsilon, "delta": plan.draft().privacy.delta,
-            "epsilon_claimed": plan.epsilon_claimed(), "epsilon_searched": plan.epsilon_searched(),
-            "threat": quote::threat(plan), "claims": plan.calibration().claims,
+            "epsilon_searched": plan.epsilon_searched(),
             "standard_error": self.per_coordinate(self.accounted), "error_floor": predicted.error_floor,
-            "central": predicted.central, "local": predicted.local,
             "rms_error": rms, "rms_error_interval": interval, "max_abs_error": self.largest,
             "runs_with_the_survivors_exact_sum": self.exact, "runs_with_everybody": self.whole,
             "runs_with_the_same_bits": self.same_bits,
             "rounds": plan.mixing_rounds(),
-            "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
+            "private_bytes": counted.private_bytes, "public_bytes": counted.public_bytes,
             "dissemination": plan.draft().run.dissemination,
             "predicted_bytes_per_party": predicted.bytes_per_party,
-            "public_bytes_per_party": self.public_bytes / (self.runs * plan.parties() as u64),
-            "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
-        })
+            "public_bytes_per_party": counted.public_bytes / (counted.runs * plan.parties() as u64),
+        });
+        counted.report(plan, own, title + &self.table(plan))
     }
 
     fn table(&self, plan: &Plan) -> String {
@@ -225,28 +180,24 @@ impl Totals {
         let interval = interval.map_or("–".to_owned(), |[low, high]| {
             format!("{} to {}", number(low), number(high))
         });
-        let of_runs = |count: u64| format!("{count} of {}", self.runs);
+        let of_runs = |count: u64| format!("{count} of {}", self.counted.runs);
         let accounted = shown(self.per_coordinate(self.accounted));
-        let mut table = Table::new();
-        for (ending, nodes) in &self.endings {
-            table.row([format!("nodes {ending}"), nodes.to_string()]);
-        }
+        let mut table = self.counted.table();
         let mut row = |what: &str, shown: String| {
             table.row([what.into(), shown]);
         };
         row("runs whose survivors hold their exact sum", of_runs(self.exact));
         row("  of which with the value of everybody", of_runs(self.whole));
         row("runs whose results have the same bits", of_runs(self.same_bits));
-        row("ε claimed", shown(plan.epsilon_claimed()));
-        row("largest ε as it turned out", at_most(self.epsilon));
+        row("ε claimed", claimed(plan));
+        row("largest ε as it turned out", at_most(self.counted.epsilon));
         row("accounted error per coordinate", accounted);
         row("measured error per coordinate (rms)", shown(rms));
         row("  95 % interval of it", interval);
         row("  its square", shown(rms.map(|rms| rms * rms)));
         row("a trusted server", number(predicted.central));
         row("local noise alone", number(predicted.local));
-        row("invariants broken", self.violations.len().to_string());
-        table.render()
+        table.row(self.counted.violations()).render()
     }
 }
 

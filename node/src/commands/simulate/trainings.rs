@@ -1,11 +1,10 @@
 //! Simulated trainings: how good models are, beside those of the same gradients with the noise of a
 //! trusted server, and with local noise.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::model::loss::Loss;
@@ -19,15 +18,15 @@ use undertone_protocol::run::outcome::Outcome;
 use undertone_protocol::simulator::scenario::{Conditions, Report as Simulated};
 
 use crate::commands::local::parties;
-use crate::commands::simulate::numbered::{check_kills, seed_of_run};
-use crate::commands::simulate::totals::{audited, ending};
+use crate::commands::simulate::numbered::{Counted, RunsAsked, check_kills, claimed};
+use crate::commands::simulate::totals::audited;
 use crate::measuring::synthetic;
-use crate::measuring::training_trial::TrainingTrial;
+use crate::measuring::tables::Tables;
+use crate::measuring::trial::{Contributions, Trial};
 use crate::party::model_file;
 use crate::party::rows::Rows;
-use crate::planning::{make, quote};
+use crate::planning::make;
 use crate::telling::failure::{Exit, Failure};
-use crate::telling::progress::Progress;
 use crate::telling::report::Report;
 use crate::telling::table::{Table, at_most, number};
 
@@ -53,15 +52,13 @@ pub(super) struct SimulatedTrainings {
     pub(super) inputs: Option<PathBuf>,
     /// Rows that no party has.
     pub(super) test: Option<PathBuf>,
-    pub(super) runs: u64,
-    pub(super) seed: u64,
-    pub(super) kills: usize,
+    pub(super) runs: RunsAsked,
 }
 
 impl SimulatedTrainings {
     /// Simulates trainings of a run file's plan.
     pub(super) fn run(&self, path: &Path, raw: RawRunFile) -> Result<Report, Failure> {
-        let (trial, kills) = (self.trial(path, raw)?, self.kills);
+        let trial = self.trial(path, raw)?;
         let mut totals = Qualities {
             without_noise: trial.quality(&trial.with_noise(0.0, 0)?),
             ..Qualities::default()
@@ -70,29 +67,19 @@ impl SimulatedTrainings {
             &trial.plan.calibration().predicted,
             trial.plan.draft().total_weight(),
         );
-        let mut progress = Progress::start();
-        for number in 0..self.runs {
-            progress.count("trainings", number, self.runs);
-            let seed = seed_of_run(self.seed, number);
-            let faults = trial.kills(kills, seed, !number.is_multiple_of(2));
+        self.runs.each(|seed, silent| {
+            let faults = trial.kills_anywhere(self.runs.kills, seed, silent);
             let simulated = trial.simulate(Conditions::new(seed).with_faults(faults));
             totals.add(&trial, &simulated);
             let of_noise = |error: f64| Ok(trial.quality(&trial.with_noise(error * weight, seed)?));
             totals.central.push(of_noise(predicted.central)?);
             totals.local.push(of_noise(predicted.local)?);
-        }
-        progress.end();
-        let title = format!(
-            "{} parties, {} trainings, {kills} kill{} each, seed {}\n",
-            trial.plan.parties(),
-            self.runs,
-            if kills == 1 { "" } else { "s" },
-            self.seed
-        );
-        Ok(totals.report(&trial, title))
+            Ok(())
+        })?;
+        Ok(totals.report(&trial, self.runs.title(&trial.plan, "trainings")))
     }
 
-    fn trial(&self, path: &Path, mut raw: RawRunFile) -> Result<TrainingTrial, Failure> {
+    fn trial(&self, path: &Path, mut raw: RawRunFile) -> Result<Trial<Tables>, Failure> {
         raw.data.unit = raw.data.unit.or(Some(Unit::Record));
         let mut read = vec![];
         if let Some(folder) = &self.inputs {
@@ -105,28 +92,29 @@ impl SimulatedTrainings {
             .resolve(count, Defaults::Local)
             .map_err(|e| make::run_failure(path, &e))?;
         run.supported().map_err(|e| make::run_failure(path, &e))?;
-        check_kills(self.kills, count)?;
+        check_kills(self.runs.kills, count)?;
         let unfit = || Failure::new(Exit::Internal, "the run file fits no model");
         let (model, unit) = (run.computation.model().cloned().ok_or_else(unfit)?, run.data.unit);
         let tables: Vec<PartyTable> = match self.inputs {
             Some(_) => read.into_iter().map(of_file).collect(),
             None => (0..count)
-                .map(|party| made_up(&model, self.seed, party))
+                .map(|party| made_up(&model, self.runs.seed, party))
                 .collect(),
         };
         let test = match &self.test {
             Some(path) => model_file::rows(&model, path)?,
             None => {
-                let values = synthetic::table(&model, TEST_ROWS, self.seed, 1 << 32);
+                let values = synthetic::table(&model, TEST_ROWS, self.runs.seed, 1 << 32);
                 Rows::prepare(&model, &values, Path::new("made up"))?
             }
         };
-        let plan = make::make(run, &peers(&tables, unit)?, self.seed)?;
+        let plan = Arc::new(make::make(run, &peers(&tables, unit)?, self.runs.seed)?);
         let tables: Vec<(&Path, &[f64])> = tables
             .iter()
             .map(|table| (table.path.as_path(), &table.values[..]))
             .collect();
-        TrainingTrial::new(Arc::new(plan), &tables, test)
+        let tables = Tables::of(&plan, &tables, test)?;
+        Ok(Trial::new(plan, tables))
     }
 }
 
@@ -168,16 +156,13 @@ struct Qualities {
     central: Vec<f64>,
     local: Vec<f64>,
     without_noise: f64,
-    /// Nodes by how they ended.
-    endings: BTreeMap<&'static str, u64>,
+    counted: Counted,
     /// Iterations of each training.
     iterations: Vec<u64>,
     /// SHA-256 of each training's model.
     models: Vec<String>,
     /// Trainings whose nodes, those that came as far, hold one model.
     same_bits: u64,
-    epsilon: f64,
-    violations: Vec<String>,
 }
 
 fn hash(model: &[f64]) -> String {
@@ -205,13 +190,8 @@ fn worst(values: &[f64]) -> f64 {
 }
 
 impl Qualities {
-    fn add(&mut self, trial: &TrainingTrial, simulated: &Simulated) {
-        for outcome in &simulated.outcomes {
-            *self.endings.entry(ending(outcome)).or_insert(0) += 1;
-        }
-        let violations = simulated.violations.iter();
-        self.violations
-            .extend(violations.map(|violation| format!("{violation:?}")));
+    fn add(&mut self, trial: &Trial<Tables>, simulated: &Simulated) {
+        self.counted.add(simulated);
         let outcomes: Vec<&Outcome> = simulated.outcomes.iter().flatten().collect();
         let furthest = outcomes
             .iter()
@@ -230,41 +210,21 @@ impl Qualities {
             });
         self.same_bits += u64::from(same);
         self.models.push(model.map_or(String::new(), |model| hash(model)));
-        let start = vec![
-            0.0;
-            trial
-                .plan
-                .draft()
-                .computation
-                .model()
-                .map_or(0, ModelSettings::parameters)
-        ];
+        let start = trial.of.start(&trial.plan);
         self.plan.push(trial.quality(model.unwrap_or(&start)));
         let epsilons = outcomes.iter().filter_map(|outcome| epsilon(trial, outcome));
-        self.epsilon = epsilons.fold(self.epsilon, f64::max);
+        self.counted.epsilon = epsilons.fold(self.counted.epsilon, f64::max);
     }
 
     /// The key and the name of what is measured.
-    fn measure(trial: &TrainingTrial) -> (&'static str, &'static str) {
-        match trial.test.loss() {
+    fn measure(trial: &Trial<Tables>) -> (&'static str, &'static str) {
+        match trial.of.test.loss() {
             Loss::Squared => ("r2", "R²"),
             _ => ("accuracy", "accuracy"),
         }
     }
 
-    fn report(&self, trial: &TrainingTrial, title: String) -> Report {
-        let exit = match self.violations.is_empty() {
-            true => Exit::Done,
-            false => Exit::Internal,
-        };
-        Report {
-            json: self.object(trial, exit),
-            text: title + &self.table(trial),
-            exit: exit.code(),
-        }
-    }
-
-    fn object(&self, trial: &TrainingTrial, exit: Exit) -> Value {
+    fn report(&self, trial: &Trial<Tables>, title: String) -> Report {
         let plan: &Plan = &trial.plan;
         let of = |values: &[f64]| {
             json!({
@@ -272,24 +232,20 @@ impl Qualities {
                 "each": values,
             })
         };
-        json!({
-            "parties": plan.parties(), "runs": self.plan.len(), "endings": self.endings,
-            "measure": Self::measure(trial).0, "test_rows": trial.test.len(),
+        let own = json!({
+            "measure": Self::measure(trial).0, "test_rows": trial.of.test.len(),
             "this_plan": of(&self.plan), "trusted_server": of(&self.central),
             "local_noise": of(&self.local), "without_noise": self.without_noise,
             "iterations": { "planned": plan.draft().releases(), "run": self.iterations },
             "model_sha256": self.models,
             "runs_with_the_same_bits": self.same_bits,
-            "epsilon": self.epsilon, "delta": plan.draft().privacy.delta,
-            "epsilon_claimed": plan.epsilon_claimed(), "threat": quote::threat(plan),
-            "claims": plan.calibration().claims, "standard_error": plan.calibration().predicted.standard_error,
-            "central": plan.calibration().predicted.central, "local": plan.calibration().predicted.local,
-            "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
-        })
+            "standard_error": plan.calibration().predicted.standard_error,
+        });
+        self.counted.report(plan, own, title + &self.table(trial))
     }
 
-    fn table(&self, trial: &TrainingTrial) -> String {
-        let measure = format!("{} on {} rows", Self::measure(trial).1, trial.test.len());
+    fn table(&self, trial: &Trial<Tables>) -> String {
+        let measure = format!("{} on {} rows", Self::measure(trial).1, trial.of.test.len());
         let mut models = Table::with_headings([&measure[..], "mean", "±", "worst"]);
         let mut row = |what: &str, values: &[f64]| {
             let error = standard_error(values).map_or("–".into(), number);
@@ -299,26 +255,22 @@ impl Qualities {
         row("a trusted server's noise", &self.central);
         row("local noise alone", &self.local);
         row("without noise", &[self.without_noise]);
-        let mut table = Table::new();
-        for (ending, nodes) in &self.endings {
-            table.row([format!("nodes {ending}"), nodes.to_string()]);
-        }
-        let claimed = trial.plan.epsilon_claimed().map_or("–".into(), number);
+        let mut table = self.counted.table();
         table
             .row([
                 "trainings with one model".into(),
                 format!("{} of {}", self.same_bits, self.plan.len()),
             ])
-            .row(["ε claimed".into(), claimed])
-            .row(["largest ε as it turned out".into(), at_most(self.epsilon)])
-            .row(["invariants broken".into(), self.violations.len().to_string()]);
+            .row(["ε claimed".into(), claimed(&trial.plan)])
+            .row(["largest ε as it turned out".into(), at_most(self.counted.epsilon)])
+            .row(self.counted.violations());
         format!("{}\n{}", models.render(), table.render())
     }
 }
 
 /// What a training has cost a node: its last iteration, which had the fewest parties, as often as
 /// it contributed.
-fn epsilon(trial: &TrainingTrial, outcome: &Outcome) -> Option<f64> {
+fn epsilon(trial: &Trial<Tables>, outcome: &Outcome) -> Option<f64> {
     let (training, logs) = (outcome.training.as_ref()?, outcome.logs.as_ref()?);
     let plan = outcome.plan(&trial.plan);
     let logs = audited(outcome, logs);
