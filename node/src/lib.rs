@@ -41,4 +41,6 @@ pub mod network;
 pub mod party;
 pub mod planning;
 pub mod telling;
+#[cfg(test)]
+mod testing;
 pub mod vector_file;

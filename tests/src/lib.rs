@@ -14,6 +14,7 @@ pub mod network;
 pub mod openapi;
 pub mod outer;
 mod parties;
+pub mod plans;
 pub mod ports;
 pub mod private_rounds;
 mod process;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use undertone_accountant::calibration::calibrate::calibrate;
 use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::wire::{self, Bytes, PublicFrame};
@@ -14,9 +13,7 @@ use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::model::local_step::{LocalStep, PrivateRows};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::peers::{Peers, simulated_keypair};
-use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::{Event, Outcome};
@@ -24,6 +21,8 @@ use undertone_protocol::sealing::run_key::{PairKey, RunKey};
 use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
+
+use crate::plans::calibrated;
 
 /// What such a task needs to be asked for.
 pub const ASKED: &str = "[mechanism]\naccept_exact_sum = true\n";
@@ -85,11 +84,7 @@ pub fn rows(rows: &[Vec<f64>]) -> PrivateRows {
 /// A plan of so many simulated parties with so many rows each, of these run file's lines.
 #[track_caller]
 pub fn plan(text: &str, parties: usize, records: u64) -> Arc<Plan> {
-    let run = RunFile::parse(text, parties).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(parties, Some(records)).unwrap_or_else(|e| panic!("{e}"));
-    let draft = Draft::new(run, &peers, 5).unwrap_or_else(|e| panic!("{e}"));
-    let calibration = calibrate(&draft, &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
-    Arc::new(Plan::assemble(draft, calibration, [9; 16]).unwrap_or_else(|e| panic!("{e}")))
+    calibrated(text, parties, Some(records))
 }
 
 /// What was said in public of states: party, number of the round, state.

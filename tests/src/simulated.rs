@@ -6,21 +6,19 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_accountant::calibration::calibrate::calibrate;
 use undertone_accountant::gate::decision::gate;
 use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::run::outcome::{Ending, Event, GateVerdict};
 use undertone_protocol::simulator::cluster::Simulation;
 use undertone_protocol::simulator::scenario::{Conditions, Fault, Report};
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
+
+use crate::plans::calibrated;
 
 /// A calibrated plan of simulated parties; `lines` follow `shape` in the run file's `[data]` table.
 #[track_caller]
@@ -30,11 +28,7 @@ pub fn plan(parties: usize, dimension: usize, lines: &str) -> Arc<Plan> {
         false => "mean",
     };
     let text = format!("name = \"simulated\"\ntask = \"{task}\"\n[data]\nshape = [{dimension}]\n{lines}");
-    let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(parties, None).unwrap_or_else(|e| panic!("{e}"));
-    let draft = Draft::new(run, &peers, 5).unwrap_or_else(|e| panic!("{e}"));
-    let calibration = calibrate(&draft, &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
-    Arc::new(Plan::assemble(draft, calibration, [9; 16]).unwrap_or_else(|e| panic!("{e}")))
+    calibrated(&text, parties, None)
 }
 
 /// Each party's vector: different ones, with norm below 1.

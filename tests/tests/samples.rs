@@ -9,14 +9,12 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use undertone::party::driver::Finish;
 use undertone::party::receipt::Account;
-use undertone_accountant::calibration::calibrate::calibrate;
 use undertone_accountant::gate::decision::gate;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::peers::{Peers, simulated_keypair};
-use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::outcome::Outcome;
+use undertone_tests::plans::calibrated;
 use undertone_tests::recorded::{Kill, Recording};
 
 /// Compares a sample with what was recorded.
@@ -42,11 +40,7 @@ fn assert_recorded(name: &str, found: &[u8]) {
 /// A plan of simulated parties with a given nonce; `records`: how many rows each brings.
 fn plan(parties: usize, text: &str, records: Option<u64>) -> Arc<Plan> {
     let text = format!("name = \"sample\"\n{text}");
-    let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(parties, records).unwrap_or_else(|e| panic!("{e}"));
-    let draft = Draft::new(run, &peers, 5).unwrap_or_else(|e| panic!("{e}"));
-    let calibration = calibrate(&draft, &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
-    Arc::new(Plan::assemble(draft, calibration, [9; 16]).unwrap_or_else(|e| panic!("{e}")))
+    calibrated(&text, parties, records)
 }
 
 /// The papers' noise, which the samples are of.

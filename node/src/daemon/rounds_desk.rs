@@ -213,17 +213,13 @@ impl Drop for RoundsSource {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     fn desk() -> RoundsDesk {
         let text = "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [2]\nreleases = 3\n";
-        let run = RunFile::parse(text, 4).expect("a run file");
-        let plan = make::make(run, &Peers::simulated(4, None).expect("peers"), 0).expect("a plan");
-        RoundsDesk::of(&Arc::new(plan), 1)
+        RoundsDesk::of(&Arc::new(plan_of(text, 4, None)), 1)
     }
 
     fn part(values: [f64; 2]) -> VectorFile {

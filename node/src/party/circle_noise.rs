@@ -36,11 +36,9 @@ mod attack;
 mod tests {
     use rand::SeedableRng;
     use undertone_protocol::clipping::contribution::Clipped;
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     /// Two readers of one party, of three and of six neighbours, get noise of their own: without it
     /// sums of whole numbers with other weights would tell each message.
@@ -55,9 +53,7 @@ mod tests {
              [mechanism]\nsums = \"neighbours\"\n[topology]\n\
              private = {{ kind = \"edges\", edges = {edges} }}"
         );
-        let run = RunFile::parse(&text, 7).unwrap_or_else(|e| panic!("{e}"));
-        let peers = Peers::simulated(7, None).expect("peers");
-        let plan = make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message));
+        let plan = plan_of(&text, 7, None);
         let mut noise = LatticeNoise::new(
             ChaCha12Rng::seed_from_u64(3),
             *plan.lattice(),

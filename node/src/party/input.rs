@@ -361,11 +361,9 @@ pub fn layout_of_model(model: &ModelSettings) -> Layout {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     fn handed(tensors: &[(&str, &[usize])]) -> VectorFile {
         let tensor = |&(name, shape): &(&str, &[usize])| Tensor {
@@ -397,8 +395,7 @@ mod tests {
                 "task = \"rounds\"\nname = \"rows\"\n[data]\nreleases = 2\nunit = \"record\"\n\
                  clip = {{ kind = \"l2\", radius = 1.0 }}\n{data}\n"
             );
-            let run = RunFile::parse(&text, 4).expect("a run file");
-            make::make(run, &Peers::simulated(4, Some(3)).expect("peers"), 0).expect("a plan")
+            plan_of(&text, 4, Some(3))
         };
         let named = plan("tensors = { a = [], b = [2] }");
         let rows = values_handed_over(&named, 0, handed(&[("a", &[3]), ("b", &[3, 2])]));

@@ -73,20 +73,17 @@ pub(super) fn run_configuration(plan: &Plan, me: Party) -> RunConfig {
 mod tests {
     use std::collections::BTreeSet;
 
-    use undertone_protocol::plan::peers::{Peers, simulated_keypair};
-    use undertone_protocol::plan::run_file::parsed::RunFile;
+    use undertone_protocol::plan::peers::simulated_keypair;
 
     use super::*;
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     /// A party listens where its own entry says, and reaches its neighbours of each graph where
     /// theirs say.
     #[test]
     fn a_party_listens_and_reaches_where_the_plan_says() {
         let text = "name = \"t\"\n[data]\nshape = [2]\n[topology]\npublic = \"ring\"\n";
-        let run = RunFile::parse(text, 6).unwrap_or_else(|e| panic!("{e}"));
-        let plan = make::make(run, &Peers::simulated(6, None).expect("peers"), 1);
-        let plan = plan.unwrap_or_else(|e| panic!("{}", e.message));
+        let plan = plan_of(text, 6, None);
         let members = &plan.draft().members;
         let hub = hub_configuration(&plan, 2, &simulated_keypair(2));
         assert_eq!(hub.private.listen.to_string(), members[2].private.as_str());

@@ -87,20 +87,16 @@ impl Contributor for Solver {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     fn plan(lines: &str, recursion: &str) -> Arc<Plan> {
         let text = format!(
             "name = \"t\"\n{lines}\n[recursion]\niterations = 3\naccuracy = 1e-2\n{recursion}\n\
              [mechanism]\naccept_exact_sum = true\n"
         );
-        let run = RunFile::parse(&text, 4).unwrap_or_else(|e| panic!("{e}"));
-        let peers = Peers::simulated(4, Some(1)).expect("peers");
-        Arc::new(make::make(run, &peers, 0).unwrap_or_else(|e| panic!("{}", e.message)))
+        Arc::new(plan_of(&text, 4, Some(1)))
     }
 
     fn iterates(plan: &Arc<Plan>, row: &[f64]) -> Vec<Vec<f64>> {

@@ -140,14 +140,12 @@ impl TrainingRows {
 mod tests {
     use rand::SeedableRng;
     use undertone_protocol::lattice::payload::Payload;
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use undertone_protocol::lattice::vector::LatticeVector;
 
     use super::*;
     use crate::party::noise_tests::{COORDINATES, assert_planned_noise};
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     fn plan(data: &str, model: &str, epsilon: f64) -> Arc<Plan> {
         let text = format!(
@@ -155,8 +153,7 @@ mod tests {
              rows = \"as-is\"\nintercept = false\n{model}\n[privacy]\nepsilon = {epsilon}\n"
         );
         let records = (!data.contains("party")).then_some(2);
-        let run = RunFile::parse(&text, 4).expect("a run file");
-        Arc::new(make::make(run, &Peers::simulated(4, records).expect("peers"), 0).expect("a plan"))
+        Arc::new(plan_of(&text, 4, records))
     }
 
     fn sum(plan: &Arc<Plan>, values: &[f64]) -> LatticeVector {
@@ -268,10 +265,7 @@ mod tests {
                     }
                 );
                 let records = (*unit == "record").then_some(2);
-                let run = RunFile::parse(&text, 4).unwrap_or_else(|e| panic!("{e}: {text}"));
-                let peers = Peers::simulated(4, records).expect("peers");
-                let plan = make::make(run, &peers, 0).unwrap_or_else(|e| panic!("{}: {text}", e.message));
-                let plan = Arc::new(plan);
+                let plan = Arc::new(plan_of(&text, 4, records));
                 let rows = vec![0.0; 2 * columns];
                 let rng = ChaCha12Rng::seed_from_u64(8);
                 let party = Trainee::of(&plan, 0, &rows, Path::new("rows.csv"), rng).expect("usable");

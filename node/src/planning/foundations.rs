@@ -193,16 +193,12 @@ fn recovery(plan: &Plan, threshold: Threshold) -> String {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     fn told(parties: usize, lines: &str) -> String {
-        let run = RunFile::parse(&format!("name = \"t\"\n[data]\nshape = [2]\n{lines}"), parties).unwrap();
-        let plan = make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap();
-        text(&plan)
+        text(&plan_of(&format!("[data]\nshape = [2]\n{lines}"), parties, None))
     }
 
     #[test]

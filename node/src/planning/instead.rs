@@ -290,11 +290,9 @@ fn server(plan: &Plan) -> Instead {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::plan::peers::Peers;
-    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::planning::make;
+    use crate::testing::plan_of;
 
     fn plan(parties: usize, lines: &str) -> Plan {
         let task = match lines.contains("sums = ") {
@@ -302,8 +300,7 @@ mod tests {
             false => "mean",
         };
         let text = format!("name = \"t\"\ntask = \"{task}\"\n[data]\nshape = [1000]\n{lines}");
-        let run = RunFile::parse(&text, parties).unwrap();
-        make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap()
+        plan_of(&text, parties, None)
     }
 
     /// The mechanism of each line, with its error in multiples of the floor.

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use undertone_accountant::calibration::calibrate::calibrate;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::model::local_step::{LocalStep, PrivateRows};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::run::outcome::{Ending, GateVerdict, Outcome};
 use undertone_protocol::simulator::cluster::Simulation;
 use undertone_protocol::simulator::scenario::{Conditions, Report};
 use undertone_protocol::topology::party::Party;
+
+use crate::plans::calibrated;
 
 use crate::simulated::real_gate;
 
@@ -142,13 +140,7 @@ impl Trial {
     /// If the run file is refused.
     pub fn new(mechanism: &'static Mechanism) -> Self {
         let text = format!("name = \"{}\"\n{}", mechanism.name, mechanism.lines);
-        let run = RunFile::parse(&text, PARTIES).unwrap_or_else(|e| panic!("{}: {e}", mechanism.name));
-        let peers = Peers::simulated(PARTIES, mechanism.records.then_some(ROWS));
-        let peers = peers.unwrap_or_else(|e| panic!("{e}"));
-        let draft = Draft::new(run, &peers, 5).unwrap_or_else(|e| panic!("{}: {e}", mechanism.name));
-        let calibration = calibrate(&draft, &mut |_| {});
-        let calibration = calibration.unwrap_or_else(|e| panic!("{}: {e}", mechanism.name));
-        let plan = Plan::assemble(draft, calibration, [9; 16]).unwrap_or_else(|e| panic!("{e}"));
+        let plan = calibrated(&text, PARTIES, mechanism.records.then_some(ROWS));
         let quorum = plan.draft().run.quorum;
         assert!(
             quorum == QUORUM || !mechanism.spares_a_party,
@@ -163,7 +155,7 @@ impl Trial {
         });
         Trial {
             mechanism,
-            plan: Arc::new(plan),
+            plan,
             steps,
         }
     }

@@ -7,11 +7,9 @@
 
 use rand::SeedableRng;
 use undertone_protocol::clipping::contribution::Clipped;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
-use crate::planning::make;
+use crate::testing::plan_of;
 
 const READERS: [Party; 2] = [0, 1];
 const MEMBERS: [Party; 3] = [2, 3, 4];
@@ -47,9 +45,7 @@ fn plan(epsilon: f64) -> Plan {
          private = {{ kind = \"edges\", edges = [{}] }}",
         edges.join(", ")
     );
-    let run = RunFile::parse(&text, 10).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(10, None).expect("peers");
-    make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message))
+    plan_of(&text, 10, None)
 }
 
 /// A column of both readers' weights, and which combination of the members' columns it is.

@@ -2,12 +2,10 @@ use std::sync::Mutex;
 
 use rand::SeedableRng;
 use undertone_protocol::lattice::payload::Payload;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
 use crate::party::noise_tests::{COORDINATES, assert_planned_noise};
-use crate::planning::make;
+use crate::testing::plan_of;
 use crate::vector_file::layout::{Dtype, Layout};
 
 /// What a source hands over: a shape with its values, or a reason.
@@ -34,18 +32,12 @@ fn party(plan: &Arc<Plan>, handed: Handed) -> HandedOver<Always> {
     HandedOver::of(plan, 1, source, ChaCha12Rng::seed_from_u64(5))
 }
 
-fn made(text: &str, parties: usize, records: Option<u64>) -> Arc<Plan> {
-    let run = RunFile::parse(text, parties).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(parties, records).expect("peers");
-    Arc::new(make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message)))
-}
-
-fn plan_of(data: &str, records: Option<u64>) -> Arc<Plan> {
+fn plan_with(data: &str, records: Option<u64>) -> Arc<Plan> {
     let text = format!(
         "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [2]\nreleases = 3\n{data}\n\
          clip = {{ kind = \"l2\", radius = 1e4 }}\n"
     );
-    made(&text, 4, records)
+    Arc::new(plan_of(&text, 4, records))
 }
 
 /// The first contribution without its noise, less what counts for a late one: zero in a ball.
@@ -72,7 +64,7 @@ fn assert_near(plan: &Plan, found: &[f64], expected: [f64; 2]) {
 
 #[test]
 fn what_is_handed_over_is_clipped_and_what_cannot_be_used_is_zero() {
-    let plan = plan_of("", None);
+    let plan = plan_with("", None);
     let near = |values, expected| assert_near(&plan, &contributed(&plan, Ok((vec![2], values))), expected);
     near(vec![1e9, 0.0], [1e4, 0.0]);
     near(vec![-600.0, 800.0], [-600.0, 800.0]);
@@ -88,13 +80,13 @@ fn what_is_handed_over_is_clipped_and_what_cannot_be_used_is_zero() {
 
 #[test]
 fn rows_are_as_many_as_planned_and_clipped_each() {
-    let records = plan_of("unit = \"record\"", Some(3));
+    let records = plan_with("unit = \"record\"", Some(3));
     let rows = contributed(&records, Ok((vec![3, 2], vec![1e9, 0.0, 1e9, 0.0, -1e9, 0.0])));
     assert_near(&records, &rows, [1e4, 0.0]);
     let four = contributed(&records, Ok((vec![4, 2], vec![1e9; 8])));
     assert_eq!(four, [0.0; 2], "one row too many");
     // Where the program clips them it hands over their sum, as long as three rows at most.
-    let summed = plan_of("unit = \"record\"\nclipped = \"by-program\"", Some(3));
+    let summed = plan_with("unit = \"record\"\nclipped = \"by-program\"", Some(3));
     let sum = contributed(&summed, Ok((vec![2], vec![0.0, -1e9])));
     assert_near(&summed, &sum, [0.0, -3e4]);
     let rows = contributed(&summed, Ok((vec![3, 2], vec![1e9; 6])));
@@ -116,7 +108,7 @@ fn a_late_contribution_stays_within_its_box() {
         ),
     ] {
         let records = text.contains("record").then_some(3);
-        let plan = made(&text, 4, records);
+        let plan = Arc::new(plan_of(&text, 4, records));
         let unit = plan.lattice().step() / plan.calibration().independent_std;
         let low = 10000.0 * records.unwrap_or(1) as f64 / plan.calibration().independent_std;
         let mut late = party(&plan, Err("late".into()));
@@ -137,7 +129,7 @@ fn a_late_contribution_stays_within_its_box() {
 /// One bad row is one row, across all its tensors; the party contributes.
 #[test]
 fn a_row_that_is_not_finite_is_one_row() {
-    let records = plan_of("unit = \"record\"", Some(3));
+    let records = plan_with("unit = \"record\"", Some(3));
     for odd in [f64::NAN, f64::INFINITY] {
         let handed = || Ok((vec![3, 2], vec![1e9, 0.0, odd, 1e9, 1e9, 0.0]));
         assert_near(&records, &contributed(&records, handed()), [2e4, 0.0]);
@@ -147,7 +139,7 @@ fn a_row_that_is_not_finite_is_one_row() {
         assert!(silence.nothing.is_empty() && silence.rows.len() == 1);
     }
     // A sum that the program clipped is the party's: nobody knows which row it was.
-    let summed = plan_of("unit = \"record\"\nclipped = \"by-program\"", Some(3));
+    let summed = plan_with("unit = \"record\"\nclipped = \"by-program\"", Some(3));
     let handed = || Ok((vec![2], vec![f64::NAN, 1e9]));
     assert_eq!(contributed(&summed, handed()), [0.0; 2]);
     let mut party = party(&summed, handed());
@@ -171,11 +163,11 @@ impl PartSource for Patience {
 #[test]
 fn the_first_round_waits_longer() {
     let waits = |run: &str| {
-        let plan = made(
+        let plan = Arc::new(plan_of(
             &format!("task = \"rounds\"\nname = \"t\"\n[data]\nshape = [2]\nreleases = 3\n[run]\n{run}\n"),
             4,
             None,
-        );
+        ));
         let rng = ChaCha12Rng::seed_from_u64(5);
         let mut party = HandedOver::of(&plan, 1, Patience(vec![]), rng);
         for round in [1, 2] {
@@ -199,13 +191,13 @@ fn only_a_source_whose_plan_says_so_is_told_an_estimate() {
         let text = format!(
             "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n{lines}\n[mechanism]\n{more}\n"
         );
-        made(&text, 6, None)
+        Arc::new(plan_of(&text, 6, None))
     };
     let cases = [
         (gossip("", "sums = \"open\""), false),
         (gossip("adaptive = true", "sums = \"open\""), true),
         (gossip("", "sums = \"everybody\""), true),
-        (plan_of("", None), true),
+        (plan_with("", None), true),
     ];
     for (plan, is_told) in cases {
         let mut party = party(&plan, Ok((vec![2], vec![0.0; 2])));
@@ -241,7 +233,7 @@ fn whatever_is_handed_over_leaves_with_the_planned_noise_in_every_round() {
         stream("sums = \"neighbours\"\n[privacy]\ncolluding = 1\ndropouts = 1"),
     ];
     for text in cases {
-        let plan = made(&text, 8, text.contains("record").then_some(2));
+        let plan = Arc::new(plan_of(&text, 8, text.contains("record").then_some(2)));
         let shape = input::shape_handed_over(&plan, 1);
         let zeros = vec![0.0; shape.iter().product()];
         for handed in [Ok((shape, zeros)), Err("late".to_owned())] {

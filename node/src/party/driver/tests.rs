@@ -2,12 +2,11 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::mixing::noise::LatticeNoise;
-use undertone_protocol::plan::peers::{Peers, simulated_keypair};
-use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::outcome::{Ending, GossipOutcome, TrainingOutcome};
 
 use super::*;
-use crate::planning::make;
+use crate::testing::plan_of;
 
 /// What was asked of a party's owner and of its budget, in order.
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -72,9 +71,7 @@ impl Costs for Budget {
 }
 
 fn plan(text: &str) -> Arc<Plan> {
-    let run = RunFile::parse(&format!("name = \"t\"\n{text}"), 4).unwrap_or_else(|e| panic!("{e}"));
-    let plan = make::make(run, &Peers::simulated(4, None).expect("peers"), 1);
-    Arc::new(plan.unwrap_or_else(|e| panic!("{}", e.message)))
+    Arc::new(plan_of(text, 4, None))
 }
 
 const STREAM: &str = "task = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n[mechanism]\nsums = \"open\"\n";

@@ -2,21 +2,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::SeedableRng;
 use undertone_protocol::lattice::payload::Payload;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::time::Time;
 
 use super::*;
 use crate::party::noise_tests::{COORDINATES, assert_planned_noise};
-use crate::planning::make;
+use crate::testing::plan_of;
 
 fn plan(data: &str, mechanism: &str, parties: usize) -> Arc<Plan> {
     let text = format!(
         "name = \"t\"\ntask = \"stream\"\n[data]\nnoise_ok = true\n{data}\n[mechanism]\n{mechanism}\n"
     );
-    let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(parties, None).expect("peers");
-    Arc::new(make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message)))
+    Arc::new(plan_of(&text, parties, None))
 }
 
 fn rows_of(plan: &Arc<Plan>, rows: Vec<f64>) -> StreamOfRows {

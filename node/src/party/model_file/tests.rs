@@ -1,16 +1,12 @@
 use undertone_protocol::plan::defaults::Defaults;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 
 use super::*;
-use crate::planning::make;
 use crate::telling::failure::Exit;
+use crate::testing::plan_of;
 
 fn plan(text: &str) -> Plan {
-    let run = RunFile::parse(&format!("name = \"t\"\n{text}"), 4).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(4, Some(2)).expect("peers");
-    make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message))
+    plan_of(text, 4, Some(2))
 }
 
 const SOFTMAX: &str =

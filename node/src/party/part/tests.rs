@@ -1,18 +1,15 @@
 use rand::SeedableRng;
 use undertone_protocol::lattice::payload::Payload;
 use undertone_protocol::mixing::portion::NoiseSource;
-use undertone_protocol::plan::peers::{Peers, simulated_keypair};
-use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::peers::simulated_keypair;
 
 use super::*;
 use crate::party::noise_tests::{COORDINATES, assert_normal, in_deviations};
-use crate::planning::make;
+use crate::testing::plan_of;
 use crate::vector_file::layout::{Dtype, Layout};
 
 fn plan(text: &str, records: Option<u64>) -> Arc<Plan> {
-    let run = RunFile::parse(&format!("name = \"part\"\n{text}"), 4).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(4, records).expect("peers");
-    Arc::new(make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message)))
+    Arc::new(plan_of(text, 4, records))
 }
 
 fn file(shape: &[usize], values: Vec<f64>) -> VectorFile {

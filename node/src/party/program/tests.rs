@@ -1,11 +1,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
-
 use super::*;
-use crate::planning::make;
+use crate::testing::plan_of;
 
 const LIMITS: FrameLimits = FrameLimits {
     rounds: 20_000,
@@ -79,8 +76,7 @@ fn text_in_place_of_a_frame_is_known_for_text() {
 
 fn plan() -> Plan {
     let text = "task = \"rounds\"\nname = \"t\"\n[data]\nshape = [2]\nreleases = 3\n";
-    let run = RunFile::parse(text, 4).expect("a run file");
-    make::make(run, &Peers::simulated(4, None).expect("peers"), 0).expect("a plan")
+    plan_of(text, 4, None)
 }
 
 /// A program with these lines of a shell, which may answer with the files `1` and `2`.

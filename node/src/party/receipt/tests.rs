@@ -1,30 +1,22 @@
 //! Accounts of made-up ends of a run with sealed finals: what each says that it has cost.
 
 use std::sync::Arc;
-
-use undertone_accountant::calibration::calibrate::calibrate;
 use undertone_accountant::gate::decision::gate;
 use undertone_accountant::gate::verdict::Verdict;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
-use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::publishing::opening::{OwnWord, Unopened};
 use undertone_protocol::publishing::result::Sum;
 use undertone_protocol::run::outcome::GateVerdict;
 use undertone_protocol::time::Time;
 
 use super::*;
+use crate::testing::plan_of;
 
 const ME: Party = 0;
 
 fn plan(lines: &str) -> Plan {
-    let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
-    let run = RunFile::parse(&text, 8).unwrap_or_else(|e| panic!("{e}"));
-    let draft = Draft::new(run, &Peers::simulated(8, None).expect("eight"), 7).expect("a draft");
-    let calibration = calibrate(&draft, &mut |_| {}).expect("calibrated");
-    Plan::assemble(draft, calibration, [7; 16]).expect("a plan")
+    plan_of(&format!("[data]\nshape = [4]\n{lines}"), 8, None)
 }
 
 /// The log of a member: every share between members arrived in its round.

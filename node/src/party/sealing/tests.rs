@@ -1,19 +1,14 @@
 use std::collections::BTreeSet;
 
 use undertone_accountant::losses::gaussian;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::publishing::opening::{OwnWord, Unopened};
 use undertone_protocol::time::Time;
 
 use super::*;
-use crate::planning::make;
+use crate::testing::plan_of;
 
 fn plan(lines: &str) -> Plan {
-    let text = format!("name = \"t\"\n[data]\nshape = [2]\n{lines}\n");
-    let run = RunFile::parse(&text, 8).unwrap_or_else(|e| panic!("{e}"));
-    let plan = make::make(run, &Peers::simulated(8, None).expect("peers"), 1);
-    plan.unwrap_or_else(|e| panic!("{}", e.message))
+    plan_of(&format!("[data]\nshape = [2]\n{lines}\n"), 8, None)
 }
 
 fn outcome(ending: Ending, sealed: Option<SealedFinal>) -> Outcome {

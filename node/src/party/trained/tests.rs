@@ -1,17 +1,12 @@
 use std::collections::BTreeMap;
 
 use undertone_accountant::gate::sealed::closed;
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
-use crate::planning::make;
+use crate::testing::plan_of;
 
 fn plan(text: &str) -> Plan {
-    let run = RunFile::parse(&format!("name = \"t\"\n{text}"), 4).unwrap_or_else(|e| panic!("{e}"));
-    let records = text.contains("regression").then_some(2);
-    let plan = make::make(run, &Peers::simulated(4, records).expect("peers"), 1);
-    plan.unwrap_or_else(|e| panic!("{}", e.message))
+    plan_of(text, 4, text.contains("regression").then_some(2))
 }
 
 const ROUNDS: &str = "task = \"rounds\"\n[data]\nshape = [2]\nreleases = 16\n";

@@ -1,11 +1,8 @@
 //! Policies just below, at and just above what a plan states.
 
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
-
 use super::*;
-use crate::planning::make;
 use crate::planning::quote;
+use crate::testing::plan_of;
 
 /// A plan of four, each with this many records, or with a vector of its own.
 fn plan(delta: f64, records: Option<u64>) -> Plan {
@@ -15,9 +12,7 @@ fn plan(delta: f64, records: Option<u64>) -> Plan {
     };
     let text =
         format!("name = \"t\"\n[data]\nshape = [2]\nnoise_ok = true\n{unit}[privacy]\ndelta = {delta:?}\n");
-    let run = RunFile::parse(&text, 4).unwrap_or_else(|e| panic!("{e}"));
-    let peers = Peers::simulated(4, records).expect("peers");
-    make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{}", e.message))
+    plan_of(&text, 4, records)
 }
 
 fn policy(max_delta: Option<f64>) -> Policy {

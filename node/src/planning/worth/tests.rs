@@ -1,13 +1,9 @@
-use undertone_protocol::plan::peers::Peers;
-use undertone_protocol::plan::run_file::parsed::RunFile;
-
 use super::*;
-use crate::planning::make;
+use crate::testing::plan_of;
 
 fn planned(parties: usize, records: Option<u64>, data: &str, rest: &str) -> Plan {
     let text = format!("name = \"worth\"\n[data]\n{data}\n{rest}");
-    let run = RunFile::parse(&text, parties).expect("a run file");
-    make::make(run, &Peers::simulated(parties, records).expect("peers"), 1).expect("a plan")
+    plan_of(&text, parties, records)
 }
 
 const PATIENTS: &str = "unit = \"record\"\nshape = [2]\ncolumns = [\"age\", \"pulse\"]\n\
@@ -21,9 +17,7 @@ fn a_sum_is_worth_what_its_mean_is() {
             "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [3]\nreleases = 2\n{result}\n\
              weights = {{ party-0 = 3.0, party-2 = 0.5 }}\nclip = {{ kind = \"l2\", radius = 2.0 }}\n"
         );
-        let run = RunFile::parse(&text, 5).expect("a run file");
-        let peers = Peers::simulated(5, None).expect("peers");
-        make::make(run, &peers, 0).expect("a plan")
+        plan_of(&text, 5, None)
     };
     let (mean, sum) = (of(""), of("result = \"sum\""));
     let total = mean.draft().total_weight();
