@@ -5,6 +5,7 @@ pub mod ahead;
 pub mod course;
 pub mod exchange;
 mod feed;
+pub mod finals;
 pub mod gossip;
 mod inca;
 pub mod machine;

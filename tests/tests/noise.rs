@@ -12,6 +12,7 @@ use undertone::party::driver::Finish;
 use undertone::party::receipt::Account;
 use undertone_accountant::calibration::utility::realised;
 use undertone_accountant::gate::decision::gate;
+use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::messages::wire::{self, PrivateFrame};
@@ -23,7 +24,7 @@ use undertone_protocol::run::outcome::{Ending, Event, Outcome};
 use undertone_protocol::simulator::scenario::{Conditions, Fault, Report};
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
-use undertone_tests::simulated::{inputs, kills, on_lattice, others, plan, simulate};
+use undertone_tests::simulated::{inputs, kills, others, plan, simulate};
 
 /// Squares of what should be standard normal variates.
 #[derive(Default)]
@@ -121,11 +122,12 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             &format!("[mechanism]\nrounds = 4\ninjection = \"{injection}\""),
         );
         let (lattice, calibration) = (plan.lattice(), plan.calibration());
-        for (me, mut noised) in on_lattice(&plan).into_iter().enumerate() {
+        for (me, own) in inputs(&plan).into_iter().enumerate() {
             let rng = ChaCha8Rng::seed_from_u64(me as u64);
             let mut noise = LatticeNoise::new(rng, *lattice, DIMENSION, calibration.correlated_std);
-            noise.add_independent(calibration.independent_std, &mut noised);
-            let known = noised.to_f64(lattice.step());
+            let (contribution, _) = Clipped::of(&plan, me, own);
+            let noised = noise.noisy(calibration.independent_std, contribution);
+            let known = noised.vector().to_f64(lattice.step());
             let outset = Outset {
                 start: Time::ZERO,
                 now: Time::ZERO,

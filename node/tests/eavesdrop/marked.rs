@@ -118,7 +118,7 @@ fn states(plan: &Plan, party: Party) -> Vec<(String, [i128; 2])> {
     let first = first_two(&mixing.state().value);
     states.push((format!("the first state of {party}"), first));
     let share = mixing.split(plan.schedule().sends_to(1, party), |state| state.value.pack());
-    let first = first_two(&share.value.unpack());
+    let first = first_two(&share.carried().value.unpack());
     states.push((format!("the first share of {party}"), first));
     states
 }

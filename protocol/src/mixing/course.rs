@@ -7,6 +7,7 @@ use crate::lattice::payload::Ratio;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::signature::Digest;
 use crate::mixing::machine::Mixing;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::plan::exchange::ways_in::Mechanism;
@@ -115,12 +116,7 @@ impl Course {
     /// [`Course::begin`], at once where it does not depend on the draw at START, so that nobody
     /// waits for the noise; else once START has drawn: a noise for each round would be several
     /// times the memory.
-    pub(crate) fn begin_once_drawn(
-        &self,
-        value: LatticeVector,
-        weight: LatticeWeight,
-        noise: Noise,
-    ) -> Onset {
+    pub(crate) fn begin_once_drawn(&self, value: Noisy, weight: LatticeWeight, noise: Noise) -> Onset {
         let by_draw = matches!(self.mechanism, Mechanism::HandOver { .. });
         match by_draw && self.schedule.rounds() == 0 {
             true => Onset::Waiting { value, weight, noise },
@@ -132,13 +128,13 @@ impl Course {
     /// `value` is x̃, `weight` the party's own.
     pub fn begin(
         &self,
-        value: LatticeVector,
+        value: Noisy,
         weight: LatticeWeight,
         mut noise: Noise,
     ) -> Mixing<LatticeVector, LatticeWeight> {
         let mut mixing = Mixing::new(
             self.mechanism.clone(),
-            value.pack(),
+            value.vector().pack(),
             weight,
             self.rollback,
             &mut noise,
@@ -188,7 +184,7 @@ pub(crate) enum Onset {
     /// The schedule that START draws says how often this party hands out.
     Waiting {
         /// x̃.
-        value: LatticeVector,
+        value: Noisy,
         /// The party's own weight.
         weight: LatticeWeight,
         /// Draws a noise for each hand-out.

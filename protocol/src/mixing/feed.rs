@@ -2,7 +2,7 @@
 //! what a share is.
 
 use crate::lattice::payload::Payload;
-use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::State;
 
 /// Puts the values of a share at rest, or as they travel; called at most once.
@@ -19,11 +19,11 @@ where
 {
     /// Begins with a party's own noisy value and weight, and with what is of them in its state
     /// before anything is injected.
-    fn begin(&self, own: Share<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>);
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>);
 
     /// Everything that a party has brought into the run after `ends` ends of rounds (one of them
     /// before round 1), from what it has drawn of its noise.
-    fn injected(&self, ends: usize, own: &Share<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W>;
+    fn injected(&self, ends: usize, own: &Resting<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W>;
 }
 
 /// A mechanism at work in one party.

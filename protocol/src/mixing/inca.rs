@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::lattice::injection::Injection;
 use crate::lattice::payload::{Coefficient, Payload};
 use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
-use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
 
 /// A party of INCA with this (c, Z).
@@ -19,14 +19,14 @@ where
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     /// Nothing is in the state before the first row.
-    fn begin(&self, own: Share<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
         let state = State::zero_like(&own);
         (Box::new(Injecting::new(self.0.clone(), own)), state)
     }
 
     /// The first rows of (c, Z) with the noise η that was drawn so far, a row for each end of a
     /// round: Σ_{s < ends} (c_s x̃ + Z_s η).
-    fn injected(&self, ends: usize, own: &Share<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W> {
+    fn injected(&self, ends: usize, own: &Resting<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W> {
         let mut sum = Portion {
             value: P::zero_like(&own.value),
             weight: W::zero_like(&own.weight),
@@ -47,7 +47,7 @@ where
 
 struct Injecting<P: Payload, W> {
     injection: Arc<Injection<P::Coefficient>>,
-    own: Share<P, W>,
+    own: Resting<P, W>,
     /// The row of (c, Z) that the next injection uses.
     next: usize,
     /// Noise that is still out or will be needed again: what was injected of it, and its values.
@@ -61,7 +61,7 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    fn new(injection: Arc<Injection<P::Coefficient>>, own: Share<P, W>) -> Self {
+    fn new(injection: Arc<Injection<P::Coefficient>>, own: Resting<P, W>) -> Self {
         Injecting {
             injection,
             own,

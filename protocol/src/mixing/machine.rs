@@ -30,7 +30,7 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::log::AgreedLogs;
 use crate::mixing::ahead::{NoiseAhead, NoiseBlock};
 use crate::mixing::feed::Feed;
-use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
 use crate::plan::exchange::ways_in::Mechanism;
 use crate::topology::party::Party;
@@ -58,7 +58,7 @@ impl<P: Payload, W: Payload<Coefficient = P::Coefficient, Packed = W>> Account<P
         }
     }
 
-    fn enter(&mut self, sign: P::Coefficient, share: &Share<P, W>) {
+    fn enter(&mut self, sign: P::Coefficient, Share(share): &Share<P, W>) {
         self.weight.add_multiples(&[(sign, &share.weight)]);
         match &mut self.sum {
             Some(sum) => sum.add_multiples(&[(sign, &share.value)]),
@@ -133,7 +133,7 @@ where
     }
 
     fn join(&mut self, neighbour: Party, share: &Share<P, W>) {
-        self.state.join(share);
+        self.state.join(&share.0);
         self.enter(neighbour, P::Coefficient::one().negated(), share);
     }
 
@@ -141,7 +141,7 @@ where
         if let Some(record) = &mut self.record {
             record
                 .entry(neighbour)
-                .or_insert_with(|| Account::new(&share.weight))
+                .or_insert_with(|| Account::new(&share.0.weight))
                 .enter(sign, share);
         }
     }
@@ -193,7 +193,7 @@ where
 
 impl Mixing<LatticeVector, LatticeWeight> {
     /// Goes on from noise that was mixed ahead and is settled: a value comes in, and no shares.
-    pub(crate) fn of_block(own: Share<LatticeVector, LatticeWeight>, block: NoiseBlock) -> Self {
+    pub(crate) fn of_block(own: Resting<LatticeVector, LatticeWeight>, block: NoiseBlock) -> Self {
         let none = LatticeWeight(0);
         let (feed, mut state) = Mechanism::<Ratio>::Masks { masks: 0 }.way().begin(own);
         state.join(&Portion {

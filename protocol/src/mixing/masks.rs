@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::lattice::payload::{Coefficient, Payload};
 use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
-use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::State;
 
 /// A party that draws so many masks.
@@ -20,7 +20,7 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    fn begin(&self, own: Share<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
         let masking = Masking {
             masks: self.0,
             drawn: 0,
@@ -30,7 +30,7 @@ where
     }
 
     /// Only what it began with: what it adds of a mask it has deducted, or its neighbour has.
-    fn injected(&self, _: usize, own: &Share<P, W>, _: DrawnNoise<'_, P>) -> Portion<P, W> {
+    fn injected(&self, _: usize, own: &Resting<P, W>, _: DrawnNoise<'_, P>) -> Portion<P, W> {
         State::of(own).present()
     }
 }
@@ -71,7 +71,7 @@ where
             value,
             weight: weight.clone(),
         });
-        Portion { value, weight }
+        Share(Portion { value, weight })
     }
 
     /// Has all later masks at hand.

@@ -5,7 +5,7 @@ use crate::lattice::payload::Payload;
 use crate::mixing::feed::WayIn;
 use crate::mixing::inca::InjectionWay;
 use crate::mixing::masks::MaskWay;
-use crate::mixing::portion::{Portion, Share};
+use crate::mixing::portion::{Portion, Resting};
 use crate::mixing::ppsc::HandOverWay;
 use crate::plan::exchange::ways_in::Mechanism;
 
@@ -28,7 +28,7 @@ impl<C: 'static> Mechanism<C> {
     pub(crate) fn injected<'a, P, W>(
         &self,
         ends: usize,
-        own: &Share<P, W>,
+        own: &Resting<P, W>,
         drawn: &'a dyn Fn(usize) -> Option<&'a P::Packed>,
     ) -> Portion<P, W>
     where

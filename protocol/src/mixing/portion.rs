@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::lattice::packed::PackedVector;
+use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::packed::{PackedVector, VectorError};
 use crate::lattice::payload::Payload;
 use crate::lattice::vector::LatticeVector;
+use crate::messages::wire::Bytes;
 
 /// Where a party's correlated noise comes from.
 pub trait NoiseSource<P: Payload> {
@@ -42,7 +44,7 @@ impl NoiseSource<LatticeVector> for SharedNoise {
     }
 }
 
-/// A part of a state on its way between parties, with the weight that it carries.
+/// A state that was worked out, or a part of one, with the weight that it carries.
 #[derive(Clone)]
 pub struct Portion<P, W> {
     /// The values, which are secret.
@@ -51,5 +53,49 @@ pub struct Portion<P, W> {
     pub weight: W,
 }
 
-/// A share as it travels: the values at rest.
-pub type Share<P, W> = Portion<<P as Payload>::Packed, W>;
+/// A portion with its values at rest.
+pub type Resting<P, W> = Portion<<P as Payload>::Packed, W>;
+
+/// A share as it travels between parties. It is made where a state is split, or of what a peer
+/// sent; it prints nothing, and goes into a state alone:
+///
+/// ```compile_fail,E0308
+/// # use undertone_protocol::lattice::grid::LatticeWeight;
+/// # use undertone_protocol::lattice::vector::LatticeVector;
+/// # use undertone_protocol::mixing::machine::Mixing;
+/// # use undertone_protocol::mixing::portion::Resting;
+/// # type Vectors = Mixing<LatticeVector, LatticeWeight>;
+/// fn joins(mixing: &mut Vectors, state: &Resting<LatticeVector, LatticeWeight>) {
+///     mixing.accept(1, state) // a state, where a share is expected
+/// }
+/// ```
+pub struct Share<P: Payload, W>(pub(super) Resting<P, W>);
+
+impl<P: Payload, W: Clone> Clone for Share<P, W> {
+    fn clone(&self) -> Self {
+        Share(self.0.clone())
+    }
+}
+
+impl<P: Payload, W> Share<P, W> {
+    /// What the share carries.
+    pub fn carried(&self) -> &Resting<P, W> {
+        &self.0
+    }
+}
+
+impl Share<LatticeVector, LatticeWeight> {
+    /// What a peer sent in round `t`, as [`Lattice::share`] checks it, and the weight beside it.
+    ///
+    /// # Errors
+    /// It is no share of that round.
+    pub(crate) fn received(
+        lattice: &Lattice,
+        (values, weight): (Bytes, LatticeWeight),
+        dimension: usize,
+        t: u32,
+    ) -> Result<Self, VectorError> {
+        let value = lattice.share(values, dimension, t)?;
+        Ok(Share(Portion { value, weight }))
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::lattice::payload::Payload;
 use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
-use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::State;
 
 /// A party of PPSC with so many hand-outs in the whole run.
@@ -16,12 +16,12 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    fn begin(&self, own: Share<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
         (Box::new(HandingOver::new(self.0)), State::of(&own))
     }
 
     /// Only what it began with: a fresh noise that it keeps it deducts from a share.
-    fn injected(&self, _: usize, own: &Share<P, W>, _: DrawnNoise<'_, P>) -> Portion<P, W> {
+    fn injected(&self, _: usize, own: &Resting<P, W>, _: DrawnNoise<'_, P>) -> Portion<P, W> {
         State::of(own).present()
     }
 }

@@ -1,7 +1,7 @@
 //! One party's state while it mixes: a sum that is worked out once a round.
 
 use crate::lattice::payload::{Coefficient, Payload};
-use crate::mixing::portion::{Portion, Share};
+use crate::mixing::portion::{Portion, Resting, Share};
 
 /// Multiples of vectors at rest, to be added.
 pub(super) type Multiples<P> = Vec<(<P as Payload>::Coefficient, <P as Payload>::Packed)>;
@@ -26,7 +26,7 @@ where
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     /// Nothing yet, of the shape of `own`.
-    pub(super) fn zero_like(own: &Share<P, W>) -> Self {
+    pub(super) fn zero_like(own: &Resting<P, W>) -> Self {
         State {
             sum: Portion {
                 value: P::zero_like(&own.value),
@@ -37,16 +37,16 @@ where
     }
 
     /// All of a party's own value, with its weight.
-    pub(super) fn of(own: &Share<P, W>) -> Self {
+    pub(super) fn of(own: &Resting<P, W>) -> Self {
         let mut state = State::zero_like(own);
         state.join(own);
         state
     }
 
     /// Everything that belongs to the state is added, with its weight.
-    pub(super) fn join(&mut self, share: &Share<P, W>) {
-        self.due.push((P::Coefficient::one(), share.value.clone()));
-        self.sum.weight.add(&share.weight);
+    pub(super) fn join(&mut self, part: &Resting<P, W>) {
+        self.due.push((P::Coefficient::one(), part.value.clone()));
+        self.sum.weight.add(&part.weight);
     }
 
     /// Works out the sum and divides its values.
@@ -77,17 +77,17 @@ where
         let share = self.packed(pack);
         self.sum = Portion {
             value: P::zero_like(&fresh),
-            weight: W::zero_like(&share.weight),
+            weight: W::zero_like(&share.0.weight),
         };
         self.due.push((P::Coefficient::one(), fresh));
         share
     }
 
     fn packed(&self, pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
-        Portion {
+        Share(Portion {
             value: pack(&self.sum),
             weight: self.sum.weight.clone(),
-        }
+        })
     }
 
     /// The state as it is now.

@@ -9,7 +9,8 @@ use crate::messages::notice::ItemSet;
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
-use crate::mixing::portion::{Portion, Share};
+use crate::mixing::finals::FinalState;
+use crate::mixing::portion::{Portion, Resting};
 use crate::plan::checked::Plan;
 use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Surroundings};
 use crate::publishing::publication::Publication;
@@ -41,7 +42,7 @@ impl FloodedFinals {
     }
 
     /// A final from its bytes: its coordinates are looked at only if they might not be summed.
-    pub(super) fn read(&self, bytes: &Bytes) -> Result<Share<LatticeVector, LatticeWeight>, FinalError> {
+    pub(super) fn read(&self, bytes: &Bytes) -> Result<Resting<LatticeVector, LatticeWeight>, FinalError> {
         let (weight, values) = wire::final_from_bytes(bytes)?;
         let value = self
             .lattice
@@ -61,15 +62,16 @@ impl FloodedFinals {
     /// A node's own final as its item of a stage.
     pub(super) fn item(
         &self,
-        final_state: &Portion<LatticeVector, LatticeWeight>,
+        final_state: &FinalState,
         stage: Stage,
         me: Party,
     ) -> Result<OwnItem, FinalError> {
         let length = self.item_limit();
         let (frame, written) = wire::body_frame_with(stage, me, length, |bytes| {
             let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
-            weight.copy_from_slice(&final_state.weight.0.to_le_bytes());
-            self.lattice.write_final(&final_state.value, values)
+            let state = final_state.portion();
+            weight.copy_from_slice(&state.weight.0.to_le_bytes());
+            self.lattice.write_final(&state.value, values)
         });
         written.map_err(|_| FinalError::OwnWidth)?;
         Ok(OwnItem { frame, length })
@@ -78,7 +80,7 @@ impl FloodedFinals {
     /// A node publishes its own final.
     pub(super) fn begin(
         &self,
-        final_state: &Portion<LatticeVector, LatticeWeight>,
+        final_state: &FinalState,
         me: Party,
     ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
         let item = self.item(final_state, Stage::Publishing, me)?;

@@ -6,7 +6,7 @@ use crate::lattice::grid::{Lattice, LatticeWeight};
 use crate::lattice::packed::PackedVector;
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
-use crate::mixing::portion::{Portion, Share};
+use crate::mixing::portion::{Portion, Resting};
 use crate::plan::checked::Plan;
 use crate::topology::party::Party;
 
@@ -47,7 +47,7 @@ impl Sum {
     /// The sum of these finals; none for no final, or where one of them is lacking.
     pub(crate) fn of(
         lattice: &Lattice,
-        finals: impl Iterator<Item = Option<Share<LatticeVector, LatticeWeight>>>,
+        finals: impl Iterator<Item = Option<Resting<LatticeVector, LatticeWeight>>>,
     ) -> Option<Self> {
         let mut weight = 0;
         let values = finals.map(|it| {

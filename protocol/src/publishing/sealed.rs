@@ -6,16 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::lattice::grid::Lattice;
+use crate::lattice::grid::{Lattice, LatticeWeight};
 use crate::lattice::residue::ResidueVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
+use crate::mixing::finals::{LoggedState, StateCorrection};
 use crate::plan::checked::Plan;
 use crate::publishing::interface::{FinalError, OwnItem};
-use crate::publishing::result::sum_of_vectors;
+use crate::publishing::result::{Sum, sum_of_vectors};
 use crate::sealing::deal::Secret;
 use crate::sealing::mask::{EVERYBODY, MaskKey, MaskPlace};
 use crate::sealing::pair_masks::{KEY_BYTES, PairMasks, take_out};
@@ -24,7 +25,7 @@ use crate::topology::party::Party;
 /// What a party gives to correct what it has sealed.
 pub enum Correction {
     /// To be added to it.
-    Vector(LatticeVector),
+    Vector(StateCorrection),
     /// The keys of its masks with those who are left out, in their order.
     Keys(Vec<u8>),
 }
@@ -115,22 +116,19 @@ impl SealedFinals {
     pub fn seal(
         &self,
         me: Party,
-        state: &LatticeVector,
+        state: &LoggedState,
         masks: Option<&PairMasks>,
         secret: &Secret,
     ) -> Result<OwnItem, FinalError> {
-        let mut sealed = state.clone();
-        let vector = residues(&mut sealed)?;
-        masks.map_or(Ok(()), |masks| masks.add_to(vector))?;
-        MaskKey::own(secret, &self.place(me)).add_to(vector)?;
-        Ok(self.item(Stage::Sealed, me, &sealed))
+        let sealed = SealedState::of(state, masks, &MaskKey::own(secret, &self.place(me)))?;
+        Ok(self.item(Stage::Sealed, me, &sealed.0))
     }
 
     /// A party's correction of what it has sealed, as the item that leaves.
     pub fn correction(&self, number: u32, me: Party, correction: &Correction) -> OwnItem {
         let stage = Stage::Correction(number);
         match correction {
-            Correction::Vector(vector) => self.item(stage, me, vector),
+            Correction::Vector(correction) => self.item(stage, me, correction.vector()),
             Correction::Keys(keys) => {
                 let write = |bytes: &mut [u8]| bytes.copy_from_slice(keys);
                 let (frame, ()) = wire::body_frame_with(stage, me, keys.len(), write);
@@ -164,7 +162,7 @@ impl SealedFinals {
         items: impl Iterator<Item = Option<Bytes>>,
         keys: &[ToldKeys<'_>],
         secrets: &BTreeMap<Party, &Secret>,
-    ) -> Result<LatticeVector, FinalError> {
+    ) -> Result<OpenedSum, FinalError> {
         let read = |bytes: Option<Bytes>| {
             let bytes = bytes.ok_or(FinalError::Unreadable)?;
             Ok::<_, FinalError>(self.lattice.final_state(bytes, self.dimension, 1)?)
@@ -176,7 +174,7 @@ impl SealedFinals {
         for ToldKeys { giver, with, keys } in keys {
             take_out(residues(&mut sum)?, *giver, with, keys)?;
         }
-        Ok(self.lattice.sum(sum))
+        Ok(OpenedSum(self.lattice.sum(sum)))
     }
 
     fn place(&self, author: Party) -> MaskPlace<'_> {
@@ -185,6 +183,38 @@ impl SealedFinals {
             author,
             round: self.round,
             circle: EVERYBODY,
+        }
+    }
+}
+
+/// A state under its masks: even to whoever lacks one of their keys. Made by adding them alone.
+struct SealedState(LatticeVector);
+
+impl SealedState {
+    fn of(state: &LoggedState, masks: Option<&PairMasks>, own: &MaskKey) -> Result<Self, FinalError> {
+        let mut sealed = state.portion().value.clone();
+        let vector = residues(&mut sealed)?;
+        masks.map_or(Ok(()), |masks| masks.add_to(vector))?;
+        own.add_to(vector)?;
+        Ok(SealedState(sealed))
+    }
+}
+
+/// What the members of an open set have contributed together: their masks are off. It prints
+/// nothing; once it counts it is a [`Sum`](crate::publishing::result::Sum).
+pub struct OpenedSum(LatticeVector);
+
+impl OpenedSum {
+    /// A reader's sum of a circle, in steps, whose masks are off.
+    pub(crate) fn of_circle(lattice: &Lattice, steps: impl Iterator<Item = i128>) -> Self {
+        OpenedSum(lattice.vector(steps))
+    }
+
+    /// The sum, with the weight that it has.
+    pub(crate) fn weighing(self, weight: LatticeWeight) -> Sum {
+        Sum {
+            value: self.0,
+            weight,
         }
     }
 }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::lattice::grid::LatticeWeight;
-use crate::lattice::vector::LatticeVector;
 use crate::messages::stage::Stage;
 use crate::messages::wire::Bytes;
 use crate::mixing::course::Course;
-use crate::mixing::portion::Portion;
+use crate::mixing::finals::FinalState;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::publication::AveragedFinals;
@@ -104,7 +102,7 @@ impl ReadableFinals {
     /// The final has a coordinate that no honest one has.
     pub fn begin(
         &self,
-        final_state: Portion<LatticeVector, LatticeWeight>,
+        final_state: FinalState,
         setup: Setup,
         connected: &BTreeSet<Party>,
         early: EarlyRounds,

@@ -257,7 +257,7 @@ impl Run {
         commons.event(Event::Phase(Phase::Gathering));
         commons.say(gathering.ready());
         commons.event(Event::Ready(1));
-        let onset = course.begin_once_drawn(value.into_vector(), config.own_weight(), noise);
+        let onset = course.begin_once_drawn(value, config.own_weight(), noise);
         Run {
             config,
             peers: Connectivity::default(),

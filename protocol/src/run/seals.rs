@@ -97,7 +97,7 @@ impl Seals {
         let Way::Sealed(finals) = &cx.commons.rules.way else {
             return None;
         };
-        let state = exchange.state().value;
+        let state = exchange.state();
         let item = match finals.seal(cx.config.course.me, &state, self.masks.as_ref(), &secret) {
             Ok(item) => item,
             Err(reason) => {

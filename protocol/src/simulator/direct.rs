@@ -17,7 +17,8 @@ use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::course::Course;
 use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
-use crate::mixing::portion::{Portion, Share};
+use crate::mixing::noisy::Noisy;
+use crate::mixing::portion::{Portion, Resting};
 use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
 use crate::publishing::result::Sum;
@@ -120,7 +121,7 @@ impl World {
                 absent: BTreeSet::new(),
                 connected,
             };
-            let mixing = course.begin(value.clone(), weight, Box::new(noise));
+            let mixing = course.begin(Noisy::with_noise_in(value.clone()), weight, Box::new(noise));
             world.nodes.push(Some(ShareExchange::new(course, mixing, outset)));
             world.noised.push(value);
             world.weights.push(weight);
@@ -267,15 +268,15 @@ impl World {
             .collect();
         let verdict = gate(plan, &logs);
         let publishers = verdict.publish.clone().unwrap_or_default();
-        let mut finals: Vec<Share<LatticeVector, LatticeWeight>> = Vec::new();
+        let mut finals: Vec<Resting<LatticeVector, LatticeWeight>> = Vec::new();
         for (party, node) in self.nodes.iter_mut().enumerate() {
             let Some(node) = node.take().filter(|_| publishers.contains(&party)) else {
                 continue;
             };
             match node.settle(&logs, &publishers) {
                 Ok(final_state) => finals.push(Portion {
-                    value: final_state.value.pack(),
-                    weight: final_state.weight,
+                    value: final_state.portion().value.pack(),
+                    weight: final_state.portion().weight,
                 }),
                 Err(liar) => self.violations.push(Violation::new(
                     "mass",

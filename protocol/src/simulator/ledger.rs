@@ -9,7 +9,7 @@ use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
 use crate::mixing::exchange::ShareExchange;
-use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::portion::{NoiseSource, Portion, Resting};
 use crate::plan::checked::Plan;
 use crate::plan::exchange::ways_in::Mechanism;
 use crate::simulator::invariants::violation::Violation;
@@ -121,7 +121,7 @@ impl Ledger {
             .out()
             .filter(|(id, _)| !accepted.contains(id))
             .map(|(_, portion)| portion);
-        out.chain([exchange.state()]).collect()
+        out.chain([exchange.state().portion().clone()]).collect()
     }
 }
 
@@ -139,8 +139,8 @@ pub(crate) struct Balance {
 /// A node's part of the sums.
 struct Entry {
     seen: Seen,
-    held: Share<LatticeVector, LatticeWeight>,
-    injected: Share<LatticeVector, LatticeWeight>,
+    held: Resting<LatticeVector, LatticeWeight>,
+    injected: Resting<LatticeVector, LatticeWeight>,
 }
 
 /// What an exchange changes with its state, or with the shares that it has out.
@@ -260,7 +260,7 @@ fn total(portions: Vec<Holding>) -> Option<Holding> {
     })
 }
 
-fn packed(portion: Holding) -> Share<LatticeVector, LatticeWeight> {
+fn packed(portion: Holding) -> Resting<LatticeVector, LatticeWeight> {
     Portion {
         value: portion.value.pack(),
         weight: portion.weight,

@@ -1,9 +1,10 @@
 //! What arrives: shares of others, and their answers to own ones.
 
 use crate::messages::log::{Answer, ShareId, Verdict};
+use crate::mixing::course::Course;
 use crate::mixing::exchange::{ArrivedShare, Deed, ShareExchange, Whereabouts};
 use crate::mixing::offence::MixingOffence;
-use crate::mixing::portion::Portion;
+use crate::mixing::portion::Share;
 use crate::topology::party::Party;
 
 impl ShareExchange {
@@ -37,13 +38,12 @@ impl ShareExchange {
         let grid = self.course.lattice.round_grid(id.round);
         let carries =
             weight.0.unsigned_abs() <= self.course.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
-        let value = self
-            .course
-            .lattice
-            .share(arrival.values, self.course.dimension, id.round);
-        match value {
-            Ok(value) if carries => {
-                self.mixing.accept(id.from, &Portion { value, weight });
+        let Course {
+            lattice, dimension, ..
+        } = &self.course;
+        match Share::received(lattice, (arrival.values, weight), *dimension, id.round) {
+            Ok(share) if carries => {
+                self.mixing.accept(id.from, &share);
                 self.say(
                     id,
                     Verdict::Accepted {

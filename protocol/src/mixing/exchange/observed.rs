@@ -4,6 +4,7 @@ use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{Answer, ShareId, Verdict};
 use crate::mixing::exchange::{ShareExchange, Tally, Whereabouts};
+use crate::mixing::finals::LoggedState;
 use crate::mixing::portion::Portion;
 use crate::topology::party::Party;
 
@@ -36,9 +37,9 @@ impl ShareExchange {
             .any(|share| share.whereabouts == Whereabouts::Left)
     }
 
-    /// The state, for checks of conservation.
-    pub(crate) fn state(&self) -> Portion<LatticeVector, LatticeWeight> {
-        self.mixing.state()
+    /// The state, as it is sealed once the log is closed; and for checks of conservation.
+    pub(crate) fn state(&self) -> LoggedState {
+        LoggedState(self.mixing.state())
     }
 
     /// The shares that joined the state, as (round, from).

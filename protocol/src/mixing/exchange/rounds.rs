@@ -4,7 +4,7 @@ use crate::messages::log::ShareId;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::exchange::{Deed, Drawn, Outgoing, Recall, Sent, ShareExchange, Whereabouts};
 use crate::mixing::offence::Unsendable;
-use crate::mixing::portion::Portion;
+use crate::mixing::portion::{Portion, Share};
 use crate::mixing::ticket::Recalled;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -170,7 +170,7 @@ impl ShareExchange {
         let others = to[1..].iter().map(|&to| {
             (
                 id(to),
-                wire::share_frame(&course.digest, id(to), share.weight, values),
+                wire::share_frame(&course.digest, id(to), share.0.weight, values),
             )
         });
         for (id, frame) in std::iter::once((id(first), frame.clone())).chain(others) {
@@ -186,9 +186,9 @@ impl ShareExchange {
             }
             let sent = Some(Sent {
                 frame,
-                value: share.value.clone(),
+                value: share.0.value.clone(),
             });
-            let weight = share.weight;
+            let weight = share.0.weight;
             self.outgoing.insert(
                 id,
                 Outgoing {
@@ -244,10 +244,10 @@ impl ShareExchange {
         share.whereabouts = Whereabouts::Back;
         self.mixing.take_back(
             id.to,
-            &Portion {
+            &Share(Portion {
                 value: sent.value,
                 weight: share.weight,
-            },
+            }),
         );
         true
     }

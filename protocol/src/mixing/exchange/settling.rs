@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::lattice::grid::LatticeWeight;
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
-use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
 use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::exchange::{Outgoing, ShareExchange, Whereabouts};
-use crate::mixing::portion::Portion;
+use crate::mixing::finals::{FinalState, StateCorrection};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -85,14 +83,10 @@ impl ShareExchange {
     /// A publisher's log denies a share that it has signed for before this node's log was closed:
     /// this node cannot take it back and must withhold. The gate leaves such members out
     /// ([`deniers`](crate::messages::log::deniers)), and what they got is rolled back.
-    pub fn settle(
-        mut self,
-        logs: &AgreedLogs,
-        publishers: &BTreeSet<Party>,
-    ) -> Result<Portion<LatticeVector, LatticeWeight>, Party> {
+    pub fn settle(mut self, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<FinalState, Party> {
         self.take_back_returned(logs, publishers)?;
         let departed = self.departed(publishers);
-        Ok(self.mixing.finish(&departed))
+        Ok(FinalState(self.mixing.finish(&departed)))
     }
 
     /// Returns what has to be added to the state that this node's log is about, so that it is the
@@ -105,13 +99,13 @@ impl ShareExchange {
         &mut self,
         logs: &AgreedLogs,
         publishers: &BTreeSet<Party>,
-    ) -> Result<LatticeVector, Party> {
+    ) -> Result<StateCorrection, Party> {
         let before = self.mixing.state().value.pack();
         self.take_back_returned(logs, publishers)?;
         self.mixing.roll_back(&self.departed(publishers));
         let mut correction = self.mixing.state().value;
         correction.add_multiples(&[(Ratio::one().negated(), &before)]);
-        Ok(correction)
+        Ok(StateCorrection(correction))
     }
 
     /// The noise of releases to come, of `dimension` coordinates each, from the agreed logs of its

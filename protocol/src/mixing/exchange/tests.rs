@@ -314,7 +314,7 @@ fn a_suspended_node_makes_up_its_round_ends_in_order() {
         }
     );
     assert_eq!(
-        world.nodes[0].state().weight,
+        world.nodes[0].state().portion().weight,
         world.ledgers[0].own_weight(),
         "all of its own is back"
     );
@@ -371,6 +371,7 @@ fn who_denied_what_it_signed_for_is_rolled_back_like_anybody_who_is_left_out() {
         let Ok(last) = world.nodes.swap_remove(0).settle(&logs, &others) else {
             panic!("nothing of the liar's has to be taken back");
         };
+        let last = last.portion();
         (last.value.steps().collect::<Vec<i128>>(), last.weight.0)
     });
     assert_eq!(finals[0], finals[1]);
@@ -399,11 +400,11 @@ fn a_share_that_was_accepted_after_the_log_was_signed_can_still_be_taken_back() 
         .map(|(other, _)| world.nodes[0].outgoing[&other].weight.0)
         .sum();
     assert!(back >= world.nodes[0].outgoing[&id].weight.0);
-    let before = world.nodes[0].state().weight.0;
+    let before = world.nodes[0].state().portion().weight.0;
     let Ok(last) = world.nodes.swap_remove(0).settle(&logs, &everybody()) else {
         panic!("its log says nothing of the answer, and it can be taken back");
     };
-    assert_eq!(last.weight.0, before + back);
+    assert_eq!(last.portion().weight.0, before + back);
 }
 
 #[test]
@@ -421,7 +422,7 @@ fn without_roll_back_only_refused_shares_of_departed_parties_go_back() {
             world.nodes[0].answer(to, id, answer);
         }
         let out = world.nodes[0].outgoing[&id].weight.0;
-        let before = world.nodes[0].state().weight.0;
+        let before = world.nodes[0].state().portion().weight.0;
         let survivors: BTreeSet<Party> = (0..4).filter(|&party| party != to).collect();
         let logs: AgreedLogs = survivors
             .iter()
@@ -437,7 +438,7 @@ fn without_roll_back_only_refused_shares_of_departed_parties_go_back() {
             panic!("nobody lies")
         };
         assert_eq!(
-            final_state.weight.0,
+            final_state.portion().weight.0,
             before + back + if refused { out } else { 0 }
         );
     }

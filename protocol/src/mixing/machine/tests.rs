@@ -96,7 +96,7 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
                 .map(|_| others.swap_remove(rng.random_range(0..others.len())))
                 .collect();
             let portion = c.machines[from].split(&to, |state| state.value.pack());
-            let bytes = share_bytes(&c.lattice, &portion.value.unpack(), round);
+            let bytes = share_bytes(&c.lattice, &portion.0.value.unpack(), round);
             let value = c.lattice.share(bytes.into(), 5, round).unwrap();
             assert!(
                 value.unpack() == c.machines[from].state().value,

@@ -15,7 +15,7 @@ use crate::averaging::terms::AveragingTerms;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::ItemSet;
-use crate::mixing::portion::Share;
+use crate::mixing::portion::Resting;
 use crate::publishing::averaging::opening::Opening;
 use crate::publishing::flood::FloodedFinals;
 use crate::publishing::interface::{Published, PublishingDeed, Surroundings};
@@ -54,8 +54,8 @@ impl FloodedEntries {
     fn committed(
         &self,
         party: Party,
-        read: Share<LatticeVector, LatticeWeight>,
-    ) -> Option<Share<LatticeVector, LatticeWeight>> {
+        read: Resting<LatticeVector, LatticeWeight>,
+    ) -> Option<Resting<LatticeVector, LatticeWeight>> {
         let opening = Opening::of(&self.terms, read.value.unpack().steps(), read.weight).ok()?;
         (self.entries.get(&party) == Some(&opening.entry)).then_some(read)
     }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use crate::averaging::entry::FinalEntry;
 use crate::averaging::terms::AveragingTerms;
 use crate::lattice::grid::{Lattice, LatticeWeight};
-use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::Notice;
 use crate::messages::stage::Stage;
 use crate::messages::wire::Bytes;
-use crate::mixing::portion::Portion;
+use crate::mixing::finals::FinalState;
 use crate::publishing::averaging::fast::Fast;
 use crate::publishing::averaging::flooding::FloodedEntries;
 use crate::publishing::averaging::inbox::Inbox;
@@ -74,7 +73,7 @@ pub struct Averaging {
     pub(super) lattice: Lattice,
     finals: FloodedFinals,
     /// This node's own final, for the case that all are flooded.
-    own_final: Portion<LatticeVector, LatticeWeight>,
+    own_final: FinalState,
     /// Its opening, in units of the terms.
     pub(super) own: Vec<i64>,
     pub(super) stage: Mode,
@@ -97,7 +96,7 @@ impl Averaging {
     pub(super) fn new(
         setup: Setup,
         (terms, finals): (Arc<AveragingTerms>, FloodedFinals),
-        own_final: Portion<LatticeVector, LatticeWeight>,
+        own_final: FinalState,
         opening: Opening,
         connected: &BTreeSet<Party>,
     ) -> Self {

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use crate::agreement::items::Items;
 use crate::averaging::entry::{ENTRY_BYTES, FinalEntry};
 use crate::averaging::terms::AveragingTerms;
-use crate::lattice::grid::LatticeWeight;
-use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::{ItemSet, Round};
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
-use crate::mixing::portion::Portion;
+use crate::mixing::finals::FinalState;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::machine::{Averaging, MOST_STAGES};
@@ -73,12 +71,13 @@ impl AveragedFinals {
     /// Commits to a node's own final, and sends it to the neighbours.
     pub(in crate::publishing) fn begin(
         &self,
-        final_state: Portion<LatticeVector, LatticeWeight>,
+        final_state: FinalState,
         setup: Setup,
         connected: &BTreeSet<Party>,
         early: EarlyRounds,
     ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
-        let opening = Opening::of(&self.terms, final_state.value.steps(), final_state.weight)?;
+        let state = final_state.portion();
+        let opening = Opening::of(&self.terms, state.value.steps(), state.weight)?;
         let entry = opening.entry.to_bytes();
         let item = OwnItem {
             frame: wire::body_frame(Stage::Publishing, setup.me, &entry),

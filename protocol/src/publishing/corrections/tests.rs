@@ -240,7 +240,7 @@ impl Execution {
             for CorrectionTerm { share, sign } in terms {
                 let minus = Modular(PRIME - 1);
                 let factor = if *sign == Sign::Plus { Modular(1) } else { minus };
-                let Portion { value, weight } = self.shares[share];
+                let &Portion { value, weight } = self.shares[share].carried();
                 add(&mut sealed, factor.times(value), factor.times(weight));
             }
         }

@@ -21,6 +21,7 @@ use crate::mixing::gossip::circles::{self, CircleOutset, CircleRound, LOGGED, Ow
 use crate::mixing::gossip::close::Closing;
 use crate::mixing::gossip::weights::RoundWeights;
 use crate::publishing::interface::FinalError;
+use crate::publishing::sealed::OpenedSum;
 use crate::run::context::StepContext;
 use crate::run::interface::Output;
 use crate::run::outcome::{GateVerdict, SealedFinal};
@@ -223,7 +224,7 @@ impl OpeningPhase {
         &self,
         circle: &CircleRound,
         cx: &StepContext<'_>,
-    ) -> Result<Option<(LatticeVector, u32)>, FinalError> {
+    ) -> Result<Option<(OpenedSum, u32)>, FinalError> {
         let members = &self.unsealing.members;
         let secrets = self.opening.secrets().ok_or(FinalError::NoResidues)?;
         let (of, mut sum) = circle.sealed_sum(members).ok_or(FinalError::NoResidues)?;
@@ -258,7 +259,7 @@ impl OpeningPhase {
         if steps.iter().any(|steps| steps.unsigned_abs() > most) {
             return Ok(None);
         }
-        let state = lattice.vector(steps.iter().copied().map(nearest));
+        let state = OpenedSum::of_circle(lattice, steps.iter().copied().map(nearest));
         Ok(Some((state, circle.weight_of(members))))
     }
 }

@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::agreement::agreeing::Clock;
 use crate::agreement::items::Body;
 use crate::lattice::grid::LatticeWeight;
-use crate::lattice::vector::LatticeVector;
 use crate::messages::log::Sealed;
 use crate::messages::stage::Stage;
 use crate::publishing::interface::{FinalError, Published};
 use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
-use crate::publishing::result::Sum;
-use crate::publishing::sealed::ToldKeys;
+use crate::publishing::sealed::{OpenedSum, ToldKeys};
 use crate::publishing::way::Way;
 use crate::run::context::StepContext;
 use crate::run::outcome::{Ending, Event, SealedFinal};
@@ -94,14 +92,11 @@ impl OpeningPhase {
         let opened = match &self.circle {
             Some(circle) if mine => self.circle_sum(circle, cx),
             Some(_) => Ok(None),
-            None => self.sum(cx).map(|value| Some((value, 0))),
+            None => self.sum(cx).map(|sum| Some((sum, 0))),
         };
         cx.record.out_of_range = self.circle.is_some() && mine && matches!(opened, Ok(None));
         let sum = match opened {
-            Ok(opened) => opened.map(|(value, weight)| Sum {
-                value,
-                weight: LatticeWeight(weight.into()),
-            }),
+            Ok(opened) => opened.map(|(sum, weight)| sum.weighing(LatticeWeight(weight.into()))),
             Err(reason) => {
                 cx.fault(reason);
                 None
@@ -119,7 +114,7 @@ impl OpeningPhase {
     }
 
     /// The sum of all that the set has sealed and corrected.
-    fn sum(&self, cx: &StepContext<'_>) -> Result<LatticeVector, FinalError> {
+    fn sum(&self, cx: &StepContext<'_>) -> Result<OpenedSum, FinalError> {
         let Way::Sealed(finals) = &cx.commons.rules.way else {
             return Err(FinalError::NoResidues);
         };

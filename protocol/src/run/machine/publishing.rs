@@ -7,11 +7,10 @@ use thiserror::Error;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::lattice::grid::LatticeWeight;
-use crate::lattice::vector::LatticeVector;
 use crate::messages::log::AgreedLogs;
 use crate::messages::stage::Stage;
 use crate::mixing::exchange::ShareExchange;
-use crate::mixing::portion::Portion;
+use crate::mixing::finals::FinalState;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::machine::FLOODING_STAGES;
 use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup};
@@ -194,7 +193,7 @@ impl StepContext<'_> {
     /// Why a node that may publish gives no final.
     fn give_final(
         &mut self,
-        settled: Result<Portion<LatticeVector, LatticeWeight>, Party>,
+        settled: Result<FinalState, Party>,
         early: EarlyRounds,
     ) -> Result<Option<Box<dyn Publication>>, String> {
         let final_state =

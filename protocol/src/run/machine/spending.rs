@@ -25,11 +25,11 @@ impl NoiseSource<LatticeVector> for NoNoise {
 impl AwaitingPhase {
     /// Takes this node's value, x̃ with its own noise.
     pub(super) fn contribute(self: Box<Self>, value: Noisy, cx: &mut StepContext<'_>) -> RunPhase {
-        let (value, weight) = (value.into_vector(), cx.config.own_weight());
+        let weight = cx.config.own_weight();
         let mixing = match self.block {
             None => cx.config.course.begin(value, weight, Box::new(NoNoise)),
             Some(block) => {
-                let value = value.pack();
+                let value = value.vector().pack();
                 let mut mixing = Mixing::of_block(Portion { value, weight }, block);
                 let parties = 0..cx.config.electorate.parties;
                 let departed = parties.filter(|party| !cx.record.started.contains(party));

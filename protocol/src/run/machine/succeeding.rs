@@ -15,6 +15,7 @@ use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
 use crate::mixing::ahead::{NoiseAhead, ReleaseNoise};
 use crate::mixing::exchange::ShareExchange;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::publishing::way::Way;
 use crate::run::commons::Commons;
@@ -101,7 +102,7 @@ impl Run {
         config.course.digest = digest;
         let RunConfig { plan, course, .. } = &config;
         let rules = ItemRules::of(plan, course);
-        let zeros = plan.lattice().zeros(course.dimension);
+        let zeros = Noisy::with_noise_in(plan.lattice().zeros(course.dimension));
         let outset = self.peers.outset(&record.started, &config, (self.now, self.now));
         let transfers = Transfers {
             shares: ShareExchange::new(

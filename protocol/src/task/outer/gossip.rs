@@ -7,7 +7,7 @@ use crate::messages::log::ShareId;
 use crate::messages::notice::Network;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::machine::Mixing;
-use crate::mixing::portion::Portion;
+use crate::mixing::portion::Share;
 use crate::plan::exchange::ways_in::Mechanism;
 use crate::task::outer::turn::GossipTurn;
 use crate::task::outer::{Outer, OuterStage};
@@ -76,12 +76,12 @@ impl Outer {
             return false;
         };
         let dimension = self.plan.draft().dimension();
-        if let Ok(value) = self.plan.lattice().share(values, dimension, edge.round)
+        let values = (values, LatticeWeight(0));
+        if let Ok(share) = Share::received(self.plan.lattice(), values, dimension, edge.round)
             && let OuterStage::Gossip(phase) = &mut self.stage
         {
             phase.due.pop_front();
-            let weight = LatticeWeight(0);
-            phase.mixing.accept(edge.out, &Portion { value, weight });
+            phase.mixing.accept(edge.out, &share);
         }
         true
     }

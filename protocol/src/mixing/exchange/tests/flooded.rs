@@ -8,6 +8,7 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
 use crate::mixing::course::Course;
 use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
+use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
@@ -35,7 +36,7 @@ fn full_node(plan: &Plan, course: &Course) -> ShareExchange {
         connected: (1..plan.parties()).collect(),
     };
     let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(course.me)));
-    let mixing = course.begin(value, weight, Box::new(Silent(*lattice)));
+    let mixing = course.begin(Noisy::with_noise_in(value), weight, Box::new(Silent(*lattice)));
     ShareExchange::new(course.clone(), mixing, outset)
 }
 
@@ -110,7 +111,13 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
         assert!(!matches!(deed, Deed::Fault(_) | Deed::Offence { .. }), "{deed:?}");
     }
     assert_eq!(node.tally().returned, if leaves { 0 } else { rounds as usize });
-    let sums: Vec<u128> = node.state().value.steps().map(i128::unsigned_abs).collect();
+    let sums: Vec<u128> = node
+        .state()
+        .portion()
+        .value
+        .steps()
+        .map(i128::unsigned_abs)
+        .collect();
     assert!(
         sums.iter().all(|&sum| sum > lattice.own_reach as u128),
         "{sums:?}"

@@ -14,6 +14,7 @@ use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
 use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
+use crate::mixing::noisy::Noisy;
 use crate::mixing::offence::MixingOffence;
 use crate::mixing::ticket::{Ticket, Tickets};
 use crate::plan::checked::Plan;
@@ -87,7 +88,7 @@ impl World {
                 absent: BTreeSet::new(),
                 connected: others,
             };
-            let mixing = course.begin(value, LatticeWeight(weight), noise);
+            let mixing = course.begin(Noisy::with_noise_in(value), LatticeWeight(weight), noise);
             world.nodes.push(ShareExchange::new(course, mixing, outset));
             world.tickets.push(Tickets::default());
             world.collect(me);
@@ -277,11 +278,11 @@ impl World {
             .collect::<Result<_, _>>()
             .map_err(|liar| format!("{liar} lies"))?;
         let values = mass::check(
-            finals.iter().map(|final_state| &final_state.value),
+            finals.iter().map(|it| &it.portion().value),
             publishers.iter().map(|&party| &own[party]),
         );
         let own_weights = publishers.iter().map(|&party| self.ledgers[party].own_weight());
-        let weights = weight::check(finals.iter().map(|final_state| final_state.weight), own_weights);
+        let weights = weight::check(finals.iter().map(|it| it.portion().weight), own_weights);
         values.and(weights).map_err(|violation| violation.to_string())
     }
 }
