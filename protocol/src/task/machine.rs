@@ -186,6 +186,15 @@ impl Task {
         }
     }
 
+    /// Whether this node could still make a key of a mask, read a letter or use noise of releases
+    /// to come: for checks.
+    pub(crate) fn keeps_secrets(&self) -> bool {
+        match &self.computation {
+            TaskMachine::Training(training) => training.keeps_secrets(),
+            _ => self.release().keeps_secrets(),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn computation(&self) -> &TaskMachine {
         &self.computation

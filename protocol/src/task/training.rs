@@ -505,6 +505,11 @@ impl Training {
         self.number - self.mixings
     }
 
+    pub(super) fn keeps_secrets(&self) -> bool {
+        let mut runs = self.before.iter().chain([&self.run]);
+        self.ahead.is_some() || runs.any(Run::keeps_secrets)
+    }
+
     #[cfg(test)]
     pub(super) fn kept_early(&self) -> usize {
         self.early_sealed.len() + self.run.early().len()

@@ -86,7 +86,7 @@ impl Simulation<'_> {
             ));
         }
         let over = self.nodes.iter().enumerate();
-        let over = over.filter(|(_, node)| node.outcome.is_some() && node.task.release().keeps_secrets());
+        let over = over.filter(|(_, node)| node.outcome.is_some() && node.task.keeps_secrets());
         violations.extend(over.map(|(party, _)| {
             let text = format!("party {party} has ended and has keys of masks");
             Violation::new("wiped", text)

@@ -120,8 +120,7 @@ fn a_whole_training_tells_each_phase_once_and_spends_each_iteration() {
                     assert!(outcome.logs.is_none() && outcome.sum.is_none() && outcome.verdict.is_none());
                 }
             }
-            let run = ensemble.run(party);
-            assert!(!run.keeps_secrets(), "no release follows");
+            assert!(!ensemble.tasks[party].keeps_secrets(), "no release follows");
         }
         // Of the first one everybody has it; where noise is mixed first it waits for that.
         let asked: Vec<u32> = ensemble
@@ -184,7 +183,7 @@ fn a_sealed_vector_that_others_may_have_opened_is_spent() {
             let stopped = training.stopped.clone().expect("it stopped");
             assert!(stopped.starts_with("an iteration was not opened: "), "{stopped}");
             assert_eq!(outcome.ending, Ending::Degraded);
-            assert!(!ensemble.run(0).keeps_secrets());
+            assert!(!ensemble.tasks[0].keeps_secrets());
         }
     }
 }

@@ -91,7 +91,7 @@ fn a_mixing_in_vain_is_repeated_as_often_as_the_plan_says() {
                 let reason = "in vain; no value was touched, and another plan costs nothing".to_owned();
                 assert_eq!(outcome.ending, Ending::Aborted { reason });
                 assert!(outcome.logs.is_none() && outcome.verdict.is_none());
-                assert!(!ensemble.run(party).keeps_secrets());
+                assert!(!ensemble.tasks[party].keeps_secrets());
             } else {
                 assert_eq!(outcome.ending, Ending::Done);
             }
