@@ -1,5 +1,9 @@
-//! The phases of a run. Each owns its data; what a step of it may touch besides is in
-//! [`StepContext`](crate::run::context::StepContext).
+//! The phases of a run: `Gathering`, or `Awaiting` in a later release; `Spending`; `Mixing`;
+//! `Settling`; `Auditing`. Then `Publishing` where finals are readable, `Correcting` (and `Auditing`
+//! again) and `Opening` where they are sealed, `Mixed` where noise of releases to come was mixed.
+//!
+//! Each owns its data, and its methods are its own: a step takes the phase and gives the next one.
+//! What it may touch besides is in [`StepContext`](crate::run::context::StepContext).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -197,16 +201,7 @@ impl RunPhase {
         }
     }
 
-    /// What this node seals and reads letters with, where a later run may have it.
-    pub(super) fn seals_to_hand_on(&mut self) -> Option<&mut Option<Box<Seals>>> {
-        match self {
-            RunPhase::Opening(phase) => Some(&mut phase.seals),
-            RunPhase::Mixed(phase) => Some(&mut phase.seals),
-            _ => None,
-        }
-    }
-
-    /// What this node seals and reads letters with, wherever it is.
+    /// What this node seals and reads letters with.
     pub(super) fn seals(&self) -> Option<&Seals> {
         match self {
             RunPhase::Awaiting(phase) => Some(&phase.seals),

@@ -41,14 +41,15 @@ impl Run {
     /// Its clock starts now: others' values are waited for from half of an iteration on, as long as
     /// a stage takes.
     pub fn successor(&mut self, digest: Digest, noise: Option<ReleaseNoise>) -> Option<Run> {
-        let started = match &self.phase {
+        let (members, seals) = match &mut self.phase {
             RunPhase::Opening(phase) => {
                 let remaining = phase.confirmation.remaining();
-                remaining.unwrap_or(&phase.unsealing.members).clone()
+                (remaining.unwrap_or(&phase.unsealing.members), &mut phase.seals)
             }
-            RunPhase::Mixed(phase) if noise.is_some() => phase.members.clone(),
+            RunPhase::Mixed(phase) if noise.is_some() => (&phase.members, &mut phase.seals),
             _ => return None,
         };
+        let started = members.clone();
         let threshold = self.config.plan.threshold(started.len()).ok()??;
         let course = self.config.course.of_release(&self.config.plan, digest);
         let mut rules = ItemRules::of(&self.config.plan, &course);
@@ -61,7 +62,7 @@ impl Run {
             return None;
         };
         let bytes = finals.bytes() as u64;
-        let mut seals = self.phase.seals_to_hand_on()?.take()?;
+        let mut seals = seals.take()?;
         seals.go_on(&started, threshold);
         let mut commons = self.commons_of_next(digest, rules);
         commons.begin(self.now, SealTerms { threshold, bytes });
