@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use undertone_tests::browser::Browser;
 use undertone_tests::composition::top;
 use undertone_tests::documents::citations::{absent, cited, files, resolves, tests};
 use undertone_tests::documents::html::{build, render};
@@ -11,6 +12,7 @@ use undertone_tests::documents::page::{GUIDE, Page, design, documents, guide};
 use undertone_tests::documents::wording::{MEDIAN_WORDS, coinages, median, sentences};
 use undertone_tests::house::prose::wide_prose;
 use undertone_tests::house::sources::{below, workspace};
+use undertone_tests::left_out;
 
 #[test]
 fn every_link_leads_to_a_file_and_a_heading() {
@@ -192,6 +194,43 @@ fn the_guide_as_html_has_tables_in_frames_anchors_and_an_index() {
         assert!(
             !html.contains("http://cdn") && !html.contains("src=\"http"),
             "no network"
+        );
+    }
+}
+
+#[test]
+fn the_guide_in_a_browser_finds_words_and_fits_a_telephone() {
+    if !Browser::is_there() {
+        left_out("documents", "no chromium");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    build(folder.path()).expect("writable");
+    let address = |page: &str| format!("file://{}/{page}.html", folder.path().display());
+    let mut browser = Browser::start();
+    browser.resize(1280, 900);
+    browser.open(&address("index"));
+    browser.until("document.readyState === 'complete' && document.querySelector('#search')");
+    browser.value(
+        "document.querySelector('#search').value = 'ledger Adopt', \
+         document.querySelector('#search').dispatchEvent(new Event('input'))",
+    );
+    let hits = "document.querySelectorAll('#found a')";
+    browser.until(&format!("{hits}.length > 0"));
+    let first = browser.value(&format!("{hits}[0].getAttribute('href')"));
+    assert_eq!(first, "budgets.html#backup-and-restore");
+    browser.value(&format!("{hits}[0].click()"));
+    browser.until("location.pathname.endsWith('budgets.html') && document.querySelector('h2')");
+    assert_eq!(browser.value("faults"), serde_json::json!([]));
+    browser.resize(400, 900);
+    for page in guide() {
+        browser.open(&address(page.name().trim_end_matches(".md")));
+        browser.until("document.readyState === 'complete' && document.querySelector('article h1')");
+        let wide = browser.value("document.documentElement.scrollWidth");
+        assert!(
+            wide.as_u64().is_some_and(|wide| wide <= 400),
+            "{}: {wide}",
+            page.path
         );
     }
 }

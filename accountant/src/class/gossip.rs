@@ -5,7 +5,7 @@
 //! of round t is the weighted sum of those of round t − 1 and what enters new. So the rows of a
 //! coalition go back round by round through the weights, at a product with a sparse matrix each;
 //! one factorisation then serves all parties outside of it. The protocol's own averaging gives the
-//! same ([`GossipRun`](crate::execution::gossip::GossipRun)): a worst case is computed again so.
+//! same ([`GossipRun`]): a worst case is computed again so.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -14,7 +14,7 @@
 //!
 //! δ = δ(ε, M) + P + (1 + e^ε) D   for every ε ≥ 0,
 //!
-//! δ(ε, M) the trade-off of [`gaussian`](crate::losses::gaussian).
+//! δ(ε, M) the trade-off of [`gaussian`].
 //!
 //! *Proof.* Let R, R′ be the laws of all that the adversary sees, for the one data set and the
 //! other, I, I′ the same with real Gaussian noise, and S any event. (1) Exchange the real for the

@@ -11,7 +11,7 @@
 //! - of number a + 1 once it has given up a: over those of S whose START(a, S) *and* whose give-up
 //!   of a are here, when these are all whose START(a, S) is here, or after two silence limits, if
 //!   they are at least `min_parties`; if they are fewer then, over all of S whose give-ups are here
-//!   ([`reunited`](Gathering::reunited)); or on a START(a + 1, S′) of others that names it, S′
+//!   (`reunited`); or on a START(a + 1, S′) of others that names it, S′
 //!   within S.
 //!
 //! It begins once it holds START(a, S) of the same S from every member of S, unless it has given a
@@ -20,7 +20,7 @@
 //! `join_ms` after it signed, or (ii) as soon as more than `colluding` members of S have given up.
 //! So honest ones give up within about the time of one flood, and a party that hangs, or a liar
 //! that signs none or another one, ends no run that can do without it. Why no node begins twice is
-//! proved in [`signed`]. The last number is never given up: the run ends `join_ms` after it was
+//! proved in `signed`. The last number is never given up: the run ends `join_ms` after it was
 //! signed. Nothing private has left by then.
 
 mod grace;

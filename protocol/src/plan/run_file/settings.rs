@@ -493,7 +493,7 @@ pub struct RunSettings {
     pub min_parties: usize,
     /// The fewest members whose signatures make a set agreed: nobody's choice, it follows from the
     /// number of parties and from how many collude and depart
-    /// ([`Quorum`](crate::plan::quorum::Quorum)).
+    /// ([`Quorum`]).
     pub quorum: usize,
     /// How final states spread among the parties.
     pub dissemination: Dissemination,
