@@ -84,6 +84,45 @@ fn the_pure_crates_have_no_transport_and_no_runtime() {
     }
 }
 
+/// Packages of the lock file, at most: a dependency that brings many more has to be worth it.
+/// `idna_adapter` is held at 1.0.0, which is without tables of Unicode: no host here has a name
+/// that needs them, and twenty packages stay out.
+const MOST_PACKAGES: usize = 380;
+
+#[test]
+fn the_lock_file_stays_short() {
+    let lock = std::fs::read_to_string(top().join("Cargo.lock")).expect("there is a lock file");
+    let lock: toml::Table = lock.parse().expect("TOML");
+    let packages = lock["package"].as_array().expect("packages");
+    let held = packages
+        .iter()
+        .find(|package| package["name"].as_str() == Some("idna_adapter"));
+    assert_eq!(
+        held.and_then(|package| package["version"].as_str()),
+        Some("1.0.0")
+    );
+    assert!(packages.len() <= MOST_PACKAGES, "{} packages", packages.len());
+}
+
+/// What a reader of a registry sees of a crate, but for where it is kept.
+#[test]
+fn every_crate_says_what_it_is() {
+    let metadata = metadata(&["--no-deps"]);
+    for package in metadata["packages"].as_array().expect("packages") {
+        let text = |key: &str| package[key].as_str().unwrap_or_default();
+        let list = |key: &str| package[key].as_array().map_or(0, Vec::len);
+        assert!(text("description").len() > 30, "{}", package["name"]);
+        assert!(
+            top().join(text("readme").trim_start_matches("../")).is_file(),
+            "{}",
+            package["name"]
+        );
+        assert!((1..=5).contains(&list("keywords")), "{}", package["name"]);
+        assert!(list("categories") >= 1, "{}", package["name"]);
+        assert!(package["repository"].is_null(), "{}", package["name"]);
+    }
+}
+
 /// Whether a licence expression has an alternative of which every part is allowed.
 fn allows(allowed: &[String], expression: &str) -> bool {
     let plain = expression.replace(['(', ')'], " ").replace('/', " OR ");

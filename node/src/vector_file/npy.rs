@@ -1,8 +1,7 @@
-//! `.npy` of f32 or f64, any shape, either order.
+//! `.npy` of f32 or f64, any shape, either order; as numpy's `format` module describes it.
 
-use std::io::{BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Write};
 
-use npyz::{DType, NpyFile, Order, TypeChar, WriterBuilder};
 use thiserror::Error;
 
 use crate::vector_file::layout::{Dtype, Layout};
@@ -12,29 +11,25 @@ use crate::vector_file::vector::{VectorFile, to_f32};
 /// A header longer than this is not one of a plain array.
 const LONGEST_HEADER: u32 = 1 << 16;
 
+/// Values begin at a multiple of this.
+const ALIGNED: usize = 64;
+
 const AS_NUMPY_SAVES: &str = "it must be a .npy file as numpy.save writes it";
 const AGAIN: &str = "write or copy it again";
 
-pub(super) fn read(mut file: impl Read + Seek, bytes: u64) -> Result<VectorFile, UnusableFile> {
-    check_header(&mut file).map_err(|e| UnusableFile::new(e.to_string(), AS_NUMPY_SAVES))?;
-    let npy = NpyFile::new(BufReader::with_capacity(1 << 20, file))
-        .map_err(|e| UnusableFile::new(format!("not a .npy file: {e}"), AS_NUMPY_SAVES))?;
-    let dtype = dtype_of(&npy.dtype()).map_err(|other| {
-        UnusableFile::new(
-            other.to_string(),
-            "convert it: numpy.save(path, vector.astype('float64')) or 'float32'",
-        )
+pub(super) fn read(mut file: impl Read, bytes: u64) -> Result<VectorFile, UnusableFile> {
+    let header = Header::read(&mut file).map_err(|e| {
+        let hint = match e {
+            HeaderError::Dtype(_) => "convert it: numpy.save(path, vector.astype('float64')) or 'float32'",
+            HeaderError::TooLarge => AGAIN,
+            _ => AS_NUMPY_SAVES,
+        };
+        UnusableFile::new(e.to_string(), hint)
     })?;
+    let shape = header.shape;
     // What the header announces must be there before anything is allocated for it.
-    let shape: Option<Vec<usize>> = npy.shape().iter().map(|&n| usize::try_from(n).ok()).collect();
-    let size = if dtype == Dtype::F32 { 4 } else { 8 };
-    let needed = npy
-        .shape()
-        .iter()
-        .try_fold(size, |total: u64, &n| total.checked_mul(n));
-    let (Some(shape), Some(needed)) = (shape, needed) else {
-        return Err(UnusableFile::new("its shape is larger than any memory", AGAIN));
-    };
+    let count: usize = shape.iter().product();
+    let needed = count as u64 * header.width as u64;
     if needed == 0 {
         return Err(UnusableFile::new(
             format!("shape {shape:?} has no coordinates"),
@@ -46,23 +41,28 @@ pub(super) fn read(mut file: impl Read + Seek, bytes: u64) -> Result<VectorFile,
             format!("truncated: its header announces {needed} bytes of data, the file has {bytes} in all");
         return Err(UnusableFile::new(what, AGAIN));
     }
-    // Values as 64-bit floats in C order.
-    let fortran = npy.order() == Order::Fortran;
-    let values: Vec<f64> = match dtype {
-        Dtype::F32 => npy
-            .into_vec::<f32>()
-            .map(|v| v.into_iter().map(f64::from).collect()),
-        _ => npy.into_vec::<f64>(),
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let mut values = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut word = [0u8; 8];
+        let word = &mut word[..header.width];
+        file.read_exact(word)
+            .map_err(|e| UnusableFile::new(format!("truncated: {e}"), AGAIN))?;
+        if header.big_endian {
+            word.reverse();
+        }
+        values.push(match *word {
+            [a, b, c, d] => f64::from(f32::from_le_bytes([a, b, c, d])),
+            [a, b, c, d, e, f, g, h] => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            _ => unreachable!("a word has four bytes or eight"),
+        });
     }
-    .map_err(|e| UnusableFile::new(format!("truncated: {e}"), AGAIN))?;
-    let values = if fortran {
-        to_c_order(values, &shape)
-    } else {
-        values
-    };
     Ok(VectorFile {
-        layout: Layout::npy(shape, dtype),
-        values,
+        values: match header.fortran {
+            true => to_c_order(values, &shape),
+            false => values,
+        },
+        layout: Layout::npy(shape, if header.width == 4 { Dtype::F32 } else { Dtype::F64 }),
     })
 }
 
@@ -78,77 +78,109 @@ enum HeaderError {
     #[error("its header of {0} bytes is longer than that of any plain array")]
     TooLong(u32),
     #[error("cannot be read: {0}")]
-    Unreadable(#[from] std::io::Error),
-    #[error("not a .npy file (its header has no shape)")]
-    NoShape,
+    Unreadable(#[from] io::Error),
+    #[error("not a .npy file (its header has no {0})")]
+    Missing(&'static str),
     #[error("its header has an axis of length {0}")]
     Axis(String),
     #[error("its shape is larger than any memory")]
     TooLarge,
+    /// An element type that is no f32 or f64, by its own name.
+    #[error("dtype {0} cannot be averaged")]
+    Dtype(String),
 }
 
-/// An element type that is no f32 or f64, by its own name.
-#[derive(Debug, Error)]
-#[error("dtype {0} cannot be averaged")]
-struct OtherDtype(String);
+/// What stands before the values.
+struct Header {
+    shape: Vec<usize>,
+    /// Bytes of a value.
+    width: usize,
+    big_endian: bool,
+    /// Whether the first axis is the one that runs fastest.
+    fortran: bool,
+}
 
-/// The magic and the header's length, before anything is allocated for it.
-fn check_header(file: &mut (impl Read + Seek)) -> Result<(), HeaderError> {
-    let mut start = [0u8; 12];
-    let cut = |_| HeaderError::Truncated;
-    file.read_exact(&mut start[..10]).map_err(cut)?;
-    if &start[..6] != b"\x93NUMPY" {
-        return Err(HeaderError::Magic);
-    }
-    let length = match start[6] {
-        1 => u32::from(u16::from_le_bytes([start[8], start[9]])),
-        2 | 3 => {
-            file.read_exact(&mut start[10..]).map_err(cut)?;
-            u32::from_le_bytes([start[8], start[9], start[10], start[11]])
+impl Header {
+    /// Reads up to the first value. The magic and the length come before anything is allocated for
+    /// the rest.
+    fn read(file: &mut impl Read) -> Result<Self, HeaderError> {
+        let mut start = [0u8; 12];
+        let cut = |_| HeaderError::Truncated;
+        file.read_exact(&mut start[..10]).map_err(cut)?;
+        if &start[..6] != b"\x93NUMPY" {
+            return Err(HeaderError::Magic);
         }
-        version => return Err(HeaderError::Version(version)),
-    };
-    if length > LONGEST_HEADER {
-        return Err(HeaderError::TooLong(length));
+        let length = match start[6] {
+            1 => u32::from(u16::from_le_bytes([start[8], start[9]])),
+            2 | 3 => {
+                file.read_exact(&mut start[10..]).map_err(cut)?;
+                u32::from_le_bytes([start[8], start[9], start[10], start[11]])
+            }
+            version => return Err(HeaderError::Version(version)),
+        };
+        if length > LONGEST_HEADER {
+            return Err(HeaderError::TooLong(length));
+        }
+        let mut header = String::new();
+        file.take(length.into()).read_to_string(&mut header)?;
+        if header.len() < length as usize {
+            return Err(HeaderError::Truncated);
+        }
+        let (width, big_endian) = dtype(value_of(&header, "descr")?)?;
+        Ok(Header {
+            shape: axes(value_of(&header, "shape")?)?,
+            width,
+            big_endian,
+            fortran: value_of(&header, "fortran_order")?.starts_with("True"),
+        })
     }
-    let mut header = String::new();
-    (&mut *file).take(length.into()).read_to_string(&mut header)?;
-    if header.len() < length as usize {
-        return Err(HeaderError::Truncated);
-    }
-    check_shape(&header)?;
-    Ok(file.rewind()?)
 }
 
-/// The reader multiplies the axes without a check; a product beyond 2^60 must not reach it.
-fn check_shape(header: &str) -> Result<(), HeaderError> {
-    let axes = header
-        .split_once("shape")
-        .and_then(|(_, rest)| rest.split_once('('))
-        .and_then(|(_, rest)| rest.split_once(')'));
-    let Some((axes, _)) = axes else {
-        return Err(HeaderError::NoShape);
-    };
+/// What follows a key of the header, which is a literal of a Python dictionary.
+fn value_of<'a>(header: &'a str, key: &'static str) -> Result<&'a str, HeaderError> {
+    let rest = ['\'', '"'].iter().find_map(|quote| {
+        let (_, rest) = header.split_once(&format!("{quote}{key}{quote}"))?;
+        rest.trim_start().strip_prefix(':')
+    });
+    rest.map(str::trim_start).ok_or(HeaderError::Missing(key))
+}
+
+/// Bytes of a value, and whether the first is the most significant one.
+fn dtype(text: &str) -> Result<(usize, bool), HeaderError> {
+    let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
+    let name = quote.and_then(|quote| text[1..].split_once(quote));
+    match name.map(|(name, _)| name) {
+        Some("<f4" | "=f4") => Ok((4, false)),
+        Some("<f8" | "=f8") => Ok((8, false)),
+        Some(">f4") => Ok((4, true)),
+        Some(">f8") => Ok((8, true)),
+        Some(other) => Err(HeaderError::Dtype(other.to_owned())),
+        // Records: a list of names and types.
+        None => Err(HeaderError::Dtype(
+            text.split("'fortran_order'")
+                .next()
+                .unwrap_or(text)
+                .trim_end_matches([',', ' '])
+                .to_owned(),
+        )),
+    }
+}
+
+/// The lengths of all axes, whose product is below 2^60.
+fn axes(text: &str) -> Result<Vec<usize>, HeaderError> {
+    let inside = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let (axes, _) = inside.ok_or(HeaderError::Missing("shape"))?;
     let mut total = 1u64;
+    let mut shape = vec![];
     for axis in axes.split(',').map(str::trim).filter(|axis| !axis.is_empty()) {
         let length: u64 = axis.parse().map_err(|_| HeaderError::Axis(axis.to_owned()))?;
         total = total
             .checked_mul(length.max(1))
             .filter(|&n| n < 1 << 60)
             .ok_or(HeaderError::TooLarge)?;
+        shape.push(usize::try_from(length).map_err(|_| HeaderError::TooLarge)?);
     }
-    Ok(())
-}
-
-fn dtype_of(dtype: &DType) -> Result<Dtype, OtherDtype> {
-    match dtype {
-        DType::Plain(text) => match (text.type_char(), text.size_field()) {
-            (TypeChar::Float, 4) => Ok(Dtype::F32),
-            (TypeChar::Float, 8) => Ok(Dtype::F64),
-            _ => Err(OtherDtype(text.to_string())),
-        },
-        other => Err(OtherDtype(other.descr())),
-    }
+    Ok(shape)
 }
 
 fn to_c_order(values: Vec<f64>, shape: &[usize]) -> Vec<f64> {
@@ -158,22 +190,25 @@ fn to_c_order(values: Vec<f64>, shape: &[usize]) -> Vec<f64> {
 }
 
 /// f32 if that is the dtype, else f64.
-pub(super) fn write(out: impl Write, shape: &[usize], dtype: Dtype, values: &[f64]) -> std::io::Result<()> {
-    let shape: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
-    if dtype == Dtype::F32 {
-        let mut writer = npyz::WriteOptions::new()
-            .default_dtype()
-            .shape(&shape)
-            .writer(out)
-            .begin_nd()?;
-        writer.extend(values.iter().map(|&v| to_f32(v)))?;
-        return writer.finish();
+pub(super) fn write(mut out: impl Write, shape: &[usize], dtype: Dtype, values: &[f64]) -> io::Result<()> {
+    let descr = if dtype == Dtype::F32 { "<f4" } else { "<f8" };
+    let axes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    // A tuple of one needs its comma.
+    let comma = if axes.len() == 1 { "," } else { "" };
+    let axes = axes.join(", ");
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({axes}{comma}), }}");
+    let end = (10 + header.len() + 1).next_multiple_of(ALIGNED);
+    header += &" ".repeat(end - 10 - 1 - header.len());
+    header.push('\n');
+    let length = u16::try_from(header.len()).map_err(io::Error::other)?;
+    out.write_all(b"\x93NUMPY\x01\x00")?;
+    out.write_all(&length.to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    for &value in values {
+        match dtype {
+            Dtype::F32 => out.write_all(&to_f32(value).to_le_bytes())?,
+            _ => out.write_all(&value.to_le_bytes())?,
+        }
     }
-    let mut writer = npyz::WriteOptions::new()
-        .default_dtype()
-        .shape(&shape)
-        .writer(out)
-        .begin_nd()?;
-    writer.extend(values.iter().copied())?;
-    writer.finish()
+    out.flush()
 }

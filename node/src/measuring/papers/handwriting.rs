@@ -1,9 +1,7 @@
-//! MNIST's test digits, from their files (LeCun 1998): IDX, compressed or not.
+//! MNIST's test digits, from their files (LeCun 1998): IDX, unpacked.
 
-use std::io::{self, Read};
 use std::path::Path;
 
-use flate2::read::GzDecoder;
 use undertone_accountant::papers::given::Digits;
 
 use crate::telling::failure::Failure;
@@ -15,7 +13,7 @@ const MOST_BYTES: u64 = 1 << 26;
 /// The files that there must be.
 pub(super) const HINT: &str = "give the folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte";
 
-/// Reads `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, with or without `.gz`.
+/// Reads `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`.
 pub(super) fn read(folder: &Path) -> Result<Digits, Failure> {
     let images = bytes(folder, "t10k-images-idx3-ubyte")?;
     let labels = bytes(folder, "t10k-labels-idx1-ubyte")?;
@@ -60,26 +58,12 @@ fn idx(bytes: &[u8], dimensions: usize) -> Option<(Vec<usize>, &[u8])> {
 }
 
 fn bytes(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
-    let refuse = |path: &Path, e: io::Error| {
+    let path = folder.join(name);
+    input_file::read(&path, MOST_BYTES).map_err(|e| {
         Failure::usage(format!("{}: {e}", path.display()))
             .field("--data")
-            .hint(format!("{HINT}, as they are or .gz"))
-    };
-    let (plain, packed) = (folder.join(name), folder.join(format!("{name}.gz")));
-    let mut all = Vec::new();
-    let (path, read) = match input_file::open(&plain) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let file = input_file::open(&packed).map_err(|e| refuse(&packed, e))?;
-            let read = GzDecoder::new(file).take(MOST_BYTES).read_to_end(&mut all);
-            (&packed, read)
-        }
-        plain_file => (
-            &plain,
-            plain_file.and_then(|file| file.take(MOST_BYTES).read_to_end(&mut all)),
-        ),
-    };
-    read.map_err(|e| refuse(path, e))?;
-    Ok(all)
+            .hint(format!("{HINT}, unpacked"))
+    })
 }
 
 #[cfg(test)]

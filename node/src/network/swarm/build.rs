@@ -7,11 +7,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::core::transport::timeout::TransportTimeout;
 use libp2p::core::transport::{Transport, TransportError};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
-use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
-use libp2p::{Multiaddr, StreamProtocol, Swarm, SwarmBuilder, noise, ping, plaintext, tcp};
+use libp2p::swarm::{self, NetworkBehaviour, SwarmEvent};
+use libp2p::{Multiaddr, StreamProtocol, Swarm, noise, ping, plaintext, tcp};
 use undertone_protocol::messages::notice::Network;
 
 use crate::network::address;
@@ -93,21 +94,16 @@ pub(in crate::network) fn build(
             })
             .boxed(),
     };
-    let swarm = SwarmBuilder::with_existing_identity(key.clone())
-        .with_tokio()
-        .with_other_transport(|_| transport)
-        .map_err(|error| setup(&error))?
-        .with_behaviour(|_| Behaviour::new(roster, protocols, patience.ping))
-        .map_err(|error| setup(&error))?
-        .with_swarm_config(|config| {
-            config
-                .with_idle_connection_timeout(IDLE)
-                .with_max_negotiating_inbound_streams(NEGOTIATING)
-                .with_substream_upgrade_protocol_override(Version::V1Lazy)
-        })
-        .with_connection_timeout(patience.dial)
-        .build();
-    Ok(swarm)
+    let config = swarm::Config::with_tokio_executor()
+        .with_idle_connection_timeout(IDLE)
+        .with_max_negotiating_inbound_streams(NEGOTIATING)
+        .with_substream_upgrade_protocol_override(Version::V1Lazy);
+    Ok(Swarm::new(
+        TransportTimeout::new(transport, patience.dial).boxed(),
+        Behaviour::new(roster, protocols, patience.ping),
+        key.public().to_peer_id(),
+        config,
+    ))
 }
 
 /// Starts to listen and returns the address that it became (port 0 becomes a real one).

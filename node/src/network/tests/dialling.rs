@@ -6,9 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use futures::StreamExt;
+use libp2p::core::Transport;
+use libp2p::core::upgrade::Version;
 use libp2p::swarm::SwarmEvent;
 use libp2p::swarm::dial_opts::DialOpts;
-use libp2p::{Multiaddr, Swarm, SwarmBuilder, noise, tcp};
+use libp2p::{Multiaddr, Swarm, noise, tcp};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -327,16 +329,11 @@ async fn two_that_dial_at_once_keep_one_connection_and_lose_no_frame() {
 
 /// A swarm of node 2's own, which opens streams and says nothing on them.
 fn liar() -> Swarm<libp2p_stream::Behaviour> {
-    SwarmBuilder::with_existing_identity(key(2))
-        .with_tokio()
-        .with_tcp(tcp::Config::default(), noise::Config::new, || {
-            Yamux::new(16 << 10)
-        })
-        .unwrap()
-        .with_behaviour(|_| libp2p_stream::Behaviour::new())
-        .unwrap()
-        .with_swarm_config(|config| config.with_idle_connection_timeout(2 * DEADLINE))
-        .build()
+    let transport = tcp::tokio::Transport::default()
+        .upgrade(Version::V1Lazy)
+        .authenticate(noise::Config::new(&key(2)).unwrap())
+        .multiplex(Yamux::new(16 << 10));
+    opening(transport.boxed(), id(2))
 }
 
 /// Connections that a peer dials beyond those that it needs: they stay few, whether its streams say

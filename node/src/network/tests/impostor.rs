@@ -1,17 +1,17 @@
 //! libp2p's plaintext asks for a public key and no proof. Somebody who knows only the public key of
 //! a listed peer gets through its handshake and the allow-list; the hello is what stops it.
 
-use std::convert::Infallible;
 use std::time::Duration;
 use std::{io, iter};
 
 use futures::future::BoxFuture;
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt};
-use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo};
-use libp2p::identity::{Keypair, PublicKey};
+use libp2p::core::Transport;
+use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo, Version};
+use libp2p::identity::PublicKey;
 use libp2p::swarm::SwarmEvent;
 use libp2p::swarm::dial_opts::DialOpts;
-use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, tcp};
+use libp2p::{Multiaddr, PeerId, Swarm, tcp};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -88,18 +88,11 @@ fn impostor(target: u8, pretended: u8) -> Swarm<libp2p_stream::Behaviour> {
         pretended: key(pretended).public(),
         target: id(target),
     };
-    SwarmBuilder::with_existing_identity(key(9))
-        .with_tokio()
-        .with_tcp(
-            tcp::Config::default(),
-            |_: &Keypair| Ok::<_, Infallible>(forged),
-            || Yamux::new(16 << 10),
-        )
-        .unwrap()
-        .with_behaviour(|_| libp2p_stream::Behaviour::new())
-        .unwrap()
-        .with_swarm_config(|config| config.with_idle_connection_timeout(2 * DEADLINE))
-        .build()
+    let transport = tcp::tokio::Transport::default()
+        .upgrade(Version::V1Lazy)
+        .authenticate(forged)
+        .multiplex(Yamux::new(16 << 10));
+    opening(transport.boxed(), id(9))
 }
 
 /// Connects to `target` as node `pretended`, says a hello signed by node 9 with a frame right

@@ -5,7 +5,11 @@ use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use libp2p::core::Transport;
+use libp2p::core::muxing::{StreamMuxer, StreamMuxerBox};
+use libp2p::core::transport::Boxed;
 use libp2p::identity::Keypair;
+use libp2p::swarm::{self, Swarm};
 use libp2p::{Multiaddr, PeerId};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -31,6 +35,18 @@ pub(super) fn key(number: u8) -> Keypair {
 
 pub(super) fn id(number: u8) -> PeerId {
     key(number).public().to_peer_id()
+}
+
+/// A peer of a test's own, which opens streams and waits for them.
+pub(super) fn opening<M>(transport: Boxed<(PeerId, M)>, peer: PeerId) -> Swarm<libp2p_stream::Behaviour>
+where
+    M: StreamMuxer + Send + 'static,
+    M::Substream: Send,
+    M::Error: Send + Sync,
+{
+    let transport = transport.map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
+    let config = swarm::Config::with_tokio_executor().with_idle_connection_timeout(2 * DEADLINE);
+    Swarm::new(transport.boxed(), libp2p_stream::Behaviour::new(), peer, config)
 }
 
 /// Fails instead of hanging.

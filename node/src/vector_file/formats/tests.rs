@@ -63,6 +63,25 @@ fn fortran_order_is_read_in_c_order() {
     assert_eq!(file.values, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 }
 
+/// The bytes are those of numpy.save, and either order of a value's bytes is read.
+#[test]
+fn an_npy_is_written_as_numpy_writes_it_and_read_in_any_byte_order() {
+    for (shape, text) in [(vec![], "()"), (vec![2], "(2,)"), (vec![1, 2], "(1, 2)")] {
+        let values = &[0.5, -3.0][..shape.iter().product()];
+        let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {text}, }}");
+        let mut written = vec![];
+        crate::vector_file::npy::write(&mut written, &shape, Dtype::F64, values).expect("written");
+        assert_eq!(written, npy(&header, values));
+    }
+    let mut large = npy("{\"shape\":(2,), 'fortran_order': False, 'descr': '>f8'}", &[]);
+    large.extend([0.5f64, -3.0].iter().flat_map(|value| value.to_be_bytes()));
+    assert_eq!(read_as("npy", &large).unwrap().values, [0.5, -3.0]);
+    let records = "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (1,), }";
+    refused("npy", &npy(records, &[1.0]), "dtype [('x', '<f8')]");
+    let bare = "{'descr': '<f8', 'shape': (1,), }";
+    refused("npy", &npy(bare, &[1.0]), "no fortran_order");
+}
+
 fn npy(header: &str, values: &[f64]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     let padded = format!("{header}{}\n", " ".repeat(63 - (10 + header.len()) % 64));
