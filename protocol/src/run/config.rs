@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agreement::agreeing::{Clock, Electorate};
+use crate::agreement::gathering::Attendance;
 use crate::lattice::grid::LatticeWeight;
+use crate::messages::commitment::MOST_REVEALS;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::mixing::course::Course;
 use crate::mixing::exchange::Outset;
 use crate::plan::checked::Plan;
-use crate::run::members::electorate;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -168,5 +169,47 @@ impl Connectivity {
             absent: absent.chain(self.gone.keys().copied()).collect(),
             connected: self.private.clone(),
         }
+    }
+}
+
+/// How many STARTs of a run there may be at most. Our choice: each but the last is given up after
+/// seven seconds or more, and each takes memory at every node, whatever liars sign.
+const MOST_STARTS: u64 = 8;
+
+/// How many STARTs a run may have: one more than parties may depart, since each leaves somebody
+/// out; where START draws the schedule, no more than a node has nonces.
+pub(super) fn starts(plan: &Plan) -> u8 {
+    let most = if plan.draws_at_start() {
+        MOST_REVEALS
+    } else {
+        MOST_STARTS
+    };
+    (plan.draft().privacy.dropouts as u64 + 1).min(most) as u8
+}
+
+/// What a plan says about who must come, and by when.
+pub(super) fn attendance(plan: &Plan) -> Attendance {
+    let run = &plan.draft().run;
+    Attendance {
+        parties: plan.parties(),
+        min_parties: run.min_parties,
+        join_ms: run.join_ms,
+        grace_ms: run.grace_ms,
+        colluding: plan.draft().privacy.colluding,
+        numbers: starts(plan),
+    }
+}
+
+/// The members of a plan, as far as votes go.
+fn electorate(plan: &Plan, me: Party) -> Electorate {
+    let draft = plan.draft();
+    Electorate {
+        me,
+        parties: plan.parties(),
+        colluding: draft.privacy.colluding,
+        quorum: draft.run.quorum,
+        min_parties: draft.run.min_parties,
+        private: Arc::new(plan.private_links()),
+        public: Arc::new(plan.public_links()),
     }
 }

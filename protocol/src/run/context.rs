@@ -1,17 +1,19 @@
 //! What a step of any phase may touch besides the phase's own data.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::agreement::agreeing::{Agreement, Clock};
+use crate::messages::log::{AgreedLogs, Log};
 use crate::messages::stage::{Phase, Stage};
+use crate::mixing::exchange::Tally;
 use crate::publishing::interface::Published;
 use crate::publishing::opening::Unopened;
 use crate::publishing::way::Way;
 use crate::run::commons::Commons;
 use crate::run::config::{Connectivity, RunConfig};
 use crate::run::interface::Output;
-use crate::run::outcome::{Ending, Event, Outcome, SealedFinal};
-use crate::run::record::Record;
+use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, SealedFinal};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -22,6 +24,29 @@ pub(super) struct StepContext<'a> {
     pub(super) commons: &'a mut Commons,
     pub(super) record: &'a mut Record,
     pub(super) now: Time,
+}
+
+/// What is known of the outcome so far.
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) started: BTreeSet<Party>,
+    pub(super) started_at: Option<Time>,
+    /// The number of the START that this node has begun with.
+    pub(super) start_number: u8,
+    pub(super) logs: Option<Arc<AgreedLogs>>,
+    pub(super) own_log: Option<Log>,
+    pub(super) verdict: Option<GateVerdict>,
+    pub(super) withheld: Option<String>,
+    pub(super) tally: Tally,
+    pub(super) received: usize,
+    pub(super) sealed: Option<SealedFinal>,
+    pub(super) opened_for: Vec<Party>,
+    pub(super) unopened: Vec<Unopened>,
+    pub(super) out_of_range: bool,
+    pub(super) finished: bool,
+    /// Until when it waits for its neighbours to end, once it has itself.
+    pub(super) stays_until: Option<Time>,
+    pub(super) complete: bool,
 }
 
 impl StepContext<'_> {

@@ -1,6 +1,6 @@
 //! The phases of a run: `Gathering`, or `Awaiting` in a later release; `Spending`; `Mixing`;
-//! `Settling`; `Auditing`. Then `Publishing` where finals are readable, `Correcting` (and `Auditing`
-//! again) and `Opening` where they are sealed, `Mixed` where noise of releases to come was mixed.
+//! `Settling`; `Auditing`. Then `Publishing` where finals are readable; `Correcting`, `Auditing`
+//! again and `Opening` where they are sealed; `Mixed` where noise of later releases was mixed.
 //!
 //! Each owns its data, and its methods are its own: a step takes the phase and gives the next one.
 //! What it may touch besides is in [`StepContext`](crate::run::context::StepContext).

@@ -24,7 +24,7 @@ impl NoiseSource<LatticeVector> for NoNoise {
 
 impl AwaitingPhase {
     /// Takes this node's value, x̃ with its own noise.
-    pub(super) fn contribute(self: Box<Self>, value: Noisy, cx: &mut StepContext<'_>) -> RunPhase {
+    pub(super) fn contribute(self, value: Noisy, cx: &mut StepContext<'_>) -> RunPhase {
         let weight = cx.config.own_weight();
         let mixing = match self.block {
             None => cx.config.course.begin(value, weight, Box::new(NoNoise)),
@@ -49,7 +49,7 @@ impl AwaitingPhase {
 
 impl SpendingPhase {
     /// The plan is marked as spent, or why not.
-    pub(super) fn spent(self: Box<Self>, result: Result<(), String>, cx: &mut StepContext<'_>) -> RunPhase {
+    pub(super) fn spent(self, result: Result<(), String>, cx: &mut StepContext<'_>) -> RunPhase {
         if let Err(reason) = result {
             cx.finish(Ending::Spent { reason }, Published::default());
             return RunPhase::Over;
@@ -63,7 +63,7 @@ impl SpendingPhase {
             mut seals,
             early,
             ..
-        } = *self;
+        } = self;
         let circle = match cx.begin_circle(&mixing.state().value, seals.as_deref_mut()) {
             Ok(circle) => circle.map(Box::new),
             Err(reason) => {

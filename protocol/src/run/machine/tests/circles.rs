@@ -109,6 +109,24 @@ fn a_vector_goes_to_each_reader_and_again_until_it_is_answered() {
     assert_eq!(different.len(), 5);
 }
 
+/// Who has left takes nothing more, and accuses nobody who sends it what was due.
+#[test]
+fn a_vector_for_a_node_that_has_left_is_no_offence() {
+    let plan = circles_plan("");
+    let bytes = 2 * plan.circle_ring().expect("a ring").width();
+    let mut ensemble = Ensemble::new(&plan);
+    ensemble.arrives = Box::new(|sent| sent.network != Network::Private || sent.to != 0);
+    ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "mixing");
+    ensemble.feed(0, Input::Leave);
+    assert!(matches!(ensemble.run(0).phase, RunPhase::Over));
+    let before = ensemble.complaints(0).len();
+    let (round, from, to) = (1, 1, 0);
+    let frame = wire::sealed_frame(plan.digest(), ShareId { round, from, to }, &vec![0; bytes]);
+    let frame = Bytes::from_owner(frame);
+    ensemble.feed(0, Input::Private { from, frame });
+    assert_eq!(ensemble.complaints(0).len(), before);
+}
+
 /// Nothing leaves without the noise of each reader's vector, and the run says why.
 #[test]
 fn a_contribution_without_the_noise_of_its_vectors_is_not_sealed() {

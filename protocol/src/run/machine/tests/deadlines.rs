@@ -54,6 +54,13 @@ fn settling_begins_when_mixing_ends_at_the_latest() {
     let settle_ms = plan.draft().run.settle_ms;
     let mut ensemble = deaf(&plan, "settling");
     assert_eq!(half(ensemble.run(0)), settle_ms + settle_ms / 2);
+    // A node that waits for its mark places it there, too.
+    let mut unspent = Ensemble::new(&plan);
+    unspent.unspent.insert(0);
+    unspent.until(|ensemble| stage_of(ensemble.run(0)) == "spending");
+    let run = unspent.run(0);
+    let start = run.record.started_at.expect("it began");
+    assert_eq!(run.settling_half(), start.plus_millis(settle_ms + settle_ms / 2));
     let circle = |run: &Run| run.phase.transfers()?.circle.as_ref().map(|circle| circle.wake());
     let start = ensemble.run(0).record.started_at.expect("it began");
     assert_eq!(circle(ensemble.run(0)), Some(start.plus_millis(settle_ms)));
