@@ -341,3 +341,26 @@ fn stream_that_says_consensus_is_refused() {
     let forged = with(&plan, "/run/dissemination", json!("consensus"));
     assert_eq!(parse(&forged).unwrap_err().field(), Some("run.dissemination"));
 }
+
+#[test]
+fn a_circle_that_colluders_and_departed_could_read_is_refused() {
+    let drafted = |parties: usize, graph: &str, against: &str| {
+        let text = format!(
+            "task = \"stream\"\nname = \"circles\"\n[data]\nshape = [2]\nreleases = 3\n[mechanism]\n\
+             sums = \"neighbours\"\n[topology]\nprivate = {graph}\n[privacy]\n{against}\n"
+        );
+        let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
+        Draft::new(file, &Peers::simulated(parties, None).unwrap(), 7)
+    };
+    let refused = |parties: usize, graph: &str, against: &str| {
+        let error = drafted(parties, graph, against)
+            .err()
+            .map(|error| error.to_string());
+        error.is_some_and(|text| text.contains("who can read a circle of 2 others"))
+    };
+    let (ring, regular) = ("{ kind = \"ring\" }", "{ kind = \"random-regular\", degree = 3 }");
+    // Two neighbours besides the reader: with two against a party, one honest message is left.
+    assert!(refused(8, ring, "colluding = 1\ndropouts = 1"));
+    assert!(!refused(8, ring, "colluding = 1\ndropouts = 0"));
+    assert!(!refused(8, regular, "colluding = 1\ndropouts = 1"));
+}
