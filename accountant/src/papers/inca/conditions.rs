@@ -55,8 +55,8 @@ struct LeastRounds {
     rounds_of_half: Option<usize>,
 }
 
-/// Figure 2: the least T.
-pub(crate) fn figure_2(given: &Given<'_>) -> Result<Figure, PaperError> {
+/// The points of Figure 2, curve by curve.
+fn least_rounds(given: &Given<'_>) -> Vec<LeastRounds> {
     const SHARES: [f64; 6] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5];
     let most = given.runs.unwrap_or(RUNS_OF_FIGURE_2);
     let mut rows = Vec::new();
@@ -92,6 +92,12 @@ pub(crate) fn figure_2(given: &Given<'_>) -> Result<Figure, PaperError> {
             });
         }
     }
+    rows
+}
+
+/// Figure 2: the least T.
+pub(crate) fn figure_2(given: &Given<'_>) -> Result<Figure, PaperError> {
+    let rows = least_rounds(given);
     let point = |row: &LeastRounds| {
         let name = match row.fanout {
             1 => format!("n = {}", row.parties),

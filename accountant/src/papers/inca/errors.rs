@@ -57,7 +57,7 @@ pub(crate) fn figure_1(_: &Given<'_>) -> Result<Figure, PaperError> {
         rows.iter()
             .filter_map(|row| Some((row.honest? as f64, row.error)))
     };
-    let ends = [of_inca().last(), of_inca().next()].map(|end| end.map_or(0.0, |found| found.0));
+    let ends = [of_inca().next_back(), of_inca().next()].map(|end| end.map_or(0.0, |found| found.0));
     let level = |name: &str, value: f64| ends.map(|at| (name.to_owned(), at, value)).into_iter();
     let curve = |name: &'static str, error: fn(Compared) -> f64| {
         of_inca().map(move |(honest, found)| (name.to_owned(), honest, error(found)))
