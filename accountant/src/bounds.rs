@@ -6,6 +6,7 @@ pub mod closed_form;
 pub mod confidence;
 pub mod connectivity;
 pub(crate) mod exact_sum;
+pub mod flows;
 pub mod printed_noise;
 pub mod static_draw;
 pub mod uniform;

@@ -1,11 +1,8 @@
-//! What a plan's claims range over: the tolerated class as executions and coalitions, and its
-//! worst.
+//! What a plan's claims range over: the tolerated class as executions and coalitions.
 
 pub mod claim_error;
 pub mod coalitions;
 pub mod faults;
 pub mod gossip;
 pub mod random;
-pub(super) mod screen;
 pub mod setting;
-pub mod worst;

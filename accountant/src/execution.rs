@@ -10,7 +10,6 @@ pub mod gossip_file;
 mod masks_file;
 pub mod ppsc_file;
 pub(super) mod raw;
-pub(super) mod rows;
 pub mod seen;
 pub mod settled;
 pub mod share;

@@ -51,8 +51,8 @@
 //!   1e-12, [`losses::gaussian::SLACK`]).
 //! - A value that is seen without noise has an infinite loss, never a large finite one
 //!   ([`losses::loss`]).
-//! - What a fast path finds worst is computed again from the machine's own run before it is claimed
-//!   ([`class`]).
+//! - What elimination finds worst is summed up again, as squares, before it is claimed
+//!   ([`bounds::flows`]).
 //! - Nothing panics on a file, a plan or logs of others.
 //! - The same arguments give the same numbers, on any number of cores.
 
@@ -81,5 +81,8 @@ pub use crate::gate::decision::{gate, withheld};
 pub use crate::gate::verdict::{Audit, Basis, Verdict};
 pub use crate::verify::check::verify;
 pub use crate::verify::error::VerifyError;
+#[cfg(test)]
+#[path = "../tests/oracle/mod.rs"]
+mod oracle;
 #[cfg(test)]
 mod testing;

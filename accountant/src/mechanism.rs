@@ -2,6 +2,7 @@
 //! [`rules::Rules`].
 
 pub mod chosen;
+pub mod flow;
 pub mod inca;
 pub mod pairwise;
 pub mod places;

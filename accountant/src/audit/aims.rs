@@ -12,9 +12,10 @@ use undertone_protocol::topology::party::Party;
 use crate::audit::gossip::GossipSeen;
 use crate::audit::solved::solved;
 use crate::audit::told::ToldSum;
-use crate::bounds::before_publishing::{BeforePublishing, bound};
+use crate::bounds::before_publishing::bound;
 use crate::bounds::bound::{Bound, all_but, everybody_else};
 use crate::bounds::uniform::meetings;
+use crate::class::faults::cut_off;
 use crate::class::random::worst_drawn;
 use crate::class::setting::Setting;
 use crate::execution::adversary::Adversary;
@@ -243,7 +244,7 @@ pub(super) fn worst_execution(
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
     let all_others = claim.size + 1 >= setting.parties();
     match claim.faults {
-        Faults::Class => Bound::of(setting)?.worst_execution(ratio).map(Some),
+        Faults::Class => Bound::of(setting).worst_execution(ratio).map(Some),
         Faults::Any => Ok(Some(everybody_else(setting)?).filter(|_| all_others)),
         Faults::None => Ok(None),
         Faults::BeforePublishing if all_others => {
@@ -254,11 +255,30 @@ pub(super) fn worst_execution(
             Ok(Some((all_but(setting, victim)?.with_published([])?, victim)))
         }
         // A theorem knows no smaller coalitions: a plan that claims so has it from somewhere else.
-        Faults::BeforePublishing => match BeforePublishing::of(setting)? {
-            Some(before) => before.worst_execution(setting, ratio),
-            None => Ok(None),
-        },
+        Faults::BeforePublishing => {
+            let (_, victim) = everybody_else(setting)?;
+            let coalition = most_met(setting, victim);
+            Ok(Some((
+                cut_off(&setting.fault_free()?, victim, &coalition)?,
+                victim,
+            )))
+        }
     }
+}
+
+/// As many as collude: those to whom a party sends most often.
+fn most_met(setting: &Setting, party: Party) -> Vec<Party> {
+    let received = |other: Party| {
+        setting
+            .out
+            .iter()
+            .filter(|round| round[party].contains(&other))
+            .count()
+    };
+    let mut order: Vec<Party> = (0..setting.parties()).filter(|&other| other != party).collect();
+    order.sort_by_key(|&other| (std::cmp::Reverse(received(other)), other));
+    order.truncate(setting.colluding);
+    order
 }
 
 /// Weights w of what is seen, y, for which wᵀy is the statistic of the optimal test: Σ w = h, Σ the

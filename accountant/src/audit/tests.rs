@@ -1,8 +1,10 @@
-use undertone_protocol::plan::claim::{Adversary, Established};
+use undertone_protocol::plan::claim::{Adversary, Established, Faults};
 
 use super::*;
+use crate::audit::aims::worst_execution;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::claims::claims;
+use crate::losses::gaussian;
 use crate::losses::loss::squared_losses;
 use crate::losses::view::View;
 use crate::testing::{draft, plan, training};
@@ -225,14 +227,14 @@ fn each_headline_claim_is_attacked_where_it_loses_most_and_in_drawn_executions()
         for aim in aims {
             let share = share(&plan, aim);
             assert!(share <= 1.0 + 1e-9, "{:?}: {share}", aim.claim());
-            assert!(aim.drawn || share > 1.0 - 1e-6, "{:?}: {share}", aim.claim());
+            // A share that came back carries a little still, which the claim does not count.
+            assert!(aim.drawn || share > 0.98, "{:?}: {share}", aim.claim());
         }
     }
 }
 
-/// A plan whose values come in three times too large and go out again. What a party holds that
-/// has handed half of that to others is nearly without noise; one that is cut off has all of it
-/// back, and its claim before publishing is what such a one loses, as if that were the most.
+/// A plan whose values come in three times too large and go out again, and that claims before
+/// publishing what a party loses that is cut off: one that has handed half to others loses more.
 fn with_a_claim_from_one_pattern() -> Plan {
     let lines = "[privacy]\nepsilon = 1.0\ndelta = 1e-5\ncolluding = 1\ndropouts = 1\n[mechanism]\n\
                  injection = { c = [\"3\", \"-3\", \"1\", \"0\"], z = [[\"2\", \"0\", \"0\"], \
@@ -246,15 +248,29 @@ fn with_a_claim_from_one_pattern() -> Plan {
     (calibration.independent_std, calibration.correlated_std) = (noise.independent_std, noise.correlated_std);
     let drawn = calibration.drawn.as_ref().expect("a schedule");
     let setting = Setting::of_draft(&draft, &drawn.schedule).expect("an injection");
-    let pattern = claims(&setting, noise, 1e-5).expect("noise");
-    let pattern = pattern
+    let claims = claims(&setting, noise, 1e-5).expect("noise");
+    let before = claims
         .into_iter()
-        .find(|claim| claim.established == Established::Searched)
-        .expect("eight parties");
+        .find(|claim| claim.faults == Faults::BeforePublishing);
+    let before = Claim {
+        size: 1,
+        ..before.expect("a theorem")
+    };
+    let headline = worst_execution(&setting, &before, noise).expect("executions");
+    let (execution, victim) = headline.expect("somebody is cut off");
+    let view = View::of(&execution);
+    let place = view
+        .honest
+        .iter()
+        .position(|&party| party == victim)
+        .expect("honest");
+    let mu = squared_losses(&view, noise)[place].sqrt() * draft.sensitivity(victim);
     calibration.claims = vec![Claim {
+        mu,
+        epsilon: gaussian::epsilon(1e-5, mu).expect("in range"),
         established: Established::Exhaustive,
         holds_as_headline: true,
-        ..pattern
+        ..before
     }];
     Plan::assemble(draft, calibration, [7; 16]).expect("a plan")
 }

@@ -1,8 +1,9 @@
 //! What Gaussian correlated noise hides, for every coalition at once: a closed form of the
 //! connectivity of those who share with each other.
 //!
-//! **Theorem C.** INCA with fan-out 1, or PPSC; C are those who collude or departed (Theorem R),
-//! the schedule and the fates of shares among the others are chosen without their hidden values. A
+//! **Theorem C.** INCA with fan-out 1, or PPSC; C are those who collude or departed (with roll-back
+//! by Theorem R; without it because who knows all that a departed party held, and what it would
+//! have sent, knows no less than what it did send), the schedule and the fates of shares among the others are chosen without their hidden values. A
 //! share is usable if both its ends are outside of C and it became part of its receiver's state, in
 //! whichever round. Let M be m parties outside of C that usable shares join, v among them, and let
 //! a flow f along usable shares lead out of each j of M a_j = 1[j = v] − 1/m in all. With F_jt what
@@ -91,10 +92,9 @@ fn cost(setting: &Setting, depth: f64) -> Option<f64> {
     setting.mechanism.rules().cost_of_moving(&setting.out, depth)
 }
 
-/// Whether a theorem speaks of all coalitions of a setting at once. Not without roll-back: there a
-/// party may be gone that is in no coalition.
+/// Whether a theorem speaks of all coalitions of a setting at once.
 pub fn speaks_of(setting: &Setting) -> bool {
-    setting.rollback && !setting.uniform && cost(setting, 1.0).is_some()
+    !setting.uniform && cost(setting, 1.0).is_some()
 }
 
 /// The tolerated class of a setting, by the connectivity of its schedule.

@@ -11,7 +11,7 @@
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
 use undertone_protocol::topology::party::Party;
 
-use crate::bounds::before_publishing::{BeforePublishing, bound};
+use crate::bounds::before_publishing::bound;
 use crate::class::claim_error::ClaimError;
 use crate::class::setting::Setting;
 use crate::class::{coalitions, faults};
@@ -41,7 +41,7 @@ fn systems(setting: &Setting) -> Option<usize> {
     let size = setting.coalition_size();
     let coalitions = coalitions::count(setting.parties(), size).filter(|_| size < setting.parties())?;
     coalitions
-        .checked_mul(faults::count(setting))
+        .checked_mul(1 + faults::single_shares(setting).len())
         .filter(|&systems| systems <= MOST_SYSTEMS)
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
         })
     };
     let bound = largest_bound(setting, noise)?;
-    let mut claims = vec![
+    let claims = vec![
         claim(
             setting.colluding,
             Faults::Class,
@@ -190,14 +190,5 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
             1,
         )?,
     ];
-    if let Some(before) = BeforePublishing::of(setting)? {
-        claims.push(claim(
-            setting.colluding,
-            Faults::BeforePublishing,
-            before.worst_loss(setting, noise),
-            Established::Searched,
-            before.cases(),
-        )?);
-    }
     Ok(claims)
 }

@@ -7,15 +7,13 @@ use undertone_protocol::plan::run_file::settings::{ExchangeName, Rounds};
 use undertone_protocol::topology::connectivity::at_least;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
-use undertone_protocol::topology::schedule::Schedule;
 
-use crate::bounds::uniform::{Piece, among_members, joined, meetings, withstands};
+use crate::bounds::uniform::{among_members, meetings, withstands};
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
 use crate::calibration::releases::over_releases;
 use crate::calibration::sealed::{claims_when_sealed, of_result, predicted_when_sealed};
-use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
 use crate::losses::loss::Noise;
 use crate::losses::releases;
@@ -178,44 +176,6 @@ pub(super) fn fewest(
         };
         rounds = (rounds + more).min(most);
     }
-}
-
-/// Whether those who meet in a schedule stay joined as far as the private graph joins them, whoever
-/// may be against a party, and whichever share goes astray. With many parties by connectivity: two
-/// more than may be taken away, or, where the private graph itself is less connected, as much as it
-/// is.
-pub(super) fn stays_joined(draft: &Draft, schedule: &Schedule) -> bool {
-    let (graph, parties) = (&draft.private_graph, draft.parties());
-    let meetings = meetings(schedule.out(), parties);
-    if parties <= MOST_PARTIES {
-        let once = met_once(schedule, &meetings);
-        return coalitions::all(parties, removed(draft)).iter().all(|coalition| {
-            let pieces = |graph: &Graph, without: Option<(Party, Party)>| {
-                let left = |&(a, b): &(Party, Party)| {
-                    !coalition.contains(&a) && !coalition.contains(&b) && Some((a, b)) != without
-                };
-                let edges = graph.edges().iter().copied().filter(left);
-                joined(parties, edges.collect()).components().len()
-            };
-            let due = pieces(graph, None);
-            let mut losses = std::iter::once(None).chain(once.iter().copied().map(Some));
-            losses.all(|lost| pieces(&meetings, lost) == due)
-        });
-    }
-    graph.components().into_iter().all(|piece| {
-        let kappa = Piece::of(&among_members(graph, &piece)).kappa;
-        at_least(&among_members(&meetings, &piece), kappa.min(removed(draft) + 2)).is_ok()
-    })
-}
-
-/// The pairs that meet in one round only: a share that goes astray parts them.
-fn met_once(schedule: &Schedule, meetings: &Graph) -> Vec<(Party, Party)> {
-    let times = |&&(a, b): &&(Party, Party)| {
-        let meet =
-            |round: &Vec<Vec<Party>>| usize::from(round[a].contains(&b)) + usize::from(round[b].contains(&a));
-        schedule.out().iter().map(meet).sum::<usize>() == 1
-    };
-    meetings.edges().iter().filter(times).copied().collect()
 }
 
 fn too_few_rounds(draft: &Draft, rounds: u32, wanted: usize) -> CalibrateError {

@@ -2,7 +2,7 @@
 
 use undertone_protocol::plan::claim::{Adversary, Basis, Claim, Established, Faults, Predicted};
 
-use crate::bounds::before_publishing::{BeforePublishing, largest_theorem};
+use crate::bounds::before_publishing::largest_theorem;
 use crate::bounds::bound::Bound;
 use crate::bounds::exact_sum;
 use crate::bounds::static_draw::{delta_of_noise, drawn};
@@ -43,7 +43,6 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     let mut claims = Vec::new();
     claims.extend(of_class(setting, stated)?);
     claims.extend(theorems(setting, stated)?);
-    claims.extend(cut_off(setting, stated)?);
     if setting.mechanism.rules().claims_against_readers() && setting.colluding > 0 {
         // What the paper claims, beside what a coalition inside the private graph learns.
         let outsiders = Setting {
@@ -110,7 +109,7 @@ impl Stated {
 
 /// What holds over the tolerated class, where more is known of it than the loss of local noise.
 fn of_class(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
-    let bound = Bound::of(setting)?;
+    let bound = Bound::of(setting);
     if bound.is_local() {
         return Ok(None);
     }
@@ -120,29 +119,12 @@ fn of_class(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimErr
         established: bound.established(),
         cases: bound.cases(),
     };
-    let claim = stated.claim(covered, bound.worst(stated.ratio())?.0)?;
+    let claim = stated.claim(covered, bound.worst(stated.ratio()).0)?;
     Ok(Some(Claim {
         basis: bound.basis().map(|_| Basis::Connectivity),
         connectivity: bound.basis(),
         ..claim
     }))
-}
-
-/// What a party that is cut off from all honest ones lets out before publishing, against every
-/// coalition. One pattern of faults, of which others were seen to lose more: never a guarantee.
-fn cut_off(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
-    let Some(before) = BeforePublishing::of(setting)? else {
-        return Ok(None);
-    };
-    let covered = Covered {
-        size: setting.colluding,
-        faults: Faults::BeforePublishing,
-        established: Established::Searched,
-        cases: before.cases(),
-    };
-    stated
-        .claim(covered, before.worst(setting, stated.ratio()).0)
-        .map(Some)
 }
 
 /// All claims where the noise that cancels is uniform: each rests on a theorem. Nothing is lost

@@ -39,14 +39,6 @@ pub enum CalibrateError {
         "mechanism.independent_noise: without independent noise nothing but computing every coalition and fault bounds the loss, and here these are too many; use \"calibrated\", or lower privacy.colluding or privacy.dropouts"
     )]
     TooMany,
-    /// The paper's protocol is accounted for single departures.
-    #[error(
-        "privacy.dropouts: with mechanism.rollback = false at most 1 is accounted for, found {found}; set dropouts to 1 or rollback to true"
-    )]
-    Dropouts {
-        /// How many departures the draft tolerates.
-        found: usize,
-    },
     /// Rounds whose draw leaves somebody apart too often.
     #[error(
         "mechanism.rounds: a draw of {rounds} rounds leaves those apart who are not among the {removed} that may collude or depart, with a chance that is, for all the draws that may be tried, above a thousandth of privacy.delta; {}",

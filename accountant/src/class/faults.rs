@@ -42,28 +42,6 @@ pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
     faults
 }
 
-/// How many executions the class has, the fault-free one included.
-pub fn count(setting: &Setting) -> usize {
-    1 + share_count(setting) + crash_count(setting)
-}
-
-/// How many share faults the tolerated class has ([`shares_of_class`]).
-pub fn share_count(setting: &Setting) -> usize {
-    setting
-        .mechanism
-        .rules()
-        .share_faults(&setting.out, !setting.rollback)
-}
-
-/// How many crashes the tolerated class has ([`crashes`]).
-pub fn crash_count(setting: &Setting) -> usize {
-    if setting.rollback || setting.dropouts == 0 {
-        0
-    } else {
-        setting.parties() * (4 * setting.rounds() - 2)
-    }
-}
-
 /// Every share of the schedule, as (round, from, to).
 pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
     let indexed = |(index, parties): (usize, &Vec<Vec<Party>>)| {
@@ -75,55 +53,6 @@ pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
         shares
     };
     setting.out.iter().enumerate().flat_map(indexed)
-}
-
-/// All share faults of the tolerated class; without roll-back also each share lost.
-pub fn shares_of_class(setting: &Setting) -> Vec<ShareFault> {
-    let mut faults = single_shares(setting);
-    if !setting.rollback {
-        let lost = |(round, from, to)| ShareFault {
-            round,
-            from,
-            to,
-            fate: Fate::Lost,
-            applied: None,
-            seen: true,
-        };
-        faults.extend(shares(setting).map(lost));
-    }
-    faults
-}
-
-/// The crashes of the paper's class (`rollback = false`), if a departure is tolerated: any party
-/// sending nothing from any round on.
-pub fn crashes(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
-    let base = setting.fault_free()?;
-    let mut executions = Vec::new();
-    if setting.dropouts == 0 {
-        return Ok(executions);
-    }
-    for party in 0..setting.parties() {
-        for round in 1..=setting.rounds() as u32 {
-            // After the last round there is no later one to lose shares of.
-            let later: &[bool] = if (round as usize) < setting.rounds() {
-                &[false, true]
-            } else {
-                &[false]
-            };
-            for lost_at_once in [false, true] {
-                for &lost_later in later {
-                    let crash = Crash {
-                        party,
-                        round,
-                        lost_at_once,
-                        lost_later,
-                    };
-                    executions.push(crashed(setting, &base, crash)?);
-                }
-            }
-        }
-    }
-    Ok(executions)
 }
 
 /// A party that sends nothing from a round on, and publishes nothing.
@@ -195,38 +124,4 @@ pub fn cut_off(base: &Execution, party: Party, colluding: &[Party]) -> Result<Ex
         .with_shares(stay)?
         .with_corrupted(colluding.iter().copied())?
         .with_published([])
-}
-
-#[cfg(test)]
-mod tests {
-    use undertone_protocol::topology::graph::Graph;
-    use undertone_protocol::topology::multi_gossip::MultiGossip;
-
-    use super::*;
-    use crate::mechanism::chosen::Mechanism;
-
-    #[test]
-    fn faults_of_exchanges_are_counted_without_a_list_of_them() {
-        for seed in 0..30 {
-            let parties = 3 + seed as usize % 6;
-            let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 14, seed)
-                .expect("neighbours");
-            let setting = Setting {
-                mechanism: Mechanism::Ppsc,
-                out: gossip.schedule().out().to_vec(),
-                sensitivity: vec![1.0; parties],
-                weights: vec![1.0; parties],
-                colluding: 1,
-                dropouts: 0,
-                rollback: true,
-                uniform: false,
-                drawn_share_faults: None,
-            };
-            assert_eq!(
-                share_count(&setting),
-                single_shares(&setting).len(),
-                "seed {seed}"
-            );
-        }
-    }
 }

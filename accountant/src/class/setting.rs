@@ -80,14 +80,10 @@ impl Setting {
             .fold(0.0, |largest, &delta| largest.max(delta))
     }
 
-    /// How many parties a coalition has that the class is computed against: by Theorem R the
-    /// departed join the colluding.
+    /// How many parties a coalition has that the class is computed against: the departed join the
+    /// colluding, with roll-back by Theorem R, and without because they learn no less so.
     pub fn coalition_size(&self) -> usize {
-        if self.rollback {
-            self.colluding + self.dropouts
-        } else {
-            self.colluding
-        }
+        self.colluding + self.dropouts
     }
 
     /// The sum of all weights.

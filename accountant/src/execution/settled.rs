@@ -10,9 +10,6 @@ use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::share::{Fate, ShareFault};
 
-/// Readings of what silent parties did that are computed at most; above, the theorem stands in.
-pub const MOST_READINGS: usize = 64;
-
 /// Why logs say nothing that a gate could rest on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LogsError {
@@ -83,26 +80,23 @@ pub(crate) fn exceptions(plan: &Plan, logs: &AgreedLogs) -> Vec<ShareFault> {
     fates.into_iter().filter_map(fault).collect()
 }
 
-/// What the logs leave open of what departed parties did.
-pub(crate) struct Readings {
+/// What the logs say of what departed parties did; what they leave open is read as lost.
+struct Reading {
     /// The last round in which each departed party shows a sign of life; it counts as online up to
     /// then.
     online_until: BTreeMap<Party, u32>,
-    /// Exceptions of shares that are sure.
-    sure: Vec<ShareFault>,
-    /// Each of these shares fared in one of two ways.
-    open: Vec<[ShareFault; 2]>,
+    /// Exceptions of shares.
+    faults: Vec<ShareFault>,
 }
 
-impl Readings {
+impl Reading {
     /// Reads the logs of the agreed set; everybody else has departed.
     ///
     /// A departed party is online up to the last round of which somebody of the set accepted a
-    /// share of it, or `at_least`. Of its own shares those that nobody of the set lists were either
-    /// never sent (and back with it at once) or are lost. Of shares to it: no byte left: back in
-    /// their round; refused: back in the last round; answered: accepted; unanswered: it accepted
-    /// them at once, or they are lost.
-    pub(crate) fn of(plan: &Plan, logs: &AgreedLogs, at_least: u32) -> Self {
+    /// share of it. Of its own shares those that nobody of the set lists are lost. Of shares to it:
+    /// no byte left: back in their round; refused: back in the last round; answered: accepted;
+    /// unanswered: lost.
+    fn of(plan: &Plan, logs: &AgreedLogs) -> Self {
         let rounds = plan.rounds();
         // How long the departed were there.
         let online_until = (0..plan.parties())
@@ -113,24 +107,23 @@ impl Readings {
                     .filter(|entry| entry.from == party)
                     .map(|entry| entry.round)
                     .max();
-                (party, last.unwrap_or(0).max(at_least))
+                (party, last.unwrap_or(0))
             })
             .collect();
-        let mut readings = Readings {
+        let mut reading = Reading {
             online_until,
-            sure: exceptions(plan, logs),
-            open: Vec::new(),
+            faults: exceptions(plan, logs),
         };
         // What became of shares to them, and of their own.
         for (&from, log) in logs {
             for entry in log.sent.iter().filter(|entry| !logs.contains_key(&entry.to)) {
-                readings.sent_to_departed(from, entry, rounds);
+                reading.sent_to_departed(from, entry, rounds);
             }
         }
-        for (&party, &until) in &readings.online_until.clone() {
+        for (&party, &until) in &reading.online_until.clone() {
             for round in 1..=until {
                 for &to in plan.exchanges().sends_to(round, party) {
-                    readings.sent_by_departed(
+                    reading.sent_by_departed(
                         ShareId {
                             round,
                             from: party,
@@ -141,7 +134,7 @@ impl Readings {
                 }
             }
         }
-        readings
+        reading
     }
 
     fn online(&self, party: Party, round: u32) -> bool {
@@ -164,20 +157,14 @@ impl Readings {
             seen,
         };
         match answer.as_ref().map(|answer| answer.verdict) {
-            _ if !left => self.sure.push(fault(Fate::Returned, Some(round), false)),
-            Some(Verdict::Refused) => self.sure.push(fault(Fate::Returned, Some(rounds), true)),
+            _ if !left => self.faults.push(fault(Fate::Returned, Some(round), false)),
+            Some(Verdict::Refused) => self.faults.push(fault(Fate::Returned, Some(rounds), true)),
             Some(Verdict::Accepted { applied }) if self.online(to, applied) => {
-                self.sure.push(fault(Fate::Accepted, Some(applied), true));
+                self.faults.push(fault(Fate::Accepted, Some(applied), true));
             }
             // Accepted, and never handed on.
-            Some(Verdict::Accepted { .. }) => self.sure.push(fault(Fate::Lost, None, true)),
-            None if self.online(to, round) => {
-                self.open.push([
-                    fault(Fate::Lost, None, true),
-                    fault(Fate::Accepted, Some(round), true),
-                ]);
-            }
-            None => self.sure.push(fault(Fate::Lost, None, true)),
+            Some(Verdict::Accepted { .. }) => self.faults.push(fault(Fate::Lost, None, true)),
+            None => self.faults.push(fault(Fate::Lost, None, true)),
         }
     }
 
@@ -193,25 +180,14 @@ impl Readings {
         };
         match logs.get(&to).map(|log| log.applied(round, from)) {
             Some(Some(applied)) if applied == round => {}
-            Some(Some(applied)) => self.sure.push(fault(Fate::Accepted, Some(applied), true)),
-            Some(None) => self.open.push([
-                fault(Fate::Lost, None, true),
-                fault(Fate::Returned, Some(round), false),
-            ]),
+            Some(Some(applied)) => self.faults.push(fault(Fate::Accepted, Some(applied), true)),
+            Some(None) => self.faults.push(fault(Fate::Lost, None, true)),
             // Between two departed parties: accepted if both were there; else it stays.
             None => {}
         }
     }
 
-    /// How many ways there are to read the logs; none if more than [`MOST_READINGS`].
-    pub(crate) fn count(&self) -> Option<usize> {
-        1usize
-            .checked_shl(self.open.len() as u32)
-            .filter(|&count| self.open.len() < 64 && count <= MOST_READINGS)
-    }
-
-    /// One reading: its bits choose for each open share. Reading 0: what nobody lists is lost.
-    pub(crate) fn execution(&self, base: &Execution, reading: usize) -> Result<Execution, ExecutionError> {
+    fn execution(self, base: &Execution) -> Result<Execution, ExecutionError> {
         let parties = base.parties();
         let online = (0..=base.rounds() as u32)
             .map(|t| {
@@ -220,16 +196,10 @@ impl Readings {
                     .collect()
             })
             .collect();
-        let open = self
-            .open
-            .iter()
-            .enumerate()
-            .map(|(index, options)| options[if index < 64 { (reading >> index) & 1 } else { 0 }]);
-        let shares = self.sure.iter().copied().chain(open).collect();
         base.clone()
             .with_shares(vec![])?
             .with_online(online)?
-            .with_shares(shares)
+            .with_shares(self.faults)
     }
 }
 
@@ -242,7 +212,7 @@ pub(crate) fn likely(
     publishers: &BTreeSet<Party>,
 ) -> Result<Execution, LogsError> {
     check(plan, logs)?;
-    let execution = Readings::of(plan, logs, 0).execution(base, 0)?;
+    let execution = Reading::of(plan, logs).execution(base)?;
     if !plan.draft().exchange.rolls_back() {
         return Ok(execution.with_published(publishers.iter().copied())?);
     }
@@ -303,13 +273,7 @@ mod tests {
         sent(2, true, answer(Verdict::Refused));
         sent(3, true, None);
         sent(4, true, answer(Verdict::Accepted { applied: 4 }));
-        let readings = Readings::of(&plan, &logs, 0);
-        assert_eq!(
-            readings.count(),
-            Some(8),
-            "its shares of rounds 1 and 2, and the unanswered one of round 3"
-        );
-        let execution = readings.execution(&base, 0).expect("an execution");
+        let execution = Reading::of(&plan, &logs).execution(&base).expect("an execution");
         assert!(execution.online(3, 4) && !execution.online(4, 4));
         let fared = |round: u32| execution.outcome(round, senders[round as usize - 1], 4);
         assert_eq!(fared(1), outcome(Fate::Returned, 1, false));
@@ -321,30 +285,5 @@ mod tests {
             "accepted, and never handed on"
         );
         assert_eq!(execution.outcome(3, 4, to), outcome(Fate::Accepted, 4, true));
-        let fates: BTreeSet<Fate> = (0..8)
-            .map(|reading| {
-                readings
-                    .execution(&base, reading)
-                    .expect("an execution")
-                    .outcome(3, senders[2], 4)
-                    .fate
-            })
-            .collect();
-        assert_eq!(fates, BTreeSet::from([Fate::Accepted, Fate::Lost]));
-    }
-
-    #[test]
-    fn too_many_readings_are_none() {
-        let plan = plan(5, "[mechanism]\nrounds = 9");
-        let mut logs = logs(&plan, &[0, 1, 2, 3]);
-        logs.values_mut()
-            .flat_map(|log| &mut log.sent)
-            .for_each(|entry| entry.left = true);
-        assert_eq!(Readings::of(&plan, &logs, 9).count(), None);
-        assert_eq!(
-            Readings::of(&plan, &logs, 0).count(),
-            Some(1),
-            "nobody has heard of party 4: what was sent to it is lost"
-        );
     }
 }

@@ -102,19 +102,17 @@ impl Gate<'_> {
         })
     }
 
-    /// The largest loss by the closed form of what happened ([`closed_form`]), of the members and
-    /// of the departed; none where no theorem speaks of the plan. Within the tolerated class never
+    /// The largest loss of the members by the closed form of what happened ([`closed_form`]); none where no theorem speaks of the plan. Within the tolerated class never
     /// more than the plan's: it is the same form of at least as many parties, at least as
     /// connected.
     pub(super) fn by_closed_form(
         &self,
-        logs: &AgreedLogs,
+        happened: Execution,
         publish: &BTreeSet<Party>,
     ) -> Result<Option<LargestLoss>, LogsError> {
         if !closed_form::speaks_of(&self.setting) {
             return Ok(None);
         }
-        let happened = self.among_members(logs, publish)?;
         let members: Vec<Party> = publish.iter().copied().collect();
         let graph = shared(&happened, &members);
         let mut mu = 0.0f64;
@@ -132,7 +130,7 @@ impl Gate<'_> {
             basis: Basis::Connectivity,
             among: None,
         };
-        self.or_departed(found, logs, publish).map(Some)
+        Ok(Some(found))
     }
 
     /// The squared loss of each party of a piece, at σ* = 1 and unit sensitivity. Where so few may

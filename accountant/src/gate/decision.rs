@@ -7,8 +7,9 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::bounds::closed_form::speaks_of;
-use crate::class::coalitions::{self, MOST_SETTLED};
+use crate::execution::checked::Execution;
 use crate::execution::settled::{LogsError, check, exceptions};
+use crate::gate::computed::MOST_OF_ONE;
 use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::{Audit, Basis, Verdict};
 use crate::losses::releases::together;
@@ -136,10 +137,9 @@ impl Gate<'_> {
         least: usize,
     ) -> impl Iterator<Item = BTreeSet<Party>> {
         // Where only the theorem speaks, it says the same of every set.
-        let affordable =
-            || (MOST_SETTLED / coalitions::settled_products(&self.setting, logs.len())).max(1.0) as usize;
-        let most = if self.feasible(logs.len(), 1) && !self.setting.uniform {
-            affordable()
+        let affordable = MOST_OF_ONE / self.products(logs.len());
+        let most = if affordable >= 1.0 && !self.setting.uniform {
+            affordable as usize
         } else if self.setting.uniform || speaks_of(&self.setting) {
             MOST_CONNECTED
         } else {
@@ -199,19 +199,11 @@ impl Gate<'_> {
         if self.setting.uniform {
             return self.by_connectivity(logs, publish);
         }
-        let computed = if self.setting.rollback {
-            self.with_roll_back(logs, publish)?
-        } else {
-            self.as_it_was(logs, publish)?
-        };
-        let computed = if computed.is_none() {
-            self.by_closed_form(logs, publish)?
-        } else {
-            computed
-        };
+        let happened = self.among_members(logs, publish)?;
+        let found = self.by_theorem_c(happened, publish)?;
         let theorem = self.theorem();
-        Ok(match computed {
-            Some(computed) if computed.mu <= theorem => computed,
+        Ok(match found {
+            Some(found) if found.mu <= theorem => found,
             _ => LargestLoss {
                 mu: theorem,
                 execution: self.some_execution(publish)?,
@@ -219,6 +211,20 @@ impl Gate<'_> {
                 among: None,
             },
         })
+    }
+
+    /// The largest loss in what happened, of the members and of the departed: each coalition
+    /// computed, or the closed form for all. None where no theorem speaks of the plan.
+    pub(super) fn by_theorem_c(
+        &self,
+        happened: Execution,
+        publish: &BTreeSet<Party>,
+    ) -> Result<Option<LargestLoss>, LogsError> {
+        let found = match self.computed(happened.clone(), publish)? {
+            None => self.by_closed_form(happened, publish)?,
+            computed => computed,
+        };
+        found.map(|found| self.or_departed(found, publish)).transpose()
     }
 
     /// The audit if nobody publishes: the theorem before publishing, for the execution in which the

@@ -10,15 +10,14 @@ use undertone_protocol::topology::party::Party;
 use crate::bounds::before_publishing::bound;
 use crate::bounds::bound::local_loss;
 use crate::bounds::static_draw::delta_of_noise;
-use crate::class::coalitions::MOST_SETTLED;
 use crate::class::setting::Setting;
 use crate::execution::checked::Execution;
 use crate::execution::settled::LogsError;
+use crate::gate::computed::MOST_OF_ONE;
 use crate::gate::verdict::{Audit, Basis};
 use crate::losses::gaussian::{self, SLACK};
 use crate::losses::loss::Noise;
 use crate::losses::releases;
-use crate::losses::view::View;
 
 /// A plan, ready to be asked who may publish.
 pub(super) struct Gate<'a> {
@@ -36,12 +35,9 @@ pub(super) struct Gate<'a> {
     pub(super) left: Mutex<Option<f64>>,
 }
 
-/// Multiplications of a pivoted factorisation for each of a plain product: a loose guess, ours.
-const WITH_CARE: f64 = 4.0;
-
 /// Multiplications that the gate takes in all, whatever the logs say: some ten seconds of one core.
 /// What is not computed then counts as unbounded, so that the theorem of local noise stands in.
-const MOST_WORK: f64 = 4.0 * MOST_SETTLED;
+const MOST_WORK: f64 = 4.0 * MOST_OF_ONE;
 
 /// The δ of the plan's noise: its own, less what is left to the draw of a schedule at START.
 fn delta_of(plan: &Plan) -> f64 {
@@ -125,13 +121,6 @@ impl<'a> Gate<'a> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         *left = left.and_then(add);
         left.is_some()
-    }
-
-    /// Takes what it costs to compute one view with care.
-    pub(super) fn spend_on_view(&self, view: &View) -> bool {
-        let (rows, values) = view.b.dim();
-        let unknowns = values + view.a.ncols();
-        self.spend(WITH_CARE * (rows * rows * unknowns) as f64)
     }
 
     /// Whether something was not computed because all was spent.

@@ -66,10 +66,9 @@ impl<'a> StatedExecution<'a> {
             Some("sensitivities are")
         } else if !matches!(execution.adversary(), Adversary::Corrupted(_)) {
             Some("adversary, which is no coalition, is")
-        } else if gate.setting.rollback
-            && execution
-                .absences()
-                .is_some_and(|rows| !rows.iter().flatten().all(|here| *here))
+        } else if execution
+            .absences()
+            .is_some_and(|rows| !rows.iter().flatten().all(|here| *here))
         {
             Some("absences, where the departed count as online to the end, are")
         } else {
@@ -130,19 +129,10 @@ impl<'a> StatedExecution<'a> {
                 .map(|(&party, among)| gate.setting.sensitivity[party] / (std * (among as f64).sqrt()));
             return Ok(Some(losses.fold(0.0, f64::max)));
         }
-        if !gate.setting.rollback || !gate.feasible(list.len(), 1) {
-            return Ok(None);
-        }
-        let departed = gate.departed(members);
-        let worst = gate
-            .worst(&[happened], &gate.coalitions(members, &departed), |_| true)
+        let found = gate
+            .by_theorem_c(happened, members)
             .map_err(|_| StatedError::Other { part: "shares are" })?;
-        let own = departed
-            .iter()
-            .filter_map(|&party| gate.bound_before_publishing(party).ok())
-            .filter(|&bound| bound <= gate.budget);
-        let mu = own.fold(worst.mu, f64::max).min(gate.theorem());
-        Ok(Some(mu))
+        Ok(found.map(|found| found.mu.min(gate.theorem())))
     }
 
     /// Returns the ε of a loss at the plan's δ, less what of that is left to a draw of the

@@ -16,8 +16,7 @@ pub struct Audit {
     /// The δ of the plan's privacy target.
     pub delta: f64,
     /// The execution of the largest loss, with its coalition as `corrupted` and the sensitivities:
-    /// `account inca` on it with the plan's standard deviations gives `mu`, or less where `basis`
-    /// is a bound.
+    /// `account inca` on it with the plan's standard deviations gives `mu`, or less.
     pub execution: Execution,
     /// What the statement rests on.
     pub basis: Basis,
@@ -36,7 +35,7 @@ pub struct Audit {
 /// What the loss of an audit rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// Every coalition was computed; the execution has that loss.
+    /// Every coalition was computed; the execution's loss is not above it.
     Computed,
     /// The bound on what leaves before publishing, any coalition; the execution's loss is not above
     /// it.

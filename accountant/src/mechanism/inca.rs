@@ -6,6 +6,7 @@ use undertone_protocol::lattice::injection::Injection;
 
 use crate::losses::loss::{Noise, squared_losses};
 use crate::losses::view::View;
+use crate::mechanism::flow::{Row, Sending, combined, led_out};
 use crate::mechanism::rules::{Rules, Sends};
 use crate::mechanism::unfit::Unfit;
 
@@ -89,17 +90,6 @@ impl Rules for InjectionSpec {
         }))
     }
 
-    /// A share of round t may be returned in t…T, the last round, or accepted in t + 1…T; without
-    /// roll-back it may be lost, too.
-    fn share_faults(&self, sends: &Sends, lost: bool) -> usize {
-        let rounds = sends.len();
-        let of_round = |(index, round): (usize, &Vec<Vec<_>>)| {
-            let shares: usize = round.iter().map(Vec::len).sum();
-            shares * (2 * (rounds - index - 1) + 1 + usize::from(lost))
-        };
-        sends.iter().enumerate().map(of_round).sum()
-    }
-
     fn square_before_publishing(&self, rounds: usize, _hand_outs: usize, ratio: f64) -> Result<f64, Unfit> {
         seen_before_cancelling(self, rounds, ratio)
     }
@@ -113,9 +103,86 @@ impl Rules for InjectionSpec {
         Some(cost).filter(|_| one_at_most && incremental)
     }
 
+    /// Before its split of round t + 1 a state that sends to k others changes by (k + 1) times the
+    /// flow of that sending, which is what was injected until then less what was led out: Z̄ dη =
+    /// (k + 1) f + F − c̄ a.
+    fn noise_changes(&self, parties: usize, rounds: usize, sendings: &[Sending]) -> Option<Vec<Row>> {
+        let injection = self.injection(rounds).ok()??;
+        let solve = inverse(&sums(&injection))?;
+        let value: Vec<f64> = injection
+            .c()
+            .iter()
+            .scan(0.0, |sum, part| {
+                *sum += part;
+                Some(*sum)
+            })
+            .collect();
+        let mut changes = Vec::with_capacity(parties * rounds);
+        for party in 0..parties {
+            let all = led_out(sendings, party, rounds as u32);
+            let of_round = |t: usize| {
+                let split = |(index, sending): (usize, &Sending)| {
+                    let here = sending.from == party && sending.round as usize == t + 1;
+                    here.then(|| (index, sending.to.len() as f64 + 1.0))
+                };
+                let split: Row = sendings.iter().enumerate().filter_map(split).collect();
+                let left = led_out(sendings, party, t as u32);
+                combined([(1.0, &split), (1.0, &left), (-value[t], &all)])
+            };
+            let states: Vec<Row> = (0..rounds).map(of_round).collect();
+            changes.extend(solve.iter().map(|row| combined(row.iter().copied().zip(&states))));
+        }
+        Some(changes)
+    }
+
     fn gains_from_rounds(&self) -> bool {
         true
     }
+}
+
+/// Z̄: the sums of the first t + 1 rows of Z, t < T.
+fn sums(injection: &Injection<f64>) -> Vec<Vec<f64>> {
+    let rounds = injection.rounds();
+    let mut sum = vec![0.0; rounds];
+    let mut rows = Vec::with_capacity(rounds);
+    for t in 0..rounds {
+        sum.iter_mut()
+            .zip(injection.z(t))
+            .for_each(|(sum, part)| *sum += part);
+        rows.push(sum.clone());
+    }
+    rows
+}
+
+/// The inverse of a square matrix, by Gauss and Jordan with pivots; none of one that is singular, or
+/// close to it.
+fn inverse(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
+    let size = matrix.len();
+    let unit = |row: usize| (0..size).map(move |column| f64::from(u8::from(row == column)));
+    let mut rows: Vec<Vec<f64>> = (0..size)
+        .map(|row| matrix[row].iter().copied().chain(unit(row)).collect())
+        .collect();
+    for column in 0..size {
+        let pivot =
+            (column..size).max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
+        rows.swap(column, pivot);
+        let scale = rows[column][column];
+        if scale.abs() < 1e-9 {
+            return None;
+        }
+        rows[column].iter_mut().for_each(|x| *x /= scale);
+        let here = rows[column].clone();
+        for row in (0..size).filter(|&row| row != column) {
+            let factor = rows[row][column];
+            if factor != 0.0 {
+                rows[row]
+                    .iter_mut()
+                    .zip(&here)
+                    .for_each(|(x, y)| *x -= factor * y);
+            }
+        }
+    }
+    Some(rows.into_iter().map(|row| row[size..].to_vec()).collect())
 }
 
 /// The bound μ² at σ* = 1 and Δ = 1 on what any party of INCA shows before its final, r = `ratio`.

@@ -4,7 +4,7 @@
 
 use undertone_protocol::topology::party::Party;
 
-use crate::mechanism::rules::{Format, Rules, Sends};
+use crate::mechanism::rules::{Format, Rules};
 use crate::mechanism::unfit::Unfit;
 
 /// The product of parties and rounds at most: an execution keeps who has masks with whom in each.
@@ -45,11 +45,6 @@ impl Rules for Pairwise {
     /// Masks are seen, and no state before the final.
     fn hands_over(&self) -> bool {
         true
-    }
-
-    /// Nothing is on its way that could go astray.
-    fn share_faults(&self, _sends: &Sends, _lost: bool) -> usize {
-        0
     }
 
     fn shares_travel(&self) -> bool {

@@ -4,6 +4,7 @@
 use undertone_protocol::topology::party::Party;
 
 use crate::losses::loss::Noise;
+use crate::mechanism::flow::{Row, Sending, combined, led_out};
 use crate::mechanism::places::{self, Held};
 use crate::mechanism::rules::{Format, Rules, Sends};
 use crate::mechanism::unfit::Unfit;
@@ -76,28 +77,6 @@ impl Rules for Ppsc {
         (round..applied).all(|later| sends[later as usize][party].is_empty())
     }
 
-    /// Counted, for they may be too many to list: of each share one return before each later
-    /// hand-out of its sender and one at the end, and as many acceptances as its receiver has later
-    /// hand-outs.
-    fn share_faults(&self, sends: &Sends, _lost: bool) -> usize {
-        let parties = sends.first().map_or(0, Vec::len);
-        let mut later = vec![0usize; parties];
-        let mut count = 0usize;
-        for round in sends.iter().rev() {
-            let shares = || {
-                round
-                    .iter()
-                    .enumerate()
-                    .flat_map(|(from, out)| out.iter().map(move |&to| (from, to)))
-            };
-            count = shares().fold(count, |count, (from, to)| {
-                count.saturating_add(1 + later[from] + later[to])
-            });
-            shares().for_each(|(from, _)| later[from] += 1);
-        }
-        count
-    }
-
     fn held(&self, sends: &Sends) -> Option<Vec<Held>> {
         Some(places::finals(sends))
     }
@@ -131,6 +110,23 @@ impl Rules for Ppsc {
         let hand_outs = |party: Party| sends.iter().filter(|round| !round[party].is_empty()).count();
         let most = (0..parties).map(hand_outs).max()?;
         Some(most as f64 * (1.0 + depth))
+    }
+
+    /// After each hand-over its sender's γ makes up for what of a it has not led out: a − F.
+    fn noise_changes(&self, parties: usize, rounds: usize, sendings: &[Sending]) -> Option<Vec<Row>> {
+        let all: Vec<Row> = (0..parties)
+            .map(|party| led_out(sendings, party, rounds as u32))
+            .collect();
+        let of_sending = |(index, sending): (usize, &Sending)| {
+            // What arrives in its own round joins after the hand-over.
+            let before = led_out(sendings, sending.from, sending.round - 1);
+            combined([
+                (1.0, &all[sending.from]),
+                (-1.0, &before),
+                (-1.0, &vec![(index, 1.0)]),
+            ])
+        };
+        Some(sendings.iter().enumerate().map(of_sending).collect())
     }
 
     fn claims_against_readers(&self) -> bool {

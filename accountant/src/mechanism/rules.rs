@@ -6,6 +6,7 @@ use undertone_protocol::lattice::injection::Injection;
 use undertone_protocol::topology::party::Party;
 
 use crate::losses::loss::Noise;
+use crate::mechanism::flow::{Row, Sending};
 use crate::mechanism::places::Held;
 use crate::mechanism::unfit::Unfit;
 
@@ -77,9 +78,6 @@ pub trait Rules: Debug + Send + Sync {
         true
     }
 
-    /// How many single share faults the tolerated class has; `lost` if it has lost shares, too.
-    fn share_faults(&self, sends: &Sends, lost: bool) -> usize;
-
     /// Values and noises that each final of a fault-free run holds, where that is known without
     /// running it.
     fn held(&self, _sends: &Sends) -> Option<Vec<Held>> {
@@ -123,6 +121,13 @@ pub trait Rules: Debug + Send + Sync {
     /// squares of the noise that cancels: E or K of [`crate::bounds::closed_form`], which bounds
     /// all coalitions at once. None where no theorem does.
     fn cost_of_moving(&self, _sends: &Sends, _depth: f64) -> Option<f64> {
+        None
+    }
+
+    /// By what the noises that cancel have to change, in squares of which it is paid, for a change of
+    /// values to move along `sendings` unseen ([`crate::bounds::flows`]). None where no theorem says
+    /// it.
+    fn noise_changes(&self, _parties: usize, _rounds: usize, _sendings: &[Sending]) -> Option<Vec<Row>> {
         None
     }
 

@@ -1,12 +1,12 @@
 //! Losses so near to the budget that two machines may judge them differently.
 //!
 //! Where noise is uniform, or masks, the gate compares integers. Where it compares a loss, the
-//! budget is `libm`'s, the same bits everywhere, and so is what closed forms give. But losses that
-//! are computed coalition by coalition come from factorisations that add up in the order of a
-//! machine's vector units: two machines' differ by some 10⁻¹³. If the budget lies between them one
-//! node publishes and another withholds. Calibration leaves more free than [`CLEARANCE`]
-//! ([`MARGIN`](crate::calibration::limits::MARGIN)), so that only a plan that was made for it can
-//! come so near.
+//! budget is `libm`'s, the same bits everywhere, and so is what closed forms and eliminations give:
+//! they add up in one order on every machine. Where exact sums are revealed singular values decide,
+//! which add up in the order of a machine's vector units: two machines' differ by some 10⁻¹³. If the
+//! budget lies between them one node publishes and another withholds. Calibration leaves more free
+//! than [`CLEARANCE`] ([`MARGIN`](crate::calibration::limits::MARGIN)), so that only a plan that was
+//! made for it can come so near.
 //!
 //! The losses that a plan fixes are looked at: the worst of its class, below which all others of
 //! the class lie; of each party what it may lose before publishing; and that of local noise. What

@@ -9,17 +9,14 @@
 use std::collections::BTreeSet;
 
 use libp2p::PeerId;
-use undertone_accountant::bounds::{before_publishing, uniform};
+use undertone_accountant::bounds::bound::loss_against as loss_of_coalition;
+use undertone_accountant::bounds::uniform;
 use undertone_accountant::calibration::by_own_noise;
 use undertone_accountant::class::setting::Setting;
-use undertone_accountant::class::{coalitions, faults};
-use undertone_accountant::execution::checked::Execution;
 use undertone_accountant::execution::error::ExecutionError;
-use undertone_accountant::execution::trace::Trace;
 use undertone_accountant::losses::charge::Charge;
 use undertone_accountant::losses::gaussian::{self, SLACK};
-use undertone_accountant::losses::loss::{Noise, squared_losses};
-use undertone_accountant::losses::view::View;
+use undertone_accountant::losses::loss::Noise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Established, Faults};
 use undertone_protocol::topology::party::Party;
@@ -28,10 +25,6 @@ use crate::daemon::config::Config;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::planning::policy;
 use crate::telling::failure::Failure;
-
-/// Executions and coalitions that are computed at most; above, Δ/σ* stands in. Our guess: a few
-/// seconds on one core.
-const MOST_SYSTEMS: usize = 4_000;
 
 /// Refuses a plan whose claims do not hold, whose claims are not within the policy, that costs too
 /// much if all that are not vouched for collude, or that puts a peer somewhere else.
@@ -213,9 +206,9 @@ fn loss_to_anybody(plan: &Plan, me: Party, together: usize) -> Option<f64> {
     revealed.or(gossips)
 }
 
-/// The loss of party `me` against `coalition` together: the largest over the tolerated class (by
-/// Theorem R the departed join the coalition) and over what leaves before publishing, if that is
-/// feasible; else Δ/σ*. Never below it.
+/// The loss of party `me` against `coalition` together: the largest over the tolerated class (the
+/// departed join the coalition) and over what leaves before publishing, if that is feasible; else
+/// Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
     if let Some(loss) = loss_to_anybody(plan, me, coalition.len()) {
@@ -227,7 +220,6 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         let covered = coalition.len() <= plan.draft().privacy.colluding;
         return Ok(if covered { charged_mu(plan, me) } else { bound });
     }
-    // How many systems of equations it takes; beyond our patience the theorem must do.
     let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
     if setting.uniform {
         // As many as the claims are against: these cover it.
@@ -245,72 +237,16 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         let among = uniform::hidden_from(&setting, me, coalition);
         return Ok(bound / (among as f64).sqrt() * (1.0 + SLACK));
     }
-    let others: Vec<Party> = (0..plan.parties())
-        .filter(|party| *party != me && !coalition.contains(party))
-        .collect();
-    let departing = if setting.rollback {
-        setting.dropouts.min(others.len())
-    } else {
-        0
-    };
-    let systems = coalitions::count(others.len(), departing)
-        .and_then(|count| count.checked_mul(faults::count(&setting)));
-    if systems.is_none_or(|systems| systems > MOST_SYSTEMS) {
-        return Ok(bound);
-    }
-    // Every execution of the tolerated class: without faults, with each fault of shares, with
-    // crashes that are not rolled back.
-    let base = setting.fault_free()?;
-    let shares = faults::shares_of_class(&setting)
-        .into_iter()
-        .map(|fault| base.clone().with_shares(vec![fault]));
-    let mut executions = std::iter::once(Ok(base.clone()))
-        .chain(shares)
-        .collect::<Result<Vec<Execution>, ExecutionError>>()?;
-    if !setting.rollback {
-        executions.extend(faults::crashes(&setting)?);
-    }
     let calibration = plan.calibration();
     let noise = Noise {
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
     };
-    let mut square = 0.0f64;
-    // Every coalition: the given one, and with it whoever may depart.
-    let coalitions: Vec<Vec<Party>> = coalitions::all(others.len(), departing)
-        .into_iter()
-        .map(|chosen| {
-            coalition
-                .iter()
-                .copied()
-                .chain(chosen.into_iter().map(|index| others[index]))
-                .collect()
-        })
-        .collect();
-    for execution in &executions {
-        let trace = Trace::of(execution, &setting.weights);
-        for coalition in &coalitions {
-            let against = execution.clone().with_corrupted(coalition.iter().copied())?;
-            square = square.max(loss_of(&View::of_trace(&trace, &against), noise, me));
-        }
+    if setting.reveals_sums(noise) {
+        return Ok(bound);
     }
-    // And what has left before publishing, whatever the faults: by the theorem.
-    let before = before_publishing::bound(&setting, me, noise)?;
-    let computed = (square.sqrt() * plan.draft().sensitivity(me)).max(before) * (1.0 + SLACK);
-    Ok(computed.min(bound))
-}
-
-/// hᵢᵀ Σ⁺ hᵢ of party `me`, ∞ in doubt.
-fn loss_of(view: &View, noise: Noise, me: Party) -> f64 {
-    let losses = squared_losses(view, noise);
-    let mine = view
-        .honest
-        .iter()
-        .position(|&party| party == me)
-        .and_then(|index| losses.get(index));
-    mine.copied()
-        .filter(|loss| !loss.is_nan())
-        .unwrap_or(f64::INFINITY)
+    let computed = loss_of_coalition(&setting, noise, me, coalition)?;
+    Ok(computed.map_or(bound, |computed| computed.min(bound)))
 }
 
 /// A plan whose views cannot be computed.

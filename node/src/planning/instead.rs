@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 use undertone_accountant::calibration::calibrate::calibrate;
-use undertone_accountant::class::coalitions::MOST_PARTIES;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Claim, ConnectivityBasis, Established, Faults};
 use undertone_protocol::plan::computation::choice::Computation;
@@ -23,6 +22,9 @@ use crate::telling::table::{Table, bytes, number};
 /// takes for one colluder and one departure among eight (it may find a few percent less with
 /// others, in several times the time).
 const GAUSSIAN_ROUNDS: usize = 6;
+
+/// Parties up to which circles are planned for comparison.
+const MOST_IN_CIRCLES: usize = 16;
 
 /// Bytes of a frame's head and signature: what a plan's own count takes.
 const FRAME_BYTES: u64 = 140;
@@ -89,8 +91,8 @@ fn streams(plan: &Plan) -> Vec<Instead> {
     let draft = plan.draft();
     let all = [Sums::Everybody, Sums::Neighbours, Sums::Open];
     let others = all.into_iter().filter(|sums| Some(*sums) != draft.sums());
-    // Of more parties coalitions take minutes.
-    let few = plan.parties() <= MOST_PARTIES;
+    // Of more parties circles take minutes.
+    let few = plan.parties() <= MOST_IN_CIRCLES;
     let computed = others.filter(|sums| few || *sums != Sums::Neighbours);
     let mut ways: Vec<Instead> = computed.filter_map(|sums| stream(draft, sums)).collect();
     ways.push(server(plan));
@@ -229,7 +231,6 @@ fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
 fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
     let draft = plan.draft();
     let privacy = &draft.privacy;
-    let few = plan.parties() <= MOST_PARTIES;
     let exchange = match &draft.exchange {
         Exchange::Ppsc(_) => Exchange::Ppsc(Ppsc {
             rounds: Rounds::Auto,
@@ -237,10 +238,7 @@ fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
             local_noise_ok: false,
         }),
         _ => Exchange::Inca(Inca {
-            rounds: match few {
-                true => Rounds::Fixed(GAUSSIAN_ROUNDS.max(privacy.colluding + privacy.dropouts + 2) as u32),
-                false => Rounds::Auto,
-            },
+            rounds: Rounds::Fixed(GAUSSIAN_ROUNDS.max(privacy.colluding + privacy.dropouts + 2) as u32),
             noise: Cancelling::Gaussian(GaussianNoise::default()),
         }),
     };

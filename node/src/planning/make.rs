@@ -141,7 +141,6 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
         CalibrateError::Reached => Failure::usage(error.to_string()).field("recursion.accuracy"),
         CalibrateError::Printed { .. } => Failure::usage(error.to_string()).field("recursion.pairwise_std"),
-        CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }
 }

@@ -330,9 +330,6 @@ fn claims(claims: &[Claim]) -> String {
         };
         let faults = match claim.faults {
             Faults::Class => "tolerated faults",
-            Faults::BeforePublishing if claim.established == Established::Searched => {
-                "being cut off before publishing"
-            }
             Faults::BeforePublishing => "any faults, before publishing",
             Faults::Any => "any faults",
             Faults::None => "no fault at all",

@@ -9,8 +9,8 @@ use undertone_protocol::topology::party::Party;
 use undertone_protocol::topology::schedule::Schedule;
 
 use super::*;
+use crate::bounds::flows::{Flows, Threat};
 use crate::bounds::uniform::{among_members, joined};
-use crate::class::worst::Class;
 use crate::execution::adversary::Adversary;
 use crate::execution::checked::Execution;
 use crate::execution::share::Fate;
@@ -209,11 +209,11 @@ fn the_closed_form_of_a_class_is_above_its_worst() {
                 continue;
             };
             settings += 1;
-            let class = Class::of(&setting).expect("executions").expect("few parties");
+            let flows = Flows::of(&setting).expect("few parties");
             for ratio in [1.0, 30.0, 1e3, 1e6] {
                 let (bound, exact) = (
                     connected.square(&setting, ratio),
-                    class.worst(ratio).expect("a run").square,
+                    flows.worst(ratio, &Threat::of_class(&setting)).square,
                 );
                 assert!(
                     exact <= bound * (1.0 + 1e-9),
@@ -237,7 +237,6 @@ fn settings_that_no_theorem_speaks_of_have_none() {
         change(&mut other);
         ConnectedClass::of(&other).is_none()
     };
-    assert!(of(&|it| it.rollback = false));
     assert!(of(&|it| it.uniform = true));
     assert!(of(&|it| it.out[0][0] = vec![1, 2]), "fan-out 2");
     assert!(of(

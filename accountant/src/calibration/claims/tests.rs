@@ -59,7 +59,6 @@ fn headline(claims: &[Claim]) -> f64 {
 #[test]
 fn no_random_execution_before_publishing_loses_more_than_is_claimed() {
     let mut random = ChaCha8Rng::seed_from_u64(5);
-    let mut above_the_pattern = 0;
     for (mechanism, rounds) in [
         (
             Mechanism::from(InjectionSpec::Named(NamedInjection::Incremental)),
@@ -96,33 +95,6 @@ fn no_random_execution_before_publishing_loses_more_than_is_claimed() {
                 worst <= claimed * (1.0 + 1e-9),
                 "{mechanism:?}, {parties} parties: {worst} lost, {claimed} claimed"
             );
-            let pattern = claims
-                .iter()
-                .find(|claim| claim.established == Established::Searched)
-                .expect("few parties");
-            assert!(!pattern.holds_as_headline);
-            above_the_pattern += usize::from(worst > pattern.mu * (1.0 + 1e-9));
         }
     }
-    assert!(above_the_pattern > 0, "the pattern would have done");
-}
-
-#[test]
-fn a_value_that_comes_and_goes_is_lost_where_no_cut_off_party_loses_it() {
-    let setting = setting(there_and_back().into(), 8, 3, 1);
-    let noise = Noise {
-        independent_std: 0.1,
-        correlated_std: 3.0,
-    };
-    let claims = claims(&setting, noise, 1e-6).expect("noise");
-    let pattern = claims
-        .iter()
-        .find(|claim| claim.established == Established::Searched)
-        .expect("eight parties");
-    let worst = worst_drawn(&setting, noise, (Faults::BeforePublishing, 1), 200, 1)
-        .expect("executions")
-        .expect("something is lost");
-    assert!(worst.mu > 3.0 * pattern.mu, "{} {}", worst.mu, pattern.mu);
-    let most = headline(&claims) * (1.0 + 1e-9);
-    assert!(worst.mu <= most, "{} {most}", worst.mu);
 }

@@ -2,7 +2,7 @@ use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::schedule::Schedule;
 
 use super::*;
-use crate::class::worst::Class;
+use crate::bounds::bound::Bound;
 use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 
 const NOISE: Noise = Noise {
@@ -40,10 +40,7 @@ fn the_same_seed_draws_the_same() {
 #[test]
 fn what_is_drawn_of_the_class_is_in_it() {
     let setting = setting();
-    let class = Class::of(&setting)
-        .expect("executions")
-        .expect("six parties are exhausted");
-    let worst = class.worst(9.0).expect("a worst case").square.sqrt();
+    let worst = Bound::of(&setting).worst(9.0).0.sqrt();
     let drawn = worst_drawn(&setting, NOISE, (Faults::Class, 1), 300, 3)
         .expect("executions")
         .expect("something is lost");

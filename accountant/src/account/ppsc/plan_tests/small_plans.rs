@@ -5,10 +5,10 @@ use undertone_protocol::plan::claim::{Adversary, Established, Faults};
 
 use super::{COMPLETE, changed, claim, in_components};
 use crate::audit::Attack;
+use crate::bounds::bound::Bound;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::error::CalibrateError;
 use crate::class::setting::Setting;
-use crate::class::worst::Class;
 use crate::losses::gaussian;
 use crate::testing::{draft, plan};
 use crate::verify::check::verify;
@@ -38,8 +38,7 @@ fn components_count_without_the_colluder_inside() {
     assert!((1.0..1.1).contains(&times), "{times}");
     // Who forgets the colluder inside and takes m = 3 promises ε = 0.1 and gives 0.124.
     let setting = Setting::of_plan(&plan).expect("a plan");
-    let class = Class::of(&setting).expect("executions").expect("few");
-    let square = class.worst(1e6).expect("a run").square;
+    let square = Bound::of(&setting).worst(1e6).0;
     let forgetful = (square * 3.0).sqrt() * budget / 2.0;
     let epsilon = gaussian::epsilon(1e-6, forgetful).expect("in range");
     assert!((epsilon - 0.124).abs() < 0.001, "{epsilon}");
