@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_accountant::calibrate;
 use undertone_accountant::gate::decision::gate;
 use undertone_accountant::verify::check::verify;
 use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};

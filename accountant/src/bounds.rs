@@ -5,7 +5,6 @@ pub mod bound;
 pub mod closed_form;
 pub mod confidence;
 pub mod connectivity;
-pub(crate) mod exact_sum;
 pub mod flows;
 pub mod printed_noise;
 pub mod static_draw;

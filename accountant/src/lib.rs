@@ -34,7 +34,8 @@
 //! account      the answers of `undertone account`
 //! audit        an attack on what a plan would really send
 //! verify       whether a plan's claims hold          gate   whether finals may leave
-//! calibration  noise, rounds, claims and remedies for a draft
+//! guarantee    by which theorem a plan is private: noise, claims, errors, one file each
+//! calibration  what all of these search and state alike
 //! bounds       what holds for every coalition, asked through one `Bound`
 //! class        the tolerated class as executions and coalitions
 //! execution    what happened, its file formats, and its trace
@@ -64,6 +65,7 @@ pub mod class;
 pub mod design;
 pub mod execution;
 pub mod gate;
+pub mod guarantee;
 pub mod losses;
 pub mod mechanism;
 pub mod papers;
@@ -71,10 +73,10 @@ pub mod parallel;
 pub mod verify;
 
 pub use crate::account::inca::InferredLosses;
-pub use crate::calibration::calibrate::calibrate;
 pub use crate::calibration::error::CalibrateError;
 pub use crate::calibration::utility::{Realised, realised};
 pub use crate::execution::checked::Execution;
+pub use crate::guarantee::choice::{Guarantee, calibrate};
 pub use crate::losses::loss::Noise;
 
 pub use crate::gate::decision::{gate, withheld};

@@ -14,9 +14,9 @@ use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::multi_gossip::MultiGossip;
 use undertone_protocol::topology::party::Party;
 
-use crate::calibration::calibrate::calibrate;
 use crate::execution::checked::Execution;
 use crate::execution::share::{Fate, ShareFault};
+use crate::guarantee::choice::calibrate;
 use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
 

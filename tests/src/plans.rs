@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_accountant::calibrate;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::peers::Peers;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::account::answer::{AccountError, finite, is_false};
-use crate::losses::gaussian::{self, Guarantee};
+use crate::losses::gaussian::{self, TradeOff};
 
 /// The answer of `account gaussian`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -40,7 +40,7 @@ pub fn gaussian(
             return Err(AccountError::Two { found });
         }
     };
-    let noise_multiplier = Guarantee { epsilon, delta, mu }.noise_multiplier();
+    let noise_multiplier = TradeOff { epsilon, delta, mu }.noise_multiplier();
     Ok(GaussianAccount {
         epsilon,
         delta,

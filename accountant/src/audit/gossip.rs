@@ -18,10 +18,10 @@ use undertone_protocol::topology::party::Party;
 
 use crate::audit::batch::BATCH;
 use crate::audit::solved::solved;
-use crate::calibration::by_circles::worst_readers;
 use crate::calibration::gossip::weights;
 use crate::class::gossip::{GossipClass, SeenRow};
 use crate::execution::gossip::GossipView;
+use crate::guarantee::circles::worst_readers;
 use crate::losses::row_space::RowSpace;
 
 /// What an attacker reads of gossip.

@@ -2,8 +2,8 @@ use undertone_protocol::plan::claim::{Adversary, Established, Faults};
 
 use super::*;
 use crate::audit::aims::worst_execution;
-use crate::calibration::calibrate::calibrate;
-use crate::calibration::claims::claims;
+use crate::guarantee::choice::Guarantee;
+use crate::guarantee::choice::calibrate;
 use crate::losses::gaussian;
 use crate::losses::loss::squared_losses;
 use crate::losses::view::View;
@@ -248,7 +248,7 @@ fn with_a_claim_from_one_pattern() -> Plan {
     (calibration.independent_std, calibration.correlated_std) = (noise.independent_std, noise.correlated_std);
     let drawn = calibration.drawn.as_ref().expect("a schedule");
     let setting = Setting::of_draft(&draft, &drawn.schedule).expect("an injection");
-    let claims = claims(&setting, noise, 1e-5).expect("noise");
+    let claims = Guarantee::Gaussian.claims(&setting, noise, 1e-5).expect("noise");
     let before = claims
         .into_iter()
         .find(|claim| claim.faults == Faults::BeforePublishing);

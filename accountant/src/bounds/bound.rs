@@ -16,7 +16,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::bounds::before_publishing;
 use crate::bounds::closed_form::ConnectedClass;
-use crate::bounds::flows::{Flows, MOST_PRODUCTS, Threat, products_of};
+use crate::bounds::flows::{CoalitionSet, Flows, MOST_PRODUCTS, products_of};
 use crate::class::coalitions;
 use crate::class::setting::Setting;
 use crate::execution::checked::Execution;
@@ -46,7 +46,7 @@ pub struct Bound<'a> {
 /// How much is known, from most to least.
 enum Rung {
     /// Each coalition is computed.
-    Computed(Box<Flows>, Threat),
+    Computed(Box<Flows>, CoalitionSet),
     /// A theorem about all coalitions at once, by the connectivity of the schedule.
     Connected(ConnectedClass),
     /// Nothing but a party's own noise: any coalition, any faults.
@@ -57,7 +57,7 @@ impl<'a> Bound<'a> {
     /// The most that is known of the tolerated class.
     pub fn of(setting: &'a Setting) -> Self {
         let rung = match Flows::of(setting) {
-            Some(flows) => Rung::Computed(Box::new(flows), Threat::of_class(setting)),
+            Some(flows) => Rung::Computed(Box::new(flows), CoalitionSet::of_class(setting)),
             None => ConnectedClass::of(setting).map_or(Rung::Local, Rung::Connected),
         };
         Bound { setting, rung }
@@ -189,10 +189,10 @@ pub fn loss_against(
     else {
         return Ok(None);
     };
-    let threat = Threat {
+    let threat = CoalitionSet {
         one_more: true,
         victim: Some(party),
-        ..Threat::joined(coalition, &others, departing)
+        ..CoalitionSet::joined(coalition, &others, departing)
     };
     let worst = flows.worst((noise.correlated_std / noise.independent_std).powi(2), &threat);
     let before = before_publishing::bound(setting, party, noise)?;

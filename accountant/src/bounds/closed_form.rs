@@ -3,12 +3,13 @@
 //!
 //! **Theorem C.** INCA with fan-out 1, or PPSC; C are those who collude or departed (with roll-back
 //! by Theorem R; without it because who knows all that a departed party held, and what it would
-//! have sent, knows no less than what it did send), the schedule and the fates of shares among the others are chosen without their hidden values. A
-//! share is usable if both its ends are outside of C and it became part of its receiver's state, in
-//! whichever round. Let M be m parties outside of C that usable shares join, v among them, and let
-//! a flow f along usable shares lead out of each j of M a_j = 1[j = v] − 1/m in all. With F_jt what
-//! has left j net before its split of round t + 1, and s_jt = 2f of the share that it then sends
-//! (0 if that is not usable), for D_Inc and c̄_t = (t + 1)/(T + 1):
+//! have sent, knows no less than what it did send), the schedule and the fates of shares among the
+//! others are chosen without their hidden values. A share is usable if both its ends are outside of
+//! C and it became part of its receiver's state, in whichever round. Let M be m parties outside of
+//! C that usable shares join, v among them, and let a flow f along usable shares lead out of each j
+//! of M a_j = 1[j = v] − 1/m in all. With F_jt what has left j net before its split of round t + 1,
+//! and s_jt = 2f of the share that it then sends (0 if that is not usable), for D_Inc and c̄_t =
+//! (t + 1)/(T + 1):
 //!
 //! μ_v² ≤ Δ_v² (1/(m σ*²) + 1/(m σ*²/(m − 1) + σ_Δ²/E)), E = Σ (s_jt + F_jt − c̄_t a_j)²
 //!

@@ -9,14 +9,14 @@
 //!
 //! J = (a_v − 1)² + Σ_{j ≠ v} a_j² + Σ w²/r,
 //!
-//! where w runs over the changes of noises that cancel: with INCA w_j = Z̄⁻¹ (s_jt + F_jt − c̄_t a_j)_t,
-//! Z̄_t and c̄_t the sums of the first t + 1 rows of Z and c; with PPSC w_jτ = a_j − F_jτ. (The
-//! proof in `closed_form` with x̃ of j changed by a_j, whatever these are: they add up to nothing, as
-//! each share leads out of one party what it leads into another.) A share is usable if neither of
-//! its ends is in the coalition, and it arrived: f is 0 on all others. So J is a sum of squares of
-//! linear functions of f, one for all coalitions and faults, and **each is a constraint f_S = 0**,
-//! S the shares that touch the coalition or went astray. With H the matrix of these squares, G = H⁻¹
-//! and u_v what party v's a is of f,
+//! where w runs over the changes of noises that cancel: with INCA w_j = Z̄⁻¹ (s_jt + F_jt − c̄_t
+//! a_j)_t, Z̄_t and c̄_t the sums of the first t + 1 rows of Z and c; with PPSC w_jτ = a_j − F_jτ.
+//! (The proof in `closed_form` with x̃ of j changed by a_j, whatever these are: they add up to
+//! nothing, as each share leads out of one party what it leads into another.) A share is usable if
+//! neither of its ends is in the coalition, and it arrived: f is 0 on all others. So J is a sum of
+//! squares of linear functions of f, one for all coalitions and faults, and **each is a constraint
+//! f_S = 0**, S the shares that touch the coalition or went astray. With H the matrix of these
+//! squares, G = H⁻¹ and u_v what party v's a is of f,
 //!
 //! min J = 1 − u_vᵀGu_v + (Gu_v)_Sᵀ (G_SS)⁻¹ (Gu_v)_S:
 //!
@@ -71,7 +71,7 @@ pub struct Flows {
     /// Every w.
     noises: Vec<Row>,
     /// Σ a aᵀ and Σ w wᵀ over these rows.
-    squares: [Square; 2],
+    squares: [SquareMatrix; 2],
 }
 
 /// The largest squared loss against a coalition, and the share that is astray.
@@ -89,7 +89,7 @@ pub struct Case {
 
 /// Against whom losses are computed.
 #[derive(Debug, Clone)]
-pub struct Threat {
+pub struct CoalitionSet {
     /// Every coalition, each ascending.
     pub coalitions: Vec<Vec<Party>>,
     /// Whether any one more share may go astray.
@@ -98,11 +98,11 @@ pub struct Threat {
     pub victim: Option<Party>,
 }
 
-impl Threat {
+impl CoalitionSet {
     /// The tolerated class of a setting: as many as may collude or depart, and one share.
     pub fn of_class(setting: &Setting) -> Self {
         let size = setting.coalition_size().min(setting.parties() - 1);
-        Threat {
+        CoalitionSet {
             coalitions: coalitions::all(setting.parties(), size),
             one_more: true,
             victim: None,
@@ -116,7 +116,7 @@ impl Threat {
             let coalition: BTreeSet<Party> = known.iter().copied().chain(chosen).collect();
             coalition.into_iter().collect()
         };
-        Threat {
+        CoalitionSet {
             coalitions: coalitions::all(others.len(), size)
                 .into_iter()
                 .map(joined)
@@ -162,7 +162,7 @@ impl Flows {
         let led_out: Vec<Row> = (0..parties)
             .map(|party| led_out(&sendings, party, rounds as u32))
             .collect();
-        let of_rows = |rows| Square::of_rows(sendings.len(), rows);
+        let of_rows = |rows| SquareMatrix::of_rows(sendings.len(), rows);
         Some(Flows {
             squares: [of_rows(&led_out), of_rows(&noises)],
             sensitivity: setting.sensitivity.clone(),
@@ -179,7 +179,7 @@ impl Flows {
     }
 
     /// The largest squared loss, never below the true one, at σ* = 1 and r = σ_Δ²/σ*² = `ratio`.
-    pub fn worst(&self, ratio: f64, threat: &Threat) -> Case {
+    pub fn worst(&self, ratio: f64, threat: &CoalitionSet) -> Case {
         let at = At::of(self, ratio);
         let mut cases = at.cases(threat, None);
         let rest = cases.split_off(cases.len().min(AGAIN));
@@ -198,7 +198,12 @@ impl Flows {
 
     /// The largest squared loss at `ratio` against each coalition of these numbers, or against
     /// each, by elimination alone: the worst first, with their coalitions' numbers.
-    pub fn screened(&self, ratio: f64, threat: &Threat, numbers: Option<&[usize]>) -> Vec<(f64, usize)> {
+    pub fn screened(
+        &self,
+        ratio: f64,
+        threat: &CoalitionSet,
+        numbers: Option<&[usize]>,
+    ) -> Vec<(f64, usize)> {
         let cases = At::of(self, ratio).cases(threat, numbers);
         cases
             .into_iter()
@@ -229,7 +234,7 @@ struct At<'a> {
     flows: &'a Flows,
     ratio: f64,
     /// G.
-    inverse: Square,
+    inverse: SquareMatrix,
     /// Gu_v of each party v.
     of_party: Vec<Vec<f64>>,
     /// min J of each party where every share can be used.
@@ -263,7 +268,7 @@ impl<'a> At<'a> {
     }
 
     /// The worst case of each coalition of these numbers, or of each; worst first.
-    fn cases(&self, threat: &Threat, numbers: Option<&[usize]>) -> Vec<(Case, usize)> {
+    fn cases(&self, threat: &CoalitionSet, numbers: Option<&[usize]>) -> Vec<(Case, usize)> {
         let count = numbers.map_or(threat.coalitions.len(), <[usize]>::len);
         let of_each = |index: usize| {
             let number = numbers.map_or(index, |numbers| numbers[index]);
@@ -277,7 +282,7 @@ impl<'a> At<'a> {
     }
 
     /// The worst case of a coalition; none if it is everybody.
-    fn case(&self, coalition: &[Party], threat: &Threat) -> Option<Case> {
+    fn case(&self, coalition: &[Party], threat: &CoalitionSet) -> Option<Case> {
         let unusable = self.unusable(coalition);
         let removed = Removed::of(&self.inverse, &unusable);
         let counts = |party: &Party| threat.victim.is_none_or(|victim| victim == *party);
@@ -342,14 +347,14 @@ struct Removed {
     /// L⁻¹G_S, with LLᵀ = G_SS.
     rows: Vec<Vec<f64>>,
     /// L.
-    factor: Square,
+    factor: SquareMatrix,
     /// What is left of the diagonal of G.
     diagonal: Vec<f64>,
 }
 
 impl Removed {
-    fn of(inverse: &Square, unusable: &[usize]) -> Self {
-        let mut factor = Square::zero(unusable.len());
+    fn of(inverse: &SquareMatrix, unusable: &[usize]) -> Self {
+        let mut factor = SquareMatrix::zero(unusable.len());
         for (row, &i) in unusable.iter().enumerate() {
             for (column, &k) in unusable.iter().enumerate() {
                 factor.row_mut(row)[column] = inverse.row(i)[k];
@@ -415,14 +420,14 @@ fn at(row: &Row, flow: &[f64]) -> f64 {
 
 /// A square matrix, by rows.
 #[derive(Debug, Clone)]
-struct Square {
+struct SquareMatrix {
     size: usize,
     values: Vec<f64>,
 }
 
-impl Square {
+impl SquareMatrix {
     fn zero(size: usize) -> Self {
-        Square {
+        SquareMatrix {
             size,
             values: vec![0.0; size * size],
         }
@@ -430,7 +435,7 @@ impl Square {
 
     /// The sum of all rows times themselves.
     fn of_rows(size: usize, rows: &[Row]) -> Self {
-        let mut sum = Square::zero(size);
+        let mut sum = SquareMatrix::zero(size);
         for row in rows {
             for &(i, x) in row {
                 let line = sum.row_mut(i);
@@ -448,7 +453,7 @@ impl Square {
         &mut self.values[index * self.size..(index + 1) * self.size]
     }
 
-    fn plus(&self, factor: f64, other: &Square) -> Self {
+    fn plus(&self, factor: f64, other: &SquareMatrix) -> Self {
         let mut sum = self.clone();
         add(&mut sum.values, factor, &other.values);
         sum
@@ -477,7 +482,7 @@ impl Square {
     fn inverse(mut self) -> Self {
         self.factorise();
         // L⁻¹, row by row.
-        let mut solved = Square::zero(self.size);
+        let mut solved = SquareMatrix::zero(self.size);
         for row in 0..self.size {
             let (before, here) = solved.values.split_at_mut(row * self.size);
             let here = &mut here[..self.size];
@@ -492,7 +497,7 @@ impl Square {
             }
             here.iter_mut().for_each(|x| *x /= factors[row]);
         }
-        let mut inverse = Square::zero(self.size);
+        let mut inverse = SquareMatrix::zero(self.size);
         for row in 0..self.size {
             let line = solved.row(row)[..=row].to_vec();
             for (index, &x) in line.iter().enumerate() {

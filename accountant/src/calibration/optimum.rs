@@ -23,7 +23,7 @@ const SMALLEST_RATIO: f64 = 1e-2;
 const LARGEST_AVERAGED_RATIO: f64 = 100.0;
 
 /// The largest r that is tried for a draft.
-pub(super) fn largest_ratio(draft: &Draft) -> f64 {
+pub(crate) fn largest_ratio(draft: &Draft) -> f64 {
     match draft.run.dissemination {
         Dissemination::Consensus => LARGEST_AVERAGED_RATIO,
         Dissemination::Flood | Dissemination::Auto => LARGEST_RATIO,
@@ -146,7 +146,7 @@ impl<'a> Problem<'a> {
 }
 
 /// The largest squared loss at σ* = 1 of what leaves before publishing, by the theorem.
-pub(super) fn before_publishing(setting: &Setting, ratio: f64) -> f64 {
+pub(crate) fn before_publishing(setting: &Setting, ratio: f64) -> f64 {
     largest_theorem(setting, ratio).unwrap_or(f64::INFINITY)
 }
 

@@ -27,7 +27,7 @@ pub struct Remedy {
 }
 
 impl Remedy {
-    pub(super) fn one(setting: &'static str, value: usize) -> Self {
+    pub(crate) fn one(setting: &'static str, value: usize) -> Self {
         Remedy {
             change: Change { setting, value },
             with: None,

@@ -1,5 +1,7 @@
 //! Why no claim can be stated.
 
+use undertone_protocol::lattice::injection::InjectionError;
+
 use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::GaussianError;
 
@@ -21,6 +23,9 @@ pub enum ClaimError {
     /// The schedule or the injection is refused.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    /// The injection is refused.
+    #[error(transparent)]
+    Injection(InjectionError),
     /// Without independent noise nothing but computing every system bounds the loss, and these are
     /// too many.
     #[error(

@@ -5,18 +5,14 @@ use std::collections::BTreeSet;
 use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::topology::party::Party;
 
-use crate::bounds::exact_sum;
-use crate::bounds::flows::{Flows, Threat, products_of};
+use crate::bounds::flows::{CoalitionSet, Flows, products_of};
 use crate::class::coalitions;
 use crate::execution::checked::Execution;
 use crate::execution::settled::{LogsError, exceptions};
 use crate::execution::share::ShareFault;
-use crate::gate::plan_facts::{Gate, LargestLoss};
+use crate::gate::plan_facts::{Gate, LargestLoss, MOST_OF_ONE};
 use crate::gate::verdict::Basis;
-
-/// Multiplications that one set of members may take, while all wait for it: measured, two seconds of
-/// one core.
-pub(super) const MOST_OF_ONE: f64 = 1e10;
+use crate::guarantee::exact_sum;
 
 impl Gate<'_> {
     /// Roughly how many multiplications [`computed`](Self::computed) takes for so many members.
@@ -26,9 +22,9 @@ impl Gate<'_> {
         products_of(&self.setting, coalitions.unwrap_or(usize::MAX), size)
     }
 
-    /// The largest loss of the members in what happened, by Theorem C for every coalition of as many
-    /// as collude, joined by the departed ([`Flows`]). None where no theorem speaks of the plan, or
-    /// there are too many coalitions.
+    /// The largest loss of the members in what happened, by Theorem C for every coalition of as
+    /// many as collude, joined by the departed ([`Flows`]). None where no theorem speaks of the
+    /// plan, or there are too many coalitions.
     pub(super) fn computed(
         &self,
         happened: Execution,
@@ -47,7 +43,7 @@ impl Gate<'_> {
         }
         let departed = self.departed(publish);
         let colluding = self.coalition_size(members.len());
-        let threat = Threat::joined(&departed, &members, colluding);
+        let threat = CoalitionSet::joined(&departed, &members, colluding);
         let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
         let worst = flows.worst(ratio, &threat);
         Ok(Some(LargestLoss {

@@ -72,8 +72,8 @@ impl Gate<'_> {
         &self,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-        share_faults: usize,
     ) -> Result<LargestLoss, LogsError> {
+        let share_faults = self.setting.drawn_share_faults.unwrap_or(0);
         let happened = self.among_members(logs, publish)?;
         let members: Vec<Party> = publish.iter().copied().collect();
         let astray = exceptions(self.plan, logs);
@@ -102,9 +102,9 @@ impl Gate<'_> {
         })
     }
 
-    /// The largest loss of the members by the closed form of what happened ([`closed_form`]); none where no theorem speaks of the plan. Within the tolerated class never
-    /// more than the plan's: it is the same form of at least as many parties, at least as
-    /// connected.
+    /// The largest loss of the members by the closed form of what happened ([`closed_form`]); none
+    /// where no theorem speaks of the plan. Within the tolerated class never more than the plan's:
+    /// it is the same form of at least as many parties, at least as connected.
     pub(super) fn by_closed_form(
         &self,
         happened: Execution,

@@ -9,9 +9,9 @@ use undertone_protocol::topology::party::Party;
 use crate::bounds::closed_form::speaks_of;
 use crate::execution::checked::Execution;
 use crate::execution::settled::{LogsError, check, exceptions};
-use crate::gate::computed::MOST_OF_ONE;
-use crate::gate::plan_facts::{Gate, LargestLoss};
+use crate::gate::plan_facts::{Gate, LargestLoss, MOST_OF_ONE};
 use crate::gate::verdict::{Audit, Basis, Verdict};
+use crate::guarantee::choice::Guarantee;
 use crate::losses::releases::together;
 
 /// Sets of which the gate computes the connectivity: with 1,000 parties one takes some seconds.
@@ -138,9 +138,9 @@ impl Gate<'_> {
     ) -> impl Iterator<Item = BTreeSet<Party>> {
         // Where only the theorem speaks, it says the same of every set.
         let affordable = MOST_OF_ONE / self.products(logs.len());
-        let most = if affordable >= 1.0 && !self.setting.uniform {
+        let most = if affordable >= 1.0 && !self.guarantee.counts_parties() {
             affordable as usize
-        } else if self.setting.uniform || speaks_of(&self.setting) {
+        } else if self.guarantee.counts_parties() || speaks_of(&self.setting) {
             MOST_CONNECTED
         } else {
             1
@@ -190,18 +190,15 @@ impl Gate<'_> {
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
     ) -> Result<LargestLoss, LogsError> {
-        if self.setting.reveals_sums(self.noise) {
-            return self.same_sum(logs, publish);
-        }
-        if let Some(share_faults) = self.setting.drawn_share_faults {
-            return self.by_draw(logs, publish, share_faults);
-        }
-        if self.setting.uniform {
-            return self.by_connectivity(logs, publish);
-        }
-        let happened = self.among_members(logs, publish)?;
-        let found = self.by_theorem_c(happened, publish)?;
         let theorem = self.theorem();
+        let found = match self.guarantee {
+            Guarantee::ExactSum => return self.same_sum(logs, publish),
+            Guarantee::Drawn => return self.by_draw(logs, publish),
+            Guarantee::Connected => return self.by_connectivity(logs, publish),
+            Guarantee::Gaussian => self.by_theorem_c(self.among_members(logs, publish)?, publish)?,
+            // No final of these is published by a gate.
+            Guarantee::OwnNoise | Guarantee::Circles | Guarantee::Printed => None,
+        };
         Ok(match found {
             Some(found) if found.mu <= theorem => found,
             _ => LargestLoss {
@@ -232,7 +229,7 @@ impl Gate<'_> {
     pub(super) fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
         let bounds = (0..self.plan.parties())
             .map(|party| self.bound_before_publishing(party).unwrap_or(f64::INFINITY));
-        let mu = if self.setting.uniform {
+        let mu = if self.guarantee.counts_parties() {
             0.0
         } else {
             bounds.fold(0.0, f64::max).min(self.theorem())

@@ -13,8 +13,8 @@ use crate::bounds::static_draw::delta_of_noise;
 use crate::class::setting::Setting;
 use crate::execution::checked::Execution;
 use crate::execution::settled::LogsError;
-use crate::gate::computed::MOST_OF_ONE;
 use crate::gate::verdict::{Audit, Basis};
+use crate::guarantee::choice::Guarantee;
 use crate::losses::gaussian::{self, SLACK};
 use crate::losses::loss::Noise;
 use crate::losses::releases;
@@ -22,6 +22,7 @@ use crate::losses::releases;
 /// A plan, ready to be asked who may publish.
 pub(super) struct Gate<'a> {
     pub(super) plan: &'a Plan,
+    pub(super) guarantee: Guarantee,
     pub(super) setting: Setting,
     pub(super) noise: Noise,
     /// The run without faults.
@@ -34,6 +35,10 @@ pub(super) struct Gate<'a> {
     /// Multiplications that are left for all sets to come; none once they were not enough.
     pub(super) left: Mutex<Option<f64>>,
 }
+
+/// Multiplications that one set of members may take, while all wait for it: measured, two seconds
+/// of one core.
+pub(super) const MOST_OF_ONE: f64 = 1e10;
 
 /// Multiplications that the gate takes in all, whatever the logs say: some ten seconds of one core.
 /// What is not computed then counts as unbounded, so that the theorem of local noise stands in.
@@ -95,6 +100,7 @@ impl<'a> Gate<'a> {
         };
         Ok(Gate {
             plan,
+            guarantee: Guarantee::of(plan.draft()),
             setting,
             noise,
             base,
@@ -163,7 +169,7 @@ impl<'a> Gate<'a> {
             basis,
             among,
         } = found;
-        let same_sum_mu = self.setting.reveals_sums(self.noise).then_some(mu);
+        let same_sum_mu = (self.guarantee == Guarantee::ExactSum).then_some(mu);
         // Once finals are out the sums are public.
         let mu = if same_sum_mu.is_some() && !execution.published().is_empty() {
             f64::INFINITY

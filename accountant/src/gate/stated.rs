@@ -14,6 +14,7 @@ use crate::execution::ppsc_file;
 use crate::execution::share::ShareFault;
 use crate::gate::connected::shared;
 use crate::gate::plan_facts::Gate;
+use crate::guarantee::choice::Guarantee;
 use crate::mechanism::rules::Format;
 
 /// Why a receipt's execution is none of its plan.
@@ -114,25 +115,23 @@ impl<'a> StatedExecution<'a> {
         let faults = self.execution.shares().iter().filter(among_members).copied();
         let happened = gate.base.clone().with_shares(faults.collect())?;
         let happened = happened.with_published(members.iter().copied())?;
-        if gate.setting.reveals_sums(gate.noise) {
-            return Ok(Some(f64::INFINITY));
-        }
-        if gate.setting.uniform {
-            // Of a draw only the claim says what is hidden; of what happened never more is.
-            let hidden = match gate.setting.drawn_share_faults {
-                Some(_) => vec![list.len() - colluding; list.len()],
-                None => among(&shared(&happened, &list), colluding),
-            };
-            let losses = list
-                .iter()
-                .zip(hidden)
-                .map(|(&party, among)| gate.setting.sensitivity[party] / (std * (among as f64).sqrt()));
-            return Ok(Some(losses.fold(0.0, f64::max)));
-        }
-        let found = gate
-            .by_theorem_c(happened, members)
-            .map_err(|_| StatedError::Other { part: "shares are" })?;
-        Ok(found.map(|found| found.mu.min(gate.theorem())))
+        // Of a draw only the claim says what is hidden; of what happened never more is.
+        let hidden = match gate.guarantee {
+            Guarantee::ExactSum => return Ok(Some(f64::INFINITY)),
+            Guarantee::Drawn => vec![list.len() - colluding; list.len()],
+            Guarantee::Connected => among(&shared(&happened, &list), colluding),
+            Guarantee::Gaussian => {
+                let found = gate.by_theorem_c(happened, members);
+                let found = found.map_err(|_| StatedError::Other { part: "shares are" })?;
+                return Ok(found.map(|found| found.mu.min(gate.theorem())));
+            }
+            Guarantee::OwnNoise | Guarantee::Circles | Guarantee::Printed => return Ok(None),
+        };
+        let losses = list
+            .iter()
+            .zip(hidden)
+            .map(|(&party, among)| gate.setting.sensitivity[party] / (std * (among as f64).sqrt()));
+        Ok(Some(losses.fold(0.0, f64::max)))
     }
 
     /// Returns the ε of a loss at the plan's δ, less what of that is left to a draw of the

@@ -50,7 +50,7 @@ pub enum GaussianError {
 
 /// One point of the trade-off: a mechanism of loss `mu` is (`epsilon`, `delta`)-private.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Guarantee {
+pub struct TradeOff {
     /// ε of this point; infinite when `mu` is.
     pub epsilon: f64,
     /// δ of this point: in (0, 1), or 0 for `mu` = 0.
@@ -59,7 +59,7 @@ pub struct Guarantee {
     pub mu: f64,
 }
 
-impl Guarantee {
+impl TradeOff {
     /// Noise over sensitivity, one over the loss.
     pub fn noise_multiplier(&self) -> f64 {
         1.0 / self.mu

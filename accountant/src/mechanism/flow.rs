@@ -3,8 +3,6 @@
 
 use undertone_protocol::topology::party::Party;
 
-use crate::mechanism::rules::Sends;
-
 /// A hand-over of one round: the same share to each of its receivers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sending {
@@ -28,7 +26,7 @@ pub type Row = Vec<(usize, f64)>;
 
 /// All that is handed over in a schedule, by round and sender, where each share joins its receiver
 /// in its round.
-pub fn sendings(sends: &Sends) -> Vec<Sending> {
+pub fn sendings(sends: &[Vec<Vec<Party>>]) -> Vec<Sending> {
     let of_round = |(index, round): (usize, &Vec<Vec<Party>>)| {
         let sent = round.iter().enumerate().filter(|(_, to)| !to.is_empty());
         let sending = |(from, to): (Party, &Vec<Party>)| Sending {

@@ -123,7 +123,7 @@ impl Rules for InjectionSpec {
             let of_round = |t: usize| {
                 let split = |(index, sending): (usize, &Sending)| {
                     let here = sending.from == party && sending.round as usize == t + 1;
-                    here.then(|| (index, sending.to.len() as f64 + 1.0))
+                    here.then_some((index, sending.to.len() as f64 + 1.0))
                 };
                 let split: Row = sendings.iter().enumerate().filter_map(split).collect();
                 let left = led_out(sendings, party, t as u32);
@@ -154,8 +154,8 @@ fn sums(injection: &Injection<f64>) -> Vec<Vec<f64>> {
     rows
 }
 
-/// The inverse of a square matrix, by Gauss and Jordan with pivots; none of one that is singular, or
-/// close to it.
+/// The inverse of a square matrix, by Gauss and Jordan with pivots; none of one that is singular,
+/// or close to it.
 fn inverse(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let size = matrix.len();
     let unit = |row: usize| (0..size).map(move |column| f64::from(u8::from(row == column)));

@@ -124,9 +124,9 @@ pub trait Rules: Debug + Send + Sync {
         None
     }
 
-    /// By what the noises that cancel have to change, in squares of which it is paid, for a change of
-    /// values to move along `sendings` unseen ([`crate::bounds::flows`]). None where no theorem says
-    /// it.
+    /// By what the noises that cancel have to change, in squares of which it is paid, for a change
+    /// of values to move along `sendings` unseen ([`crate::bounds::flows`]). None where no theorem
+    /// says it.
     fn noise_changes(&self, _parties: usize, _rounds: usize, _sendings: &[Sending]) -> Option<Vec<Row>> {
         None
     }

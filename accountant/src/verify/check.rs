@@ -2,18 +2,10 @@
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
-use undertone_protocol::plan::computation::recursion::RecursionSettings;
 
-use crate::calibration::by_circles;
-use crate::calibration::by_own_noise::{self, OpenGossip};
-use crate::calibration::claims::{claims, covers, is_sure, predicted};
-use crate::calibration::printed;
-use crate::calibration::releases::over_releases;
-use crate::calibration::sealed::{claims_when_sealed, of_result, predicted_when_sealed};
-use crate::class::setting::Setting;
-use crate::losses::gaussian;
-use crate::losses::loss::Noise;
-use crate::losses::releases;
+use crate::calibration::claims::{covers, is_sure};
+use crate::guarantee::choice::Guarantee;
+use crate::guarantee::printed;
 use crate::verify::claim::{check_claim, exceeds, words};
 use crate::verify::clearance::check_clearance;
 use crate::verify::error::VerifyError;
@@ -28,100 +20,56 @@ const PREDICTION: f64 = 1e-6;
 /// what leaves before publishing, within the plan's (ε, δ). Claims that are worse than the truth
 /// are accepted.
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
-    let calibration = plan.calibration();
-    if let Some(outer) = plan.draft().computation.recursion() {
-        check_theorem(plan, outer)?;
-        return check_printed(plan, &printed::claim(plan.draft(), outer));
-    }
-    if plan.draft().averages() {
-        return check_own_noise(plan);
-    }
-    let privacy = &plan.draft().privacy;
-    let setting = Setting::of_plan(plan)?;
-    let noise = Noise {
-        independent_std: calibration.independent_std,
-        correlated_std: calibration.correlated_std,
-    };
-    if !setting.reveals_sums(noise) {
+    let guarantee = Guarantee::of(plan.draft());
+    if guarantee == Guarantee::Printed {
+        check_theorem(plan)?;
+    } else if guarantee != Guarantee::ExactSum {
         check_sizes(plan)?;
     }
-    // The claims, and that they cover what a headline has to.
-    let of_release = claims(&setting, noise, privacy.delta)?;
-    check_clearance(plan, &setting, noise, &of_release)?;
-    let established = claims_when_sealed(plan.draft(), of_release);
-    let established = over_releases(plan.draft(), established)?;
-    for (index, claim) in calibration.claims.iter().enumerate() {
-        check_claim(plan, index, claim, &established)?;
+    let claims = &plan.calibration().claims;
+    let established = guarantee.established(plan)?;
+    check_clearance(plan, &established.of_release)?;
+    for (index, claim) in claims.iter().enumerate() {
+        check_claim(plan, index, claim, &established.of_all)?;
     }
-    if setting.reveals_sums(noise) {
-        // The plan says that exact sums are revealed, and that this is meant: it has no
-        // headline, and keeps its word for other changes.
-        check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
-            is_sure(claim) && claim.faults == faults
-        })?;
-    } else {
-        check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
-            claim.holds_as_headline && covers(claim, faults)
-        })?;
+    let epsilon = plan.draft().privacy.epsilon;
+    match guarantee {
+        Guarantee::Printed if *claims != established.of_all => {
+            return Err(VerifyError::Missing {
+                faults: "what is printed: that exact sums are revealed, and nothing else",
+            });
+        }
+        Guarantee::Printed => {}
+        // The plan says that exact sums are revealed, and that this is meant: it has no headline,
+        // and keeps its word for other changes.
+        Guarantee::ExactSum => {
+            check_cover(claims, epsilon, |claim, faults| {
+                is_sure(claim) && claim.faults == faults
+            })?;
+        }
+        _ => {
+            check_cover(claims, epsilon, |claim, faults| {
+                claim.holds_as_headline && covers(claim, faults)
+            })?;
+        }
+    }
+    if !established.of_release.is_empty() && guarantee != Guarantee::ExactSum {
         check_theorems(plan)?;
     }
-    let budget = releases::budget(plan.draft())?;
-    let expected = predicted_when_sealed(plan.draft(), predicted(&setting, noise, budget)?);
-    check_predicted(&calibration.predicted, &of_result(plan.draft(), expected))
+    check_predicted(&plan.calibration().predicted, &established.predicted)
 }
 
 /// Checks that the noise of an exchange is that of the theorem which the plan says it is of.
-fn check_theorem(plan: &Plan, outer: &RecursionSettings) -> Result<(), VerifyError> {
+fn check_theorem(plan: &Plan) -> Result<(), VerifyError> {
+    let Some(outer) = plan.draft().computation.recursion() else {
+        return Ok(());
+    };
     let claimed = plan.calibration().correlated_std;
     let found = match printed::noise_of_exchange(plan.draft(), outer) {
         Ok(found) if (claimed - found).abs() <= PREDICTION * found => return Ok(()),
         found => found.ok(),
     };
     Err(VerifyError::PairwiseStd { claimed, found })
-}
-
-/// Checks that a plan of PPSC's outer recursions says that nothing bounds what is learned, and
-/// claims nothing else.
-fn check_printed(plan: &Plan, told: &Claim) -> Result<(), VerifyError> {
-    if plan.calibration().claims != [told.clone()] {
-        return Err(VerifyError::Missing {
-            faults: "what is printed: that exact sums are revealed, and nothing else",
-        });
-    }
-    check_predicted(&plan.calibration().predicted, &printed::NO_NOISE)
-}
-
-/// Checks a plan of gossip over edges: of open messages, whose claims rest on each party's own
-/// noise alone, or of secure sums.
-fn check_own_noise(plan: &Plan) -> Result<(), VerifyError> {
-    let (draft, calibration) = (plan.draft(), plan.calibration());
-    let std = calibration.independent_std;
-    let open = OpenGossip {
-        schedule: plan.exchanges(),
-        independent_std: std,
-        step: plan.lattice().step(),
-    };
-    let strangers = calibration
-        .claims
-        .iter()
-        .any(|claim| claim.adversary == Adversary::Apart);
-    let established = match draft.sums_neighbours() {
-        true => by_circles::established(plan)?,
-        false => open.claims(draft, strangers)?,
-    };
-    for (index, claim) in calibration.claims.iter().enumerate() {
-        check_claim(plan, index, claim, &established)?;
-    }
-    check_sizes(plan)?;
-    check_cover(&calibration.claims, draft.privacy.epsilon, |claim, faults| {
-        claim.holds_as_headline && covers(claim, faults)
-    })?;
-    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
-    let expected = by_own_noise::predicted(draft, plan.exchanges(), std, budget);
-    check_predicted(
-        &calibration.predicted,
-        &expected.times(plan.scales().root_mean_square()),
-    )
 }
 
 /// Checks that what holds as headline covers coalitions as large as the plan's privacy target says.

@@ -3,10 +3,10 @@
 //! Where noise is uniform, or masks, the gate compares integers. Where it compares a loss, the
 //! budget is `libm`'s, the same bits everywhere, and so is what closed forms and eliminations give:
 //! they add up in one order on every machine. Where exact sums are revealed singular values decide,
-//! which add up in the order of a machine's vector units: two machines' differ by some 10⁻¹³. If the
-//! budget lies between them one node publishes and another withholds. Calibration leaves more free
-//! than [`CLEARANCE`] ([`MARGIN`](crate::calibration::limits::MARGIN)), so that only a plan that was
-//! made for it can come so near.
+//! which add up in the order of a machine's vector units: two machines' differ by some 10⁻¹³. If
+//! the budget lies between them one node publishes and another withholds. Calibration leaves more
+//! free than [`CLEARANCE`] ([`MARGIN`](crate::calibration::limits::MARGIN)), so that only a plan
+//! that was made for it can come so near.
 //!
 //! The losses that a plan fixes are looked at: the worst of its class, below which all others of
 //! the class lie; of each party what it may lose before publishing; and that of local noise. What
@@ -28,13 +28,16 @@ use crate::verify::error::VerifyError;
 pub(super) const CLEARANCE: f64 = 1e-9;
 
 /// Checks that no loss which a plan's gate may meet is as near to the budget as [`CLEARANCE`];
-/// `claims` are what can be established of one release.
-pub(super) fn check_clearance(
-    plan: &Plan,
-    setting: &Setting,
-    noise: Noise,
-    claims: &[Claim],
-) -> Result<(), VerifyError> {
+/// `claims` are what can be established of one release of mixing.
+pub(super) fn check_clearance(plan: &Plan, claims: &[Claim]) -> Result<(), VerifyError> {
+    if claims.is_empty() {
+        return Ok(());
+    }
+    let setting = Setting::of_plan(plan)?;
+    let noise = Noise {
+        independent_std: plan.calibration().independent_std,
+        correlated_std: plan.calibration().correlated_std,
+    };
     let budget = budget_of_release(plan);
     let mut losses: Vec<f64> = claims
         .iter()
@@ -44,7 +47,7 @@ pub(super) fn check_clearance(
     // With uniform noise nothing is lost before publishing.
     if !setting.uniform {
         for party in 0..setting.parties() {
-            losses.push(bound(setting, party, noise)?);
+            losses.push(bound(&setting, party, noise)?);
         }
     }
     let near = |loss: &f64| (loss - budget).abs() <= CLEARANCE * budget;

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use libp2p::PeerId;
 use undertone_accountant::bounds::bound::loss_against as loss_of_coalition;
 use undertone_accountant::bounds::uniform;
-use undertone_accountant::calibration::by_own_noise;
 use undertone_accountant::class::setting::Setting;
 use undertone_accountant::execution::error::ExecutionError;
+use undertone_accountant::guarantee::own_noise;
 use undertone_accountant::losses::charge::Charge;
 use undertone_accountant::losses::gaussian::{self, SLACK};
 use undertone_accountant::losses::loss::Noise;
@@ -199,7 +199,7 @@ fn loss_to_anybody(plan: &Plan, me: Party, together: usize) -> Option<f64> {
     let gossips =
         draft.averages().then(
             || match plan.reads_circles() && together > draft.privacy.colluding {
-                true => by_own_noise::loss_of(draft, plan.calibration().independent_std, draft.releases()),
+                true => own_noise::loss_of(draft, plan.calibration().independent_std, draft.releases()),
                 false => charged_mu(plan, me),
             },
         );

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha12Rng;
 use serde_json::{Value, json};
-use undertone_accountant::calibration::by_circles;
-use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
+use undertone_accountant::guarantee::circles;
+use undertone_accountant::guarantee::own_noise::{estimate_error, half_width, loss_of};
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::mixing::noise::LatticeNoise;
@@ -145,7 +145,7 @@ impl Gossiped {
 /// Returns μ of this many releases of a plan of gossip that have left.
 pub(crate) fn mu_of(plan: &Plan, spent: u64) -> f64 {
     match plan.reads_circles() {
-        true => by_circles::loss_of(plan, spent),
+        true => circles::loss_of(plan, spent),
         false => loss_of(plan.draft(), plan.calibration().independent_std, spent),
     }
 }

@@ -2,7 +2,7 @@
 //! and what ends a stream.
 
 use serde_json::{Value, json};
-use undertone_accountant::calibration::by_circles::{WorstReaders, worst_readers};
+use undertone_accountant::guarantee::circles::{WorstReaders, worst_readers};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Faults;
 

@@ -2,8 +2,8 @@
 //! would be better.
 
 use serde_json::{Value, json};
-use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of, rounding_loss};
-use undertone_accountant::calibration::outlook;
+use undertone_accountant::guarantee::outlook;
+use undertone_accountant::guarantee::own_noise::{estimate_error, half_width, loss_of, rounding_loss};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim};
 use undertone_protocol::plan::computation::stream::Protect;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_accountant::calibrate;
 use undertone_accountant::calibration::error::CalibrateError;
 use undertone_protocol::lattice::grid::LatticeError;
 use undertone_protocol::plan::calibration::Calibration;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 use undertone_accountant::account::gossip::distribution::Distribution;
-use undertone_accountant::calibration::outlook::{self, AtEpsilon};
+use undertone_accountant::guarantee::outlook::{self, AtEpsilon};
 use undertone_accountant::papers::figure::Chart;
 use undertone_protocol::plan::checked::Plan;
 

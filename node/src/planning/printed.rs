@@ -1,7 +1,7 @@
 //! The quote of PPSC's outer recursions: what everybody learns, and how it goes.
 
 use serde_json::{Value, json};
-use undertone_accountant::calibration::printed::{of_theorem, told};
+use undertone_accountant::guarantee::printed::{of_theorem, told};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::plan::computation::recursion::PublicAveraging;

@@ -1,8 +1,8 @@
 //! What a plan promises, before anything private moves: for people and as an object.
 
 use serde_json::{Value, json};
-use undertone_accountant::calibration::outlook;
 use undertone_accountant::calibration::remedy::Remedy;
+use undertone_accountant::guarantee::outlook;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
 use undertone_protocol::plan::computation::model::LossChoice;

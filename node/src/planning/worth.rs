@@ -6,7 +6,7 @@
 //! that this is meant.
 
 use serde_json::{Value, json};
-use undertone_accountant::calibration::outlook;
+use undertone_accountant::guarantee::outlook;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 

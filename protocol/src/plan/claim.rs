@@ -155,6 +155,33 @@ pub struct Claim {
     pub holds_as_headline: bool,
 }
 
+impl Claim {
+    /// A theorem about coalitions of up to `size` parties under these faults, with a loss μ and the
+    /// ε that follows from it at `delta`; no headline yet.
+    pub fn theorem(size: usize, faults: Faults, (mu, epsilon): (f64, f64), delta: f64) -> Self {
+        Claim {
+            adversary: Adversary::Coalition,
+            size,
+            faults,
+            mu,
+            epsilon,
+            delta,
+            sampling_delta: 0.0,
+            established: Established::Theorem,
+            cases: 1,
+            seed: None,
+            changes: None,
+            basis: None,
+            connectivity: None,
+            draw: None,
+            sealed: false,
+            unbounded: false,
+            sentence: None,
+            holds_as_headline: false,
+        }
+    }
+}
+
 /// What the accountant expects of the result, per coordinate and in the data's unit, noise only.
 /// Where columns have units of their own ([`Scales`](crate::plan::sensitivity::Scales)): the root
 /// of the mean square over columns.

@@ -48,6 +48,7 @@ pub const ORDERS: [Order; 3] = [
             "class",
             "bounds",
             "calibration",
+            "guarantee",
             "gate",
             "verify",
             "audit",

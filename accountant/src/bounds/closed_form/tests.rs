@@ -9,7 +9,7 @@ use undertone_protocol::topology::party::Party;
 use undertone_protocol::topology::schedule::Schedule;
 
 use super::*;
-use crate::bounds::flows::{Flows, Threat};
+use crate::bounds::flows::{CoalitionSet, Flows};
 use crate::bounds::uniform::{among_members, joined};
 use crate::execution::adversary::Adversary;
 use crate::execution::checked::Execution;
@@ -213,7 +213,7 @@ fn the_closed_form_of_a_class_is_above_its_worst() {
             for ratio in [1.0, 30.0, 1e3, 1e6] {
                 let (bound, exact) = (
                     connected.square(&setting, ratio),
-                    flows.worst(ratio, &Threat::of_class(&setting)).square,
+                    flows.worst(ratio, &CoalitionSet::of_class(&setting)).square,
                 );
                 assert!(
                     exact <= bound * (1.0 + 1e-9),

@@ -87,7 +87,7 @@ fn no_loss_of_the_class_is_above_the_bound() {
     for (index, setting) in small().iter().enumerate() {
         let flows = Flows::of(setting).expect("a theorem");
         for ratio in RATIOS {
-            let bound = flows.worst(ratio, &Threat::of_class(setting)).square;
+            let bound = flows.worst(ratio, &CoalitionSet::of_class(setting)).square;
             let truth = oracle::worst(setting, ratio);
             println!("{index} r = {ratio}: {bound:.6} against {truth:.6}");
             assert!(
@@ -111,8 +111,8 @@ fn without_a_fault_the_bound_is_the_loss() {
         let flows = Flows::of(setting).expect("a theorem");
         let base = setting.fault_free().expect("a schedule");
         for ratio in RATIOS {
-            for coalition in Threat::of_class(setting).coalitions {
-                let only = Threat {
+            for coalition in CoalitionSet::of_class(setting).coalitions {
+                let only = CoalitionSet {
                     coalitions: vec![coalition.clone()],
                     one_more: false,
                     victim: None,
@@ -152,8 +152,8 @@ fn what_happened_is_bounded_whatever_it_was() {
         let flows = Flows::after(setting, &faults).expect("a theorem");
         let happened = setting.fault_free().and_then(|base| base.with_shares(faults));
         let happened = happened.expect("an execution");
-        for coalition in Threat::of_class(setting).coalitions {
-            let only = Threat {
+        for coalition in CoalitionSet::of_class(setting).coalitions {
+            let only = CoalitionSet {
                 coalitions: vec![coalition.clone()],
                 one_more: false,
                 victim: None,
@@ -177,7 +177,7 @@ fn what_happened_is_bounded_whatever_it_was() {
 #[test]
 fn elimination_is_off_by_less_than_the_doubt() {
     let setting = inca(16, 10, 1, InjectionSpec::Named(NamedInjection::Incremental));
-    let class = Threat::of_class(&setting);
+    let class = CoalitionSet::of_class(&setting);
     let flows = Flows::of(&setting).expect("a theorem");
     for ratio in [1e-2, 1.0, 1e3, 1e6] {
         let at = At::of(&flows, ratio);

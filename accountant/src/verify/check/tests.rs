@@ -167,14 +167,9 @@ fn with_worst_at(lines: &str, faults: Faults, part: f64) -> Plan {
     let times = mu / (budget * part);
     calibration.independent_std *= times;
     calibration.correlated_std *= times;
-    let noise = Noise {
-        independent_std: calibration.independent_std,
-        correlated_std: calibration.correlated_std,
-    };
-    let setting = Setting::of_plan(&honest).expect("a plan");
-    calibration.claims = claims(&setting, noise, draft.privacy.delta).expect("claims");
-    let expected = predicted(&setting, noise, budget).expect("errors");
-    calibration.predicted = of_result(&draft, expected);
+    let scaled = Plan::assemble(draft.clone(), calibration.clone(), [7; 16]).expect("a plan");
+    let established = Guarantee::of(&draft).established(&scaled).expect("noise");
+    (calibration.claims, calibration.predicted) = (established.of_all, established.predicted);
     Plan::assemble(draft, calibration, [7; 16]).expect("a plan")
 }
 

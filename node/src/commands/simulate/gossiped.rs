@@ -2,8 +2,8 @@
 //! accounted, local noise and the floor.
 
 use serde_json::json;
-use undertone_accountant::calibration::by_circles;
-use undertone_accountant::calibration::by_own_noise::{estimate_error, half_width, loss_of};
+use undertone_accountant::guarantee::circles;
+use undertone_accountant::guarantee::own_noise::{estimate_error, half_width, loss_of};
 use undertone_accountant::losses::gaussian;
 use undertone_accountant::losses::releases::together;
 use undertone_protocol::plan::checked::Plan;
@@ -26,7 +26,7 @@ fn loss(trial: &Trial<Vectors>, outcome: &Outcome) -> f64 {
     if let Some(gossip) = &outcome.gossip {
         let std = plan.calibration().independent_std;
         return match plan.reads_circles() {
-            true => by_circles::loss_of(plan, gossip.spent.into()),
+            true => circles::loss_of(plan, gossip.spent.into()),
             false => loss_of(plan.draft(), std, gossip.spent.into()),
         };
     }

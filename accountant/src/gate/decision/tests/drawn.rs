@@ -84,12 +84,12 @@ fn departures_that_part_those_who_stay_stop_a_run() {
     assert!(contacts.len() <= 8);
     let publish: BTreeSet<Party> = (0..24).filter(|party| !contacts.contains(party)).collect();
     let none = AgreedLogs::new();
-    let found = few.by_draw(&none, &publish, 1).expect("sane");
+    let found = few.by_draw(&none, &publish).expect("sane");
     assert_eq!(found.basis, Basis::Theorem, "the victim is alone");
     let others: BTreeSet<Party> = (0..24)
         .filter(|&party| !(10..10 + contacts.len()).contains(&party))
         .collect();
     assert!(others.contains(&victim));
-    let found = few.by_draw(&none, &others, 1).expect("sane");
+    let found = few.by_draw(&none, &others).expect("sane");
     assert_eq!((found.basis, found.among), (Basis::Draw, Some(others.len())));
 }

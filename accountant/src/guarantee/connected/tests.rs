@@ -7,9 +7,9 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Faults;
 
 use super::*;
-use crate::calibration::calibrate::calibrate;
 use crate::calibration::utility::realised;
 use crate::gate::decision::gate;
+use crate::guarantee::choice::calibrate;
 use crate::losses::gaussian;
 use crate::testing::{draft, draft_of, logs, plan, plan_of};
 use crate::verify::check::verify;

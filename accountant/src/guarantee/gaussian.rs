@@ -4,28 +4,31 @@
 //! ([`crate::calibration::optimum`]): the same one at every number of parties. Of all T the
 //! smallest within 5 % of the best is taken; schedules of a few seeds are tried, since some mix
 //! better than others. With PPSC T is the number of network rounds that the exchanges take, and a
-//! schedule is only tried if noise cancels in it for everybody. Where no theorem says less, noise is
-//! local.
+//! schedule is only tried if noise cancels in it for everybody. Where no theorem says less, noise
+//! is local.
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::claim::{Adversary, Basis, Claim, Faults};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::Rounds;
 use undertone_protocol::topology::connectivity::at_least;
 use undertone_protocol::topology::schedule::Schedule;
 
+use crate::bounds::before_publishing::largest_theorem;
 use crate::bounds::bound::Bound;
-use crate::bounds::exact_sum;
 use crate::bounds::flows;
 use crate::bounds::uniform::{Piece, among_members, meetings};
-use crate::calibration::by_connectivity::{falls_apart, removed, too_thin};
-use crate::calibration::claims::{claims, predicted};
+use crate::calibration::claims::{Stated, mark_headline};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
 use crate::calibration::optimum::{Optimum, Problem, before_publishing, largest_ratio};
 use crate::calibration::remedy::against_exposure;
+use crate::class::claim_error::{ClaimError, MOST_RATIO};
 use crate::class::setting::Setting;
-use crate::losses::gaussian;
+use crate::guarantee::connected::{falls_apart, removed, too_thin};
+use crate::guarantee::mixed::mixed;
 use crate::losses::loss::Noise;
+use crate::losses::releases;
 use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::rules::Rules;
 
@@ -50,36 +53,67 @@ pub(super) fn calibrate(
     let mechanism = Mechanism::with_default_injection(&draft.exchange).ok_or(CalibrateError::Kind)?;
     let rules = mechanism.rules();
     protects_everybody(draft, rules)?;
-    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
     let mut search = Search {
         draft,
         rules,
         progress,
     };
-    let (chosen, noise) = match draft.exchange.adds_own_noise() {
-        true => {
-            let chosen = search.choose()?;
-            let noise = search.noise(&chosen, budget)?;
-            (chosen.drawn, noise)
-        }
-        false => search.without_own_noise(budget)?,
-    };
-    let setting = Setting::of_draft(draft, &chosen.schedule)?;
-    Ok(Calibration {
-        rounds: setting.rounds() as u32,
-        claims: claims(&setting, noise, draft.privacy.delta)?,
-        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
-        drawn: Some(chosen),
-        independent_std: noise.independent_std,
-        correlated_std: noise.correlated_std,
-    })
+    let chosen = search.choose()?;
+    let noise = search.noise(&chosen, releases::budget(draft)?)?;
+    let setting = Setting::of_draft(draft, &chosen.drawn.schedule)?;
+    mixed(draft, &setting, Some(chosen.drawn), noise, claims)
+}
+
+/// All claims at these standard deviations: the headline's first. Never states a loss below the
+/// true one of its class.
+pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, ClaimError> {
+    let noise = stated.noise;
+    let is_usable = |std: f64| std > 0.0 && std.is_finite();
+    let are_usable = is_usable(noise.independent_std) && is_usable(noise.correlated_std);
+    if !are_usable || stated.ratio() > MOST_RATIO {
+        return Err(stated.refused());
+    }
+    let anybody = setting.parties().saturating_sub(1);
+    let before = largest_theorem(setting, stated.ratio())?;
+    let local = setting.largest_sensitivity().powi(2);
+    let mut claims: Vec<Claim> = of_class(setting, stated)?.into_iter().collect();
+    claims.push(stated.theorem(anybody, Faults::BeforePublishing, before)?);
+    claims.push(stated.theorem(anybody, Faults::Any, local)?);
+    if setting.mechanism.rules().claims_against_readers() && setting.colluding > 0 {
+        // What the paper claims, beside what a coalition inside the private graph learns.
+        let outsiders = Setting {
+            colluding: 0,
+            ..setting.clone()
+        };
+        claims.extend(of_class(&outsiders, stated)?.map(|readers| Claim {
+            adversary: Adversary::Public,
+            ..readers
+        }));
+    }
+    mark_headline(&mut claims);
+    Ok(claims)
+}
+
+/// What holds over the tolerated class, where more is known of it than the loss of local noise.
+fn of_class(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
+    let bound = Bound::of(setting);
+    if bound.is_local() {
+        return Ok(None);
+    }
+    Ok(Some(Claim {
+        established: bound.established(),
+        cases: bound.cases() as u64,
+        basis: bound.basis().map(|_| Basis::Connectivity),
+        connectivity: bound.basis(),
+        ..stated.theorem(setting.colluding, Faults::Class, bound.worst(stated.ratio()).0)?
+    }))
 }
 
 /// Refuses a private graph in which some party's neighbours may all be in the coalition: it would
 /// get local noise and believe itself hidden. A party that has everybody else for a neighbour asked
-/// for no less, as more edges there cannot be; with PPSC, where a party without a partner outside of
-/// the coalition has local noise however complete the graph is, the run file has to accept it.
-fn protects_everybody(draft: &Draft, rules: &dyn Rules) -> Result<(), CalibrateError> {
+/// for no less, as more edges there cannot be; with PPSC, where a party without a partner outside
+/// of the coalition has local noise however complete the graph is, the run file has to accept it.
+pub(super) fn protects_everybody(draft: &Draft, rules: &dyn Rules) -> Result<(), CalibrateError> {
     let size = removed(draft);
     let neighbours = |party: usize| draft.private_graph.neighbours(party);
     let everybody = draft.parties() - 1;
@@ -118,7 +152,7 @@ fn protects_everybody(draft: &Draft, rules: &dyn Rules) -> Result<(), CalibrateE
 }
 
 /// That no number as small or as large as the noise would have to be is one.
-fn no_noise(draft: &Draft, party: usize) -> CalibrateError {
+pub(super) fn no_noise(draft: &Draft, party: usize) -> CalibrateError {
     CalibrateError::Budget {
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
@@ -133,15 +167,15 @@ struct Chosen {
 }
 
 /// A search for rounds, schedule and r.
-struct Search<'a> {
-    draft: &'a Draft,
-    rules: &'a dyn Rules,
-    progress: &'a mut dyn FnMut(&str),
+pub(super) struct Search<'a> {
+    pub(super) draft: &'a Draft,
+    pub(super) rules: &'a dyn Rules,
+    pub(super) progress: &'a mut dyn FnMut(&str),
 }
 
 impl Search<'_> {
-    /// An error at loss μ = 1, as a multiple of the least standard error that hides each value among
-    /// those of all honest.
+    /// An error at loss μ = 1, as a multiple of the least standard error that hides each value
+    /// among those of all honest.
     fn of_floor(&self, error: f64) -> f64 {
         let parties = self.draft.parties() as f64;
         let honest = self.draft.honest().max(1) as f64;
@@ -149,20 +183,20 @@ impl Search<'_> {
     }
 
     /// The schedule of a seed.
-    fn schedule(&self, rounds: usize, seed: u64) -> Result<Schedule, CalibrateError> {
+    pub(super) fn schedule(&self, rounds: usize, seed: u64) -> Result<Schedule, CalibrateError> {
         let fanout = self.draft.exchange.fanout();
         Calibration::draw_schedule(self.draft, rounds as u32, seed).ok_or(CalibrateError::Fanout { fanout })
     }
 
     /// How many seeds are tried for so many rounds.
-    fn seeds(&self, rounds: usize) -> Result<u64, CalibrateError> {
+    pub(super) fn seeds(&self, rounds: usize) -> Result<u64, CalibrateError> {
         let setting = Setting::of_draft(self.draft, &self.schedule(rounds, 0)?)?;
         Ok(((SEED_PRODUCTS / flows::products(&setting)) as u64).clamp(1, MOST_SEEDS))
     }
 
     /// Whether the schedule of a seed may be used. With PPSC, unless a run file accepts that noise
     /// is local, only if noise cancels for everybody.
-    fn covers(&self, rounds: usize, seed: u64) -> Result<bool, CalibrateError> {
+    pub(super) fn covers(&self, rounds: usize, seed: u64) -> Result<bool, CalibrateError> {
         if !self.rules.must_cover() || self.draft.exchange.accepts_local_noise() {
             return Ok(true);
         }
@@ -196,7 +230,7 @@ impl Search<'_> {
     }
 
     /// The fewest rounds with a schedule that may be used.
-    fn fewest_rounds(&self) -> Result<Option<usize>, CalibrateError> {
+    pub(super) fn fewest_rounds(&self) -> Result<Option<usize>, CalibrateError> {
         for rounds in 1..=self.draft.exchange.rules().most_rounds() as usize {
             if self.seed(rounds)?.is_some() {
                 return Ok(Some(rounds));
@@ -206,7 +240,7 @@ impl Search<'_> {
     }
 
     /// Refuses rounds of which no schedule may be used.
-    fn suffices(&self, rounds: usize) -> Result<(), CalibrateError> {
+    pub(super) fn suffices(&self, rounds: usize) -> Result<(), CalibrateError> {
         match self.seed(rounds)? {
             Some(_) => Ok(()),
             None => Err(self.separated(rounds)?),
@@ -362,8 +396,8 @@ impl Search<'_> {
     }
 
     /// Local noise, where nothing is known of coalitions: σ* = Δ/μ by the theorem (sensitivity over
-    /// budget), whatever the rest is. σ_Δ = σ* then costs little if somebody departs late, and still
-    /// hides single states. With PPSC for those alone who said that local noise will do.
+    /// budget), whatever the rest is. σ_Δ = σ* then costs little if somebody departs late, and
+    /// still hides single states. With PPSC for those alone who said that local noise will do.
     fn local_noise(&mut self) -> Result<Chosen, CalibrateError> {
         let rounds = match self.draft.exchange.rounds() {
             Rounds::Fixed(rounds) => rounds as usize,
@@ -408,43 +442,6 @@ impl Search<'_> {
             }),
             false => Err(no_noise(self.draft, party)),
         }
-    }
-
-    /// PPSC as the paper has it, without a party's own noise: the least noise of an exchange over
-    /// the schedules that are tried.
-    fn without_own_noise(&mut self, budget: f64) -> Result<(SeededSchedule, Noise), CalibrateError> {
-        let rounds = match self.draft.exchange.rounds() {
-            Rounds::Fixed(rounds) => {
-                self.suffices(rounds as usize)?;
-                rounds as usize
-            }
-            Rounds::Auto => self.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
-        };
-        let mut best: Option<(f64, u64)> = None;
-        for seed in 0..self.seeds(rounds)? {
-            if !self.covers(rounds, seed)? {
-                continue;
-            }
-            let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-            let needed = exact_sum::pairwise_std_needed(&setting, budget * MARGIN.sqrt())?
-                .ok_or(CalibrateError::TooMany)?;
-            (self.progress)(&format!(
-                "{rounds} rounds: schedule {seed} needs {needed:.3} an exchange"
-            ));
-            if best.is_none_or(|(least, _)| needed < least) {
-                best = Some((needed, seed));
-            }
-        }
-        let (correlated_std, seed) = best.expect("rounds are those of a schedule that was tried");
-        if !correlated_std.is_normal() {
-            return Err(no_noise(self.draft, 0));
-        }
-        let schedule = self.schedule(rounds, seed)?;
-        let noise = Noise {
-            independent_std: 0.0,
-            correlated_std,
-        };
-        Ok((SeededSchedule { seed, schedule }, noise))
     }
 }
 

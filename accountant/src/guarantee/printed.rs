@@ -8,7 +8,7 @@
 
 use undertone_protocol::model::local_step::Inconsistent;
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
-use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::claim::{Adversary, Claim, Faults, Predicted};
 use undertone_protocol::plan::computation::exchange_noise::PairwiseStd;
 use undertone_protocol::plan::computation::model::LossChoice;
 use undertone_protocol::plan::computation::recursion::RecursionSettings;
@@ -63,34 +63,31 @@ pub fn of_theorem(draft: &Draft, outer: &RecursionSettings) -> Option<String> {
 }
 
 /// The one claim: that nothing bounds what is learned.
-pub(crate) fn claim(draft: &Draft, outer: &RecursionSettings) -> Claim {
+fn claim(draft: &Draft, outer: &RecursionSettings) -> Claim {
     Claim {
         adversary: Adversary::Public,
-        size: 0,
-        faults: Faults::Any,
-        mu: f64::INFINITY,
-        epsilon: f64::INFINITY,
-        delta: draft.privacy.delta,
-        sampling_delta: 0.0,
-        established: Established::Theorem,
-        cases: 1,
-        seed: None,
-        changes: None,
-        basis: None,
-        connectivity: None,
-        draw: None,
-        sealed: false,
         unbounded: true,
         sentence: Some(match of_theorem(draft, outer) {
             Some(theorem) => format!("{}; {theorem}", told(draft, outer)),
             None => told(draft, outer),
         }),
-        holds_as_headline: false,
+        ..Claim::theorem(
+            0,
+            Faults::Any,
+            (f64::INFINITY, f64::INFINITY),
+            draft.privacy.delta,
+        )
     }
 }
 
+/// The one claim of a draft with a recursion, and none of another.
+pub(super) fn established(draft: &Draft) -> Vec<Claim> {
+    let recursion = draft.computation.recursion();
+    recursion.map(|outer| claim(draft, outer)).into_iter().collect()
+}
+
 /// No error of noise: it cancels in the mean, and no party adds any of its own.
-pub(crate) const NO_NOISE: Predicted = Predicted {
+pub(super) const NO_NOISE: Predicted = Predicted {
     standard_error: 0.0,
     standard_error_one_dropout: None,
     standard_error_late_dropout: None,
@@ -101,7 +98,9 @@ pub(crate) const NO_NOISE: Predicted = Predicted {
     bytes_per_party: 0,
 };
 
-pub(super) fn calibrate(draft: &Draft, outer: &RecursionSettings) -> Result<Calibration, CalibrateError> {
+/// The schedule of the first iteration, the noise of an exchange, and the one claim.
+pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
+    let outer = draft.computation.recursion().ok_or(CalibrateError::Kind)?;
     let correlated_std = noise_of_exchange(draft, outer)?;
     // However many rounds: the number of iterations is what is drawn.
     let schedule = Calibration::draw_schedule(draft, 1, SEED).ok_or(CalibrateError::Kind)?;

@@ -10,10 +10,10 @@ use undertone_protocol::plan::run_file::settings::Rounds;
 use crate::bounds::bound::Bound;
 use crate::bounds::closed_form::speaks_of;
 use crate::bounds::flows::Flows;
-use crate::calibration::by_connectivity;
 use crate::calibration::limits::MOST_ROUNDS;
 use crate::calibration::remedy::{Change, Remedy};
 use crate::class::setting::Setting;
+use crate::guarantee::connected;
 use crate::losses::gaussian::{self, GaussianError};
 use crate::mechanism::chosen::Mechanism;
 
@@ -178,7 +178,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
 
 /// Whether a good part of the noise cancels in so many rounds of a setting.
 fn cancels(draft: &Draft, rounds: usize, setting: Setting) -> bool {
-    by_connectivity::schedule(draft, rounds as u32).is_ok_and(|drawn| {
+    connected::schedule(draft, rounds as u32).is_ok_and(|drawn| {
         let out = drawn.schedule.out().to_vec();
         Bound::of(&Setting { out, ..setting }).lets_noise_cancel()
     })
@@ -187,9 +187,9 @@ fn cancels(draft: &Draft, rounds: usize, setting: Setting) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration::calibrate::calibrate;
     use crate::calibration::error::CalibrateError;
     use crate::calibration::remedy::against_exposure;
+    use crate::guarantee::choice::calibrate;
     use crate::testing::{draft, plan};
 
     #[test]

@@ -8,20 +8,30 @@
 //! all that a party i hands out, kᵢ times, what leaves different parties has different noises, so
 //! that their squared losses Δᵢ² kᵢ/σ_γ² add up, at most to Δ² max kᵢ/σ_γ².
 
-use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
+use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::claim::{Changes, Claim, Established, Faults};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::settings::Rounds;
 use undertone_protocol::topology::party::Party;
 
 use crate::bounds::before_publishing::bound;
+use crate::calibration::claims::{Stated, theorem};
+use crate::calibration::error::CalibrateError;
+use crate::calibration::limits::MARGIN;
 use crate::class::claim_error::ClaimError;
 use crate::class::setting::Setting;
 use crate::class::{coalitions, faults};
 use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::trace::Trace;
-use crate::losses::gaussian::{self, SLACK};
+use crate::guarantee::gaussian::{Search, no_noise, protects_everybody};
+use crate::guarantee::mixed::mixed;
+use crate::losses::gaussian::SLACK;
 use crate::losses::loss::Noise;
+use crate::losses::releases;
 use crate::losses::same_sum::SameSum;
 use crate::losses::view::View;
+use crate::mechanism::chosen::Mechanism;
 use crate::parallel::in_parallel;
 
 /// Systems that are computed at most. Our choice: some seconds; each takes a singular value
@@ -46,7 +56,7 @@ fn systems(setting: &Setting) -> Option<usize> {
 }
 
 /// The steepest system of the tolerated class; none if it has too many systems.
-pub(crate) fn of_class(setting: &Setting) -> Result<Option<Steepest>, ExecutionError> {
+fn of_class(setting: &Setting) -> Result<Option<Steepest>, ExecutionError> {
     if systems(setting).is_none() {
         return Ok(None);
     }
@@ -115,7 +125,7 @@ pub(crate) fn loss(setting: &Setting, steepest: &Steepest, pairwise_std: f64) ->
 /// whoever reads it, loses more than `mu`; none if the class has too many systems. The theorem is
 /// kept, too: this noise costs the mean nothing, and the gate then need not look into what a
 /// departed party did.
-pub(crate) fn pairwise_std_needed(setting: &Setting, mu: f64) -> Result<Option<f64>, ExecutionError> {
+fn pairwise_std_needed(setting: &Setting, mu: f64) -> Result<Option<f64>, ExecutionError> {
     let Some(steepest) = of_class(setting)? else {
         return Ok(None);
     };
@@ -136,59 +146,78 @@ fn largest_bound(setting: &Setting, noise: Noise) -> Result<f64, ExecutionError>
         .try_fold(0.0f64, |largest, mu| Ok(largest.max(mu?)))
 }
 
-/// All claims at this noise of an exchange.
-pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result<Vec<Claim>, ClaimError> {
-    let Some(steepest) = of_class(setting)? else {
-        return Err(ClaimError::TooMany);
+/// The least noise of an exchange over the schedules that are tried: PPSC as the paper has it,
+/// without a party's own noise.
+pub(super) fn calibrate(
+    draft: &Draft,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Calibration, CalibrateError> {
+    let mechanism = Mechanism::with_default_injection(&draft.exchange).ok_or(CalibrateError::Kind)?;
+    let rules = mechanism.rules();
+    protects_everybody(draft, rules)?;
+    let budget = releases::budget(draft)?;
+    let search = Search {
+        draft,
+        rules,
+        progress,
     };
+    let rounds = match draft.exchange.rounds() {
+        Rounds::Fixed(rounds) => {
+            search.suffices(rounds as usize)?;
+            rounds as usize
+        }
+        Rounds::Auto => search.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
+    };
+    let mut best: Option<(f64, SeededSchedule)> = None;
+    for seed in 0..search.seeds(rounds)? {
+        if !search.covers(rounds, seed)? {
+            continue;
+        }
+        let schedule = search.schedule(rounds, seed)?;
+        let setting = Setting::of_draft(draft, &schedule)?;
+        let needed = pairwise_std_needed(&setting, budget * MARGIN.sqrt())?.ok_or(CalibrateError::TooMany)?;
+        (search.progress)(&format!(
+            "{rounds} rounds: schedule {seed} needs {needed:.3} an exchange"
+        ));
+        if best.as_ref().is_none_or(|(least, _)| needed < *least) {
+            best = Some((needed, SeededSchedule { seed, schedule }));
+        }
+    }
+    let (correlated_std, drawn) = best.expect("rounds are those of a schedule that was tried");
+    if !correlated_std.is_normal() {
+        return Err(no_noise(draft, 0));
+    }
     let noise = Noise {
         independent_std: 0.0,
-        correlated_std: pairwise_std,
+        correlated_std,
     };
-    let claim = |size: usize,
-                 faults: Faults,
-                 mu: f64,
-                 established: Established,
-                 cases: usize|
-     -> Result<Claim, ClaimError> {
-        let mu = mu * (1.0 + SLACK);
-        Ok(Claim {
-            adversary: Adversary::Coalition,
-            size,
-            faults,
-            mu,
-            epsilon: gaussian::epsilon(delta, mu)?,
-            delta,
-            sampling_delta: 0.0,
-            established,
-            cases: cases as u64,
-            seed: None,
-            changes: Some(Changes::SameSum),
-            basis: None,
-            connectivity: None,
-            draw: None,
-            sealed: false,
-            unbounded: false,
-            sentence: None,
-            holds_as_headline: false,
-        })
-    };
-    let bound = largest_bound(setting, noise)?;
-    let claims = vec![
-        claim(
+    let setting = Setting::of_draft(draft, &drawn.schedule)?;
+    mixed(draft, &setting, Some(drawn), noise, claims)
+}
+
+/// All claims at these standard deviations.
+pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, ClaimError> {
+    let (noise, delta) = (stated.noise, stated.delta);
+    let is_usable = noise.correlated_std > 0.0 && noise.correlated_std.is_finite();
+    if !(is_usable && setting.reveals_sums(noise)) {
+        return Err(stated.refused());
+    }
+    let steepest = of_class(setting)?.ok_or(ClaimError::TooMany)?;
+    let of_class = Claim {
+        established: Established::Exhaustive,
+        cases: systems(setting).unwrap_or(0) as u64,
+        ..theorem(
             setting.colluding,
             Faults::Class,
-            loss(setting, &steepest, pairwise_std),
-            Established::Exhaustive,
-            systems(setting).unwrap_or(0),
-        )?,
-        claim(
-            setting.parties() - 1,
-            Faults::BeforePublishing,
-            bound,
-            Established::Theorem,
-            1,
-        )?,
-    ];
-    Ok(claims)
+            loss(setting, &steepest, noise.correlated_std) * (1.0 + SLACK),
+            delta,
+        )?
+    };
+    let before = largest_bound(setting, noise)? * (1.0 + SLACK);
+    let before = theorem(setting.parties() - 1, Faults::BeforePublishing, before, delta)?;
+    let for_same_sums = |claim: Claim| Claim {
+        changes: Some(Changes::SameSum),
+        ..claim
+    };
+    Ok([of_class, before].map(for_same_sums).into())
 }

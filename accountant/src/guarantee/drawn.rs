@@ -2,16 +2,18 @@
 //! many rounds as make it unlikely enough that a draw leaves the others in several pieces.
 
 use undertone_protocol::plan::calibration::Calibration;
-use undertone_protocol::plan::claim::Predicted;
+use undertone_protocol::plan::claim::{Basis, Claim, Faults};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::{ExchangeName, Rounds};
 
-use crate::bounds::static_draw::{DrawnRound, StaticDraw, delta_of_noise, most_chance, tries};
-use crate::calibration::claims::{claims, predicted};
+use crate::bounds::static_draw::{DrawnRound, StaticDraw, delta_of_noise, drawn, most_chance, tries};
+use crate::calibration::claims::Stated;
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::MARGIN;
-use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
+use crate::class::claim_error::ClaimError;
 use crate::class::setting::{EXAMPLE_SEED, Setting, drawn_share_faults};
+use crate::guarantee::connected::with_uniform_noise;
+use crate::guarantee::mixed::mixed;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
 
@@ -67,21 +69,30 @@ pub(super) fn calibrate(
         independent_std,
         correlated_std: 0.0,
     };
-    Ok(Calibration {
-        rounds,
-        drawn: None,
-        claims: claims_when_sealed(draft, claims(&setting, noise, privacy.delta)?),
-        predicted: expected(draft, &setting, noise)?.times(draft.data.scales().root_mean_square()),
-        independent_std,
-        correlated_std: 0.0,
-    })
+    mixed(draft, &setting, None, noise, claims)
 }
 
-/// What is expected of the result, in a state's units.
-fn expected(draft: &Draft, setting: &Setting, noise: Noise) -> Result<Predicted, CalibrateError> {
-    let privacy = &draft.privacy;
-    let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
-    Ok(predicted_when_sealed(draft, predicted(setting, noise, budget)?))
+/// All claims at these standard deviations: of what a draw of the schedule hides from a coalition,
+/// and departures, that were fixed before it. The δ of that claim is that of the noise and the
+/// chance of a draw that hides nothing.
+pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, ClaimError> {
+    let of_noise = Stated {
+        delta: delta_of_noise(stated.delta),
+        ..stated
+    };
+    let class = match drawn(setting, stated.delta) {
+        None => None,
+        Some(found) => {
+            let square = setting.largest_sensitivity().powi(2) / found.among as f64;
+            Some(Claim {
+                delta: stated.delta,
+                basis: Some(Basis::Draw),
+                draw: Some(found),
+                ..of_noise.theorem(setting.colluding, Faults::Class, square)?
+            })
+        }
+    };
+    with_uniform_noise(setting, stated, class)
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::topology::party::Party;
 use undertone_protocol::topology::schedule::Schedule;
 
-use crate::calibration::by_own_noise::{self, OpenGossip, SEED, claim, predicted};
 use crate::calibration::claims::mark_headline;
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::MARGIN;
 use crate::class::gossip::{GossipClass, WorstGossip, open_loss};
+use crate::guarantee::own_noise::{self, OpenGossip, SEED, claim, predicted};
 use crate::losses::gaussian::{self, GaussianError, SLACK};
 
 /// What rounding may add to a loss, as a part of it, and what noise makes room for.
@@ -78,7 +78,7 @@ pub fn worst_readers(plan: &Plan) -> Option<WorstReaders> {
 /// every coalition was computed; else, and where that is less, what holds against anybody.
 pub fn loss_of(plan: &Plan, releases: u64) -> f64 {
     let (draft, std) = (plan.draft(), plan.calibration().independent_std);
-    let anybody = by_own_noise::loss_of(draft, std, releases.min(draft.releases()));
+    let anybody = own_noise::loss_of(draft, std, releases.min(draft.releases()));
     let mut claims = plan.calibration().claims.iter();
     let of_class = claims.find(|claim| claim.holds_as_headline && claim.faults == Faults::Class);
     match of_class {
@@ -105,11 +105,7 @@ pub fn loss_of(plan: &Plan, releases: u64) -> f64 {
 ///
 /// # Errors
 /// δ is out of range.
-pub(crate) fn claims(
-    draft: &Draft,
-    worst: &WorstGossip,
-    open: &OpenGossip<'_>,
-) -> Result<Vec<Claim>, GaussianError> {
+fn claims(draft: &Draft, worst: &WorstGossip, open: &OpenGossip<'_>) -> Result<Vec<Claim>, GaussianError> {
     let rounding = draft.rounding_loss(open.step, open.independent_std);
     let each = draft.largest_sensitivity() / open.independent_std;
     let mu = (worst.square.sqrt() * each + rounding) * (1.0 + SLACK);
@@ -146,7 +142,7 @@ pub(crate) fn claims(
 ///
 /// # Errors
 /// δ is out of range.
-pub(crate) fn established(plan: &Plan) -> Result<Vec<Claim>, GaussianError> {
+pub(super) fn established(plan: &Plan) -> Result<Vec<Claim>, GaussianError> {
     let open = OpenGossip {
         schedule: plan.schedule(),
         independent_std: plan.calibration().independent_std,

@@ -4,6 +4,8 @@ use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::multi_gossip::MultiGossip;
 use undertone_protocol::topology::schedule::Schedule;
 
+use undertone_protocol::plan::claim::Faults;
+
 use super::*;
 use crate::class::random::worst_drawn;
 use crate::mechanism::chosen::Mechanism;
@@ -80,7 +82,7 @@ fn no_random_execution_before_publishing_loses_more_than_is_claimed() {
                 independent_std: 1.0,
                 correlated_std: random.random_range(0.5..4.0),
             };
-            let claims = claims(&setting, noise, 1e-6).expect("noise");
+            let claims = Guarantee::Gaussian.claims(&setting, noise, 1e-6).expect("noise");
             let claimed = headline(&claims);
             // 100 executions each, half of them at random and half around the worst of these.
             let worst = worst_drawn(

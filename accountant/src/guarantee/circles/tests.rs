@@ -174,7 +174,7 @@ fn the_first_releases_of_a_stream_cost_what_they_tell() {
     // With departures others may have gone on with what a party brought: all of the class counts.
     let draft = drafted(8, (1, 1), STREAM, "\"complete\"");
     let calibration = calibrate(&draft).expect("calibrated");
-    let anybody = by_own_noise::loss_of(&draft, calibration.independent_std, 1);
+    let anybody = own_noise::loss_of(&draft, calibration.independent_std, 1);
     let plan = Plan::assemble(draft, calibration, [7; 16]).expect("a plan");
     let class = headline(plan.calibration(), Faults::Class).mu;
     assert_eq!(loss_of(&plan, 1), class.min(anybody));

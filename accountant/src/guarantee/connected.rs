@@ -2,6 +2,7 @@
 //! fewest rounds whose schedule stays in one piece, whoever colludes or departs.
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::claim::{Basis, Claim, Faults};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::{ExchangeName, Rounds};
 use undertone_protocol::topology::connectivity::at_least;
@@ -9,12 +10,12 @@ use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
 
 use crate::bounds::uniform::{among_members, meetings, withstands};
-use crate::calibration::claims::{claims, predicted};
+use crate::calibration::claims::{Stated, mark_headline};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
-use crate::calibration::releases::over_releases;
-use crate::calibration::sealed::{claims_when_sealed, of_result, predicted_when_sealed};
+use crate::class::claim_error::ClaimError;
 use crate::class::setting::Setting;
+use crate::guarantee::mixed::mixed;
 use crate::losses::loss::Noise;
 use crate::losses::releases;
 
@@ -54,18 +55,41 @@ pub(super) fn calibrate(
         independent_std,
         correlated_std: 0.0,
     };
-    let expected = predicted_when_sealed(draft, predicted(&setting, noise, budget)?);
-    Ok(Calibration {
-        rounds,
-        drawn: Some(schedule),
-        claims: over_releases(
-            draft,
-            claims_when_sealed(draft, claims(&setting, noise, privacy.delta)?),
-        )?,
-        predicted: of_result(draft, expected),
-        independent_std,
-        correlated_std: 0.0,
-    })
+    mixed(draft, &setting, Some(schedule), noise, claims)
+}
+
+/// All claims at these standard deviations. Each rests on a theorem; nothing is lost before
+/// publishing, as each share carries a fresh noise that nothing else which left contains.
+pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, ClaimError> {
+    let largest = setting.largest_sensitivity().powi(2);
+    let class = match withstands(setting) {
+        None => None,
+        Some(found) => Some(Claim {
+            basis: Some(Basis::Connectivity),
+            connectivity: Some(found),
+            ..stated.theorem(setting.colluding, Faults::Class, largest / found.among as f64)?
+        }),
+    };
+    with_uniform_noise(setting, stated, class)
+}
+
+/// The claim of the class, if there is one, and what holds of uniform noise without any.
+pub(super) fn with_uniform_noise(
+    setting: &Setting,
+    stated: Stated,
+    class: Option<Claim>,
+) -> Result<Vec<Claim>, ClaimError> {
+    let noise = stated.noise;
+    if !(noise.independent_std > 0.0 && noise.independent_std.is_finite()) || noise.correlated_std != 0.0 {
+        return Err(stated.refused());
+    }
+    let largest = setting.largest_sensitivity().powi(2);
+    let anybody = setting.parties().saturating_sub(1);
+    let mut claims: Vec<Claim> = class.into_iter().collect();
+    claims.push(stated.theorem(anybody, Faults::BeforePublishing, 0.0)?);
+    claims.push(stated.theorem(anybody, Faults::Any, largest)?);
+    mark_headline(&mut claims);
+    Ok(claims)
 }
 
 /// How many may be against a party: who colludes, and who departs.

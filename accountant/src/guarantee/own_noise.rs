@@ -10,6 +10,7 @@ use undertone_protocol::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
 use undertone_protocol::plan::run_file::settings::{Clip, Rounds};
 use undertone_protocol::topology::schedule::Schedule;
 
+use crate::calibration::claims::theorem;
 use crate::calibration::error::CalibrateError;
 use crate::calibration::gossip::{EstimateError, EstimateReach, EstimateWeights, weights};
 use crate::calibration::limits::MARGIN;
@@ -103,27 +104,24 @@ impl OpenGossip<'_> {
 
 /// A claim of this loss, of no headline yet.
 pub(super) fn claim(draft: &Draft, mu: f64) -> Result<Claim, GaussianError> {
-    let delta = draft.privacy.delta;
-    Ok(Claim {
-        adversary: Adversary::Coalition,
-        size: draft.privacy.colluding,
-        faults: Faults::Any,
-        mu,
-        epsilon: gaussian::epsilon(delta, mu)?,
-        delta,
-        sampling_delta: 0.0,
-        established: Established::Theorem,
-        cases: 1,
-        seed: None,
-        changes: None,
-        basis: None,
-        connectivity: None,
-        draw: None,
-        sealed: false,
-        unbounded: false,
-        sentence: None,
-        holds_as_headline: false,
-    })
+    theorem(draft.privacy.colluding, Faults::Any, mu, draft.privacy.delta)
+}
+
+/// What can be established of a plan; what strangers learn only if it claims that.
+///
+/// # Errors
+/// δ is out of range.
+pub(crate) fn established(plan: &Plan) -> Result<Vec<Claim>, GaussianError> {
+    let open = OpenGossip {
+        schedule: plan.exchanges(),
+        independent_std: plan.calibration().independent_std,
+        step: plan.lattice().step(),
+    };
+    let mut claimed = plan.calibration().claims.iter();
+    open.claims(
+        plan.draft(),
+        claimed.any(|claim| claim.adversary == Adversary::Apart),
+    )
 }
 
 /// μᵣ of a plan: what rounding adds at most to a loss of its streams ([`Draft::rounding_loss`]).
@@ -178,7 +176,7 @@ fn rounds_of_one_value(draft: &Draft, independent_std: f64) -> Result<u32, Calib
 
 /// What is expected of the estimate at the node that is furthest from the mean. `budget` is the
 /// loss that the plan's (ε, δ) allows.
-pub(crate) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64, budget: f64) -> Predicted {
+pub(super) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64, budget: f64) -> Predicted {
     let (parties, releases) = (draft.parties() as f64, draft.releases() as f64);
     let error = EstimateError::of(schedule, draft.releases());
     // Of the means of all releases, added up: each has its own noise, and its part of the budget.
@@ -196,6 +194,21 @@ pub(crate) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64
         error_floor: each / (parties * honest).sqrt(),
         bytes_per_party: 0,
     }
+}
+
+/// What is expected of the estimates of a plan, in a state's units.
+///
+/// # Errors
+/// δ is out of range.
+pub(super) fn expected(plan: &Plan) -> Result<Predicted, GaussianError> {
+    let draft = plan.draft();
+    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    Ok(predicted(
+        draft,
+        plan.exchanges(),
+        plan.calibration().independent_std,
+        budget,
+    ))
 }
 
 /// Noise from the budget, and of one value the number of rounds.

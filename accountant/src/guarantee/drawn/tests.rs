@@ -2,7 +2,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Basis, Faults};
 
 use super::*;
-use crate::calibration::calibrate::calibrate;
+use crate::guarantee::choice::calibrate;
 use crate::testing::{draft, plan};
 use crate::verify::check::verify;
 

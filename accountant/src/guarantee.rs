@@ -1,0 +1,13 @@
+//! What a plan promises, and by which theorem: one file each, with its noise, its claims and what
+//! else follows. Everything else asks [`choice::Guarantee`].
+
+pub(crate) mod choice;
+pub mod circles;
+mod connected;
+mod drawn;
+pub(crate) mod exact_sum;
+mod gaussian;
+mod mixed;
+pub mod outlook;
+pub mod own_noise;
+pub mod printed;
