@@ -46,14 +46,22 @@ pub fn assert_mu_follows(receipt: &Value) {
     let answer = run_in(folder.path(), command.into_iter().chain(flags)).json_of(0);
     let of_one = receipt["mu_iteration"].as_f64();
     let mu = of_one.or_else(|| receipt["mu"].as_f64()).expect("μ");
-    assert_close(&answer["mu"], mu, 1e-9, "μ of the receipt's execution");
+    // A loss that was found by elimination is stated with what that may be off.
+    let is_gaussian = receipt["correlated_std"].is_number() || receipt["pairwise_std"].is_number();
+    let (of_mu, of_epsilon) = if is_gaussian { (5e-6, 5e-5) } else { (1e-9, 1e-8) };
+    let found = answer["mu"].as_f64().expect("μ");
+    assert!(
+        found <= mu * (1.0 + 1e-9),
+        "{found} is above what is stated, {mu}"
+    );
+    assert_close(&answer["mu"], mu, of_mu, "μ of the receipt's execution");
     if of_one.is_some() {
         return;
     }
     assert_close(
         &answer["epsilon"],
         receipt["epsilon"].as_f64().expect("ε"),
-        1e-8,
+        of_epsilon,
         "ε of the receipt's execution",
     );
 }

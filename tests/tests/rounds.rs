@@ -90,7 +90,7 @@ fn a_network_learns_from_six_parties_programs() {
     );
     let (_, header, mean) = read_npy(&folder.join("kept/party-2/mean.npy"));
     assert!(
-        header.contains("(1210, )") && mean.len() == network::WEIGHTS,
+        header.contains("(1210,)") && mean.len() == network::WEIGHTS,
         "{header}"
     );
     let receipt = read_json(&folder.join("kept/party-2/receipt.json"));

@@ -192,12 +192,12 @@ impl Gate<'_> {
     ) -> Result<LargestLoss, LogsError> {
         let theorem = self.theorem();
         let found = match self.guarantee {
-            Guarantee::ExactSum => return self.same_sum(logs, publish),
+            Guarantee::ExactSum | Guarantee::Printed => return self.same_sum(logs, publish),
             Guarantee::Drawn => return self.by_draw(logs, publish),
             Guarantee::Connected => return self.by_connectivity(logs, publish),
             Guarantee::Gaussian => self.by_theorem_c(self.among_members(logs, publish)?, publish)?,
             // No final of these is published by a gate.
-            Guarantee::OwnNoise | Guarantee::Circles | Guarantee::Printed => None,
+            Guarantee::OwnNoise | Guarantee::Circles => None,
         };
         Ok(match found {
             Some(found) if found.mu <= theorem => found,

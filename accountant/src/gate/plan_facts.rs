@@ -169,7 +169,7 @@ impl<'a> Gate<'a> {
             basis,
             among,
         } = found;
-        let same_sum_mu = (self.guarantee == Guarantee::ExactSum).then_some(mu);
+        let same_sum_mu = self.guarantee.reveals_sums().then_some(mu);
         // Once finals are out the sums are public.
         let mu = if same_sum_mu.is_some() && !execution.published().is_empty() {
             f64::INFINITY

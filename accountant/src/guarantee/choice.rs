@@ -70,6 +70,11 @@ impl Guarantee {
         matches!(self, Guarantee::Connected | Guarantee::Drawn)
     }
 
+    /// Whether exact sums are revealed once finals are out, as a party adds no noise of its own.
+    pub(crate) fn reveals_sums(self) -> bool {
+        matches!(self, Guarantee::ExactSum | Guarantee::Printed)
+    }
+
     /// The claims of one release, where values are mixed.
     fn of_release(self) -> Option<OfRelease> {
         match self {

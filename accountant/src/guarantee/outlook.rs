@@ -114,13 +114,14 @@ fn gains_from_rounds(plan: &Plan) -> bool {
 }
 
 /// Why a plan of more parties than are computed has local noise, where no theorem speaks of it, and
-/// what would help; as two sentences. None where one does.
+/// what would help; in sentences. None where one does.
 pub fn beyond_theorems(plan: &Plan) -> Option<&'static str> {
     let setting = Setting::of_plan(plan).ok()?;
     let silent = !setting.uniform && Flows::of(&setting).is_none() && !speaks_of(&setting);
     silent.then_some(
-        "Of Gaussian noise among so many parties only fanout = 1 with injection = \"incremental\" \
-         is bounded: the noise is that of local privacy, by the theorem. With these, or with mechanism.correlated = \"uniform\", most of it cancels.",
+        "No theorem bounds this Gaussian noise: among many parties only fanout = 1 with injection = \
+         \"incremental\" is bounded, and an injection that is close to singular never is. The noise is \
+         that of local privacy. With these, or with mechanism.correlated = \"uniform\", most of it cancels.",
     )
 }
 

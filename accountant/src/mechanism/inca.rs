@@ -154,6 +154,10 @@ fn sums(injection: &Injection<f64>) -> Vec<Vec<f64>> {
     rows
 }
 
+/// The largest product of an entry of Z̄ and one of its inverse: with more elimination may lose
+/// more digits than it is trusted with. The paper's injections have 1.
+const MOST_CONDITION: f64 = 50.0;
+
 /// The inverse of a square matrix, by Gauss and Jordan with pivots; none of one that is singular,
 /// or close to it.
 fn inverse(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
@@ -182,7 +186,9 @@ fn inverse(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
             }
         }
     }
-    Some(rows.into_iter().map(|row| row[size..].to_vec()).collect())
+    let inverse: Vec<Vec<f64>> = rows.into_iter().map(|row| row[size..].to_vec()).collect();
+    let largest = |rows: &[Vec<f64>]| rows.iter().flatten().fold(0.0f64, |most, x| most.max(x.abs()));
+    (largest(matrix) * largest(&inverse) <= MOST_CONDITION).then_some(inverse)
 }
 
 /// The bound μ² at σ* = 1 and Δ = 1 on what any party of INCA shows before its final, r = `ratio`.

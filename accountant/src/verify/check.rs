@@ -21,42 +21,49 @@ const PREDICTION: f64 = 1e-6;
 /// are accepted.
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let guarantee = Guarantee::of(plan.draft());
-    if guarantee == Guarantee::Printed {
-        check_theorem(plan)?;
-    } else if guarantee != Guarantee::ExactSum {
-        check_sizes(plan)?;
-    }
-    let claims = &plan.calibration().claims;
     let established = guarantee.established(plan)?;
-    check_clearance(plan, &established.of_release)?;
-    for (index, claim) in claims.iter().enumerate() {
-        check_claim(plan, index, claim, &established.of_all)?;
-    }
-    let epsilon = plan.draft().privacy.epsilon;
+    let claims = &plan.calibration().claims;
     match guarantee {
-        Guarantee::Printed if *claims != established.of_all => {
-            return Err(VerifyError::Missing {
-                faults: "what is printed: that exact sums are revealed, and nothing else",
-            });
+        Guarantee::Printed => {
+            check_theorem(plan)?;
+            if *claims != established.of_all {
+                return Err(VerifyError::Missing {
+                    faults: "what is printed: that exact sums are revealed, and nothing else",
+                });
+            }
         }
-        Guarantee::Printed => {}
         // The plan says that exact sums are revealed, and that this is meant: it has no headline,
         // and keeps its word for other changes.
         Guarantee::ExactSum => {
-            check_cover(claims, epsilon, |claim, faults| {
-                is_sure(claim) && claim.faults == faults
-            })?;
+            check_clearance(plan, &established.of_release)?;
+            check_claims(plan, &established.of_all)?;
+            check_cover(plan, |claim, faults| is_sure(claim) && claim.faults == faults)?;
         }
-        _ => {
-            check_cover(claims, epsilon, |claim, faults| {
-                claim.holds_as_headline && covers(claim, faults)
-            })?;
+        Guarantee::Connected | Guarantee::Drawn | Guarantee::Gaussian => {
+            check_sizes(plan)?;
+            check_clearance(plan, &established.of_release)?;
+            check_claims(plan, &established.of_all)?;
+            check_cover(plan, is_headline_of)?;
+            check_theorems(plan)?;
         }
-    }
-    if !established.of_release.is_empty() && guarantee != Guarantee::ExactSum {
-        check_theorems(plan)?;
+        Guarantee::OwnNoise | Guarantee::Circles => {
+            check_claims(plan, &established.of_all)?;
+            check_sizes(plan)?;
+            check_cover(plan, is_headline_of)?;
+        }
     }
     check_predicted(&plan.calibration().predicted, &established.predicted)
+}
+
+/// Checks each claim of a plan against those that can be established.
+fn check_claims(plan: &Plan, established: &[Claim]) -> Result<(), VerifyError> {
+    let mut claims = plan.calibration().claims.iter().enumerate();
+    claims.try_for_each(|(index, claim)| check_claim(plan, index, claim, established))
+}
+
+/// Whether a headline rests on a claim for these faults.
+fn is_headline_of(claim: &Claim, faults: Faults) -> bool {
+    claim.holds_as_headline && covers(claim, faults)
 }
 
 /// Checks that the noise of an exchange is that of the theorem which the plan says it is of.
@@ -114,12 +121,9 @@ fn check_theorems(plan: &Plan) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Checks that some claim covers each fault set, within `epsilon`.
-fn check_cover(
-    claims: &[Claim],
-    epsilon: f64,
-    covers: impl Fn(&Claim, Faults) -> bool,
-) -> Result<(), VerifyError> {
+/// Checks that some claim covers each fault set, within the plan's ε.
+fn check_cover(plan: &Plan, covers: impl Fn(&Claim, Faults) -> bool) -> Result<(), VerifyError> {
+    let (claims, epsilon) = (&plan.calibration().claims, plan.draft().privacy.epsilon);
     for (faults, name) in [
         (Faults::Class, "the tolerated class"),
         (Faults::BeforePublishing, "what leaves before publishing"),

@@ -122,7 +122,7 @@ fn without_a_fault_the_bound_is_the_loss() {
                 let truth = truth.into_iter().map(|(_, square)| square).fold(0.0, f64::max);
                 let same = (bound.square / truth - 1.0).abs();
                 assert!(
-                    same < 1e-6,
+                    same < DOUBT,
                     "{index} r = {ratio} {coalition:?}: {truth} {bound:?}"
                 );
             }
@@ -185,5 +185,35 @@ fn elimination_is_off_by_less_than_the_doubt() {
             let off = (at.summed(&case) / case.square - 1.0).abs();
             assert!(off < DOUBT / 100.0, "{ratio}: {off}");
         }
+    }
+}
+
+/// However few shares a coalition touches, so many of them are not listed.
+#[test]
+fn coalitions_without_end_are_not_listed() {
+    let star = |parties: usize, colluding: usize| {
+        let mut out = vec![vec![vec![]; parties]];
+        out[0][1] = vec![0];
+        Setting {
+            colluding,
+            dropouts: 0,
+            ..setting(Mechanism::Ppsc, out, parties)
+        }
+    };
+    assert!(Flows::of(&star(100, 2)).is_some());
+    for (parties, colluding) in [(100, 5), (200, 4), (1024, 3)] {
+        assert!(Flows::of(&star(parties, colluding)).is_none(), "{parties}");
+    }
+}
+
+/// What is no number counts as local noise, whoever is first.
+#[test]
+fn no_number_counts_as_local_noise() {
+    let setting = inca(5, 4, 1, InjectionSpec::Named(NamedInjection::Incremental));
+    let flows = Flows::of(&setting).expect("a theorem");
+    let local = setting.largest_sensitivity().powi(2);
+    for ratio in [0.0, f64::NAN, f64::INFINITY, 1e-320] {
+        let found = flows.worst(ratio, &CoalitionSet::of_class(&setting)).square;
+        assert!(found >= local * (1.0 - 1e-12) || ratio > 1.0, "{ratio}: {found}");
     }
 }
