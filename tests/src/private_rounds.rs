@@ -18,7 +18,7 @@ use undertone_accountant::losses::loss::Noise;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults};
+use undertone_protocol::plan::claim::{Claim, Faults};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
@@ -123,25 +123,10 @@ fn plan(draft: Draft) -> Plan {
         independent_std,
         correlated_std: independent_std,
     };
+    let anybody = draft.parties() - 1;
     let claim = Claim {
-        adversary: Adversary::Coalition,
-        size: draft.parties() - 1,
-        faults: Faults::Any,
-        mu,
-        epsilon,
-        delta,
-        sampling_delta: 0.0,
-        established: Established::Theorem,
-        cases: 1,
-        seed: None,
-        changes: None,
-        basis: None,
-        connectivity: None,
-        draw: None,
-        sealed: false,
-        unbounded: false,
-        sentence: None,
         holds_as_headline: true,
+        ..Claim::theorem(anybody, Faults::Any, (mu, epsilon), delta)
     };
     let calibration = Calibration {
         rounds,

@@ -1,5 +1,6 @@
-//! What leaves a party before anything can be withheld (accountant/docs/guarantees.md): the gate
-//! cannot call shares back. The mechanism's [`theorem`] holds for any coalition and any faults.
+//! The loss through all that leaves a party before anything can be withheld
+//! (accountant/docs/guarantees.md): the gate cannot call shares back. The mechanism's [`theorem`]
+//! holds for any coalition and any faults.
 
 use undertone_protocol::topology::party::Party;
 

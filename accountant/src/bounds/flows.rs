@@ -283,7 +283,7 @@ impl<'a> At<'a> {
         cases
     }
 
-    /// The worst case of a coalition; none if it is everybody.
+    /// The worst case of one coalition; none if everybody is in it.
     fn case(&self, coalition: &[Party], threat: &CoalitionSet) -> Option<Case> {
         let unusable = self.unusable(coalition);
         let removed = Removed::of(&self.inverse, &unusable);
@@ -356,7 +356,7 @@ struct Removed {
     rows: Vec<Vec<f64>>,
     /// L.
     factor: SquareMatrix,
-    /// What is left of the diagonal of G.
+    /// The diagonal of G without these sendings.
     diagonal: Vec<f64>,
 }
 
@@ -394,7 +394,7 @@ impl Removed {
         }
     }
 
-    /// What is left of `moved`, and by how much more it costs.
+    /// The flow `moved` without these sendings, and by how much more it costs.
     fn applied(&self, moved: &[f64], unusable: &[usize]) -> (Vec<f64>, f64) {
         let mut left = moved.to_vec();
         let mut parts: Vec<f64> = Vec::with_capacity(unusable.len());

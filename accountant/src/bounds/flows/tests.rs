@@ -173,7 +173,7 @@ fn what_happened_is_bounded_whatever_it_was() {
     assert!(cases > 2_000 && close > cases / 2, "{cases} {close}");
 }
 
-/// What elimination alone finds is the sum of squares, to far less than it is trusted with.
+/// Elimination finds the sum of squares, to far less than the doubt that it is given.
 #[test]
 fn elimination_is_off_by_less_than_the_doubt() {
     let setting = inca(16, 10, 1, InjectionSpec::Named(NamedInjection::Incremental));
@@ -206,7 +206,7 @@ fn coalitions_without_end_are_not_listed() {
     }
 }
 
-/// What is no number counts as local noise, whoever is first.
+/// A square that is no number counts as local noise.
 #[test]
 fn no_number_counts_as_local_noise() {
     let setting = inca(5, 4, 1, InjectionSpec::Named(NamedInjection::Incremental));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::lattice::injection::Injection;
-use crate::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use crate::plan::claim::{Claim, Established, Faults, Predicted};
 use crate::plan::error::DraftError;
 use crate::plan::file::MOST_PLAN_BYTES;
 use crate::plan::peers::Peers;
@@ -31,25 +31,12 @@ fn draft_of(dimension: usize, parties: usize, lines: &str) -> Draft {
 /// Numbers of about the right size; whether claims hold is not this module's business.
 fn calibration(draft: &Draft, rounds: u32) -> Calibration {
     let seed = 0xfeed_face_cafe_beef;
+    let (size, delta) = (draft.privacy.colluding, draft.privacy.delta);
     let claim = |faults, epsilon: f64, established, holds_as_headline| Claim {
-        adversary: Adversary::Coalition,
-        size: draft.privacy.colluding,
-        faults,
-        mu: 0.25,
-        epsilon,
-        delta: draft.privacy.delta,
-        sampling_delta: 0.0,
         established,
         cases: 28,
-        seed: None,
-        changes: None,
-        basis: None,
-        connectivity: None,
-        draw: None,
-        sealed: false,
-        unbounded: false,
-        sentence: None,
         holds_as_headline,
+        ..Claim::theorem(size, faults, (0.25, epsilon), delta)
     };
     Calibration {
         rounds,

@@ -6,7 +6,7 @@ use crate::messages::log::{Fate, fates};
 use crate::messages::stage::Phase;
 use crate::messages::stage::{Stage, Stages};
 use crate::plan::calibration::Calibration;
-use crate::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use crate::plan::claim::{Claim, Faults, Predicted};
 use crate::plan::defaults::Defaults;
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
@@ -56,25 +56,15 @@ pub(crate) fn plan_with_noise(
     let file = file.unwrap_or_else(|error| panic!("{error}"));
     let peers = Peers::simulated(parties, records).expect("enough parties");
     let draft = Draft::new(file, &peers, 7).unwrap_or_else(|error| panic!("{error}"));
+    let privacy = &draft.privacy;
     let claim = Claim {
-        adversary: Adversary::Coalition,
-        size: draft.privacy.colluding,
-        faults: Faults::Class,
-        mu: 0.2,
-        epsilon: draft.privacy.epsilon,
-        delta: draft.privacy.delta,
-        sampling_delta: 0.0,
-        established: Established::Theorem,
-        cases: 1,
-        seed: None,
-        changes: None,
-        basis: None,
-        connectivity: None,
-        draw: None,
-        sealed: false,
-        unbounded: false,
-        sentence: None,
         holds_as_headline: true,
+        ..Claim::theorem(
+            privacy.colluding,
+            Faults::Class,
+            (0.2, privacy.epsilon),
+            privacy.delta,
+        )
     };
     // Iterations of gossip, not rounds, are what a plan of outer iterations asks for.
     let drawn = draft
