@@ -1,4 +1,4 @@
-//! What a plan's claims range over: the tolerated class as executions and coalitions.
+//! The tolerated class that claims are about: its executions and coalitions.
 
 pub mod claim_error;
 pub mod coalitions;

@@ -283,7 +283,7 @@ impl<'a> At<'a> {
         cases
     }
 
-    /// The worst case of one coalition; none if everybody is in it.
+    /// Returns the worst case of a coalition, or none where everybody is in it.
     fn case(&self, coalition: &[Party], threat: &CoalitionSet) -> Option<Case> {
         let unusable = self.unusable(coalition);
         let removed = Removed::of(&self.inverse, &unusable);

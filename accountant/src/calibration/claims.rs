@@ -1,4 +1,4 @@
-//! What a plan may say: how claims are made, and what is expected of its result.
+//! The claims of a plan, and the errors that are expected of its result.
 
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 

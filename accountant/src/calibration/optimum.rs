@@ -65,7 +65,7 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Prepares a setting; none if nothing but the loss of local noise is known of it.
+    /// Prepares a setting, or returns none where only the loss of local noise is known.
     pub fn of(setting: &'a Setting, largest: f64) -> Result<Option<Self>, ExecutionError> {
         let bound = Bound::of(setting);
         if bound.is_local() {

@@ -1,4 +1,4 @@
-//! What sealed finals change in what a plan says (protocol/docs/sealing.md).
+//! Changes to claims and predictions where finals are sealed (protocol/docs/sealing.md).
 //!
 //! A claim that rests on a final staying closed until an agreed set is opened holds against those
 //! who cannot break the sealing, and who hold fewer shares of a secret than make it known. The

@@ -80,7 +80,7 @@ pub(crate) fn exceptions(plan: &Plan, logs: &AgreedLogs) -> Vec<ShareFault> {
     fates.into_iter().filter_map(fault).collect()
 }
 
-/// What the logs say of what departed parties did; what they leave open is read as lost.
+/// The fates of departed parties' shares by the logs; a share that these leave open counts as lost.
 struct Reading {
     /// The last round in which each departed party shows a sign of life; it counts as online up to
     /// then.
