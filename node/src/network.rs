@@ -48,14 +48,14 @@ mod line;
 mod muxer;
 mod neighbours;
 pub(crate) mod offence;
+mod peer_table;
+mod pending_connections;
 pub(crate) mod queue;
 mod received;
 mod reports;
-mod roster;
 pub mod run_network;
 mod session;
 mod swarm;
-mod vestibule;
 
 #[cfg(test)]
 mod tests;

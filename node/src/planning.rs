@@ -1,10 +1,10 @@
 //! Making plans, telling what they promise, and checking them as a member would.
 
+pub mod alternatives;
 mod circles;
 pub mod files;
 pub mod foundations;
 pub mod gossip;
-pub mod instead;
 pub mod make;
 pub mod mechanism;
 pub mod plot;

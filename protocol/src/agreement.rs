@@ -1,11 +1,11 @@
 //! Who takes part, and agreeing on sets of items: the flood, gathering, votes.
 
 pub mod agreeing;
+pub mod anti_entropy;
 pub mod flood;
 pub mod gathering;
 pub mod gone;
 pub mod items;
-pub mod lookout;
 pub mod presence;
 pub mod shelf;
 pub mod trees;

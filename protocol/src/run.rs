@@ -1,7 +1,6 @@
 //! One release: the parent machine that owns one machine a phase.
 
 pub mod backlog;
-mod commons;
 mod config;
 mod context;
 mod early;
@@ -10,5 +9,6 @@ mod item_rules;
 pub mod machine;
 pub mod outcome;
 mod phase;
+mod public_state;
 mod seals;
 mod waking;

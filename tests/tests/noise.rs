@@ -17,7 +17,7 @@ use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::messages::wire::{self, PrivateFrame};
 use undertone_protocol::mixing::course::Course;
-use undertone_protocol::mixing::exchange::{Deed, Outset, ShareExchange};
+use undertone_protocol::mixing::exchange::{Action, ExchangeStart, ShareExchange};
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Ending, Event, Outcome};
@@ -128,7 +128,7 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             let (contribution, _) = Clipped::of(&plan, me, own);
             let noised = noise.noisy(calibration.independent_std, contribution);
             let known = noised.vector().to_f64(lattice.step());
-            let outset = Outset {
+            let start = ExchangeStart {
                 start: Time::ZERO,
                 now: Time::ZERO,
                 absent: BTreeSet::new(),
@@ -137,16 +137,16 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
             let course = Course::of(&plan, me);
             let mixing = course.begin(noised, weight, Box::new(noise));
-            let mut exchange = ShareExchange::new(course, mixing, outset);
-            let share = |deed: Deed| {
-                if let Deed::Share { frame, .. } = deed {
+            let mut exchange = ShareExchange::new(course, mixing, start);
+            let share = |action: Action| {
+                if let Action::Share { frame, .. } = action {
                     Some(frame)
                 } else {
                     None
                 }
             };
             let frame = exchange
-                .take_deeds()
+                .take_actions()
                 .into_iter()
                 .find_map(share)
                 .expect("a share of round 1");

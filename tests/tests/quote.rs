@@ -15,7 +15,7 @@ fn number(value: &Value) -> f64 {
 
 /// The quote names what the plan could use instead, and what each rests on.
 fn assert_compared(quote: &Value) {
-    let ways = quote["instead"].as_array().expect("a list");
+    let ways = quote["alternatives"].as_array().expect("a list");
     let names: Vec<&str> = ways.iter().filter_map(|way| way["mechanism"].as_str()).collect();
     assert_eq!(
         names,

@@ -7,7 +7,7 @@ use undertone_protocol::plan::peers::Peers;
 
 use crate::planning::policy::{self, Policy};
 use crate::planning::worth::Worth;
-use crate::planning::{files, instead, make, plot, quote};
+use crate::planning::{alternatives, files, make, plot, quote};
 use crate::telling::failure::Failure;
 use crate::telling::output_file::{self, OutputFile};
 use crate::telling::report::Report;
@@ -73,7 +73,7 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     if Worth::of(&plan).is_noise() {
         tracing::warn!("the result of this plan would be nothing but noise: see what its quote says");
     }
-    let ways = instead::of(&plan);
+    let ways = alternatives::of(&plan);
     let mut text = quote::comparing_text(&plan, &ways);
     text += &format!(
         "\nPlan {} written to {}\n",

@@ -14,10 +14,11 @@
 //!   deleted once it was read, or refused. It is in no log, error or answer; a mean only in the
 //!   answer to `…/result`.
 
-mod at_hand;
+mod api_state;
 mod body;
 mod bounds;
 mod brings;
+mod connection_limiter;
 mod digest;
 pub mod feed;
 mod guard;
@@ -37,4 +38,3 @@ pub(crate) mod server;
 mod shown;
 mod status;
 pub mod token;
-mod visitors;

@@ -14,7 +14,7 @@ use crate::daemon::contribution::Contribution;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::Service;
 use crate::daemon::status::RunStatus;
-use crate::planning::{instead, make, quote};
+use crate::planning::{alternatives, make, quote};
 
 /// A plan that is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -74,7 +74,7 @@ impl Service {
             let plan = make::make(run, peers, rand::random())?;
             let made = KeptPlan {
                 digest: plan.digest_hex(),
-                quote: Some(quote::comparing_json(&plan, &instead::of(&plan))),
+                quote: Some(quote::comparing_json(&plan, &alternatives::of(&plan))),
             };
             shared.handed_in.keep(Arc::new(plan));
             Ok(made)

@@ -28,7 +28,7 @@ use crate::network::dial_fault::DialFault;
 use crate::network::hello::{self, Credentials, HelloError};
 use crate::network::lane::{Lane, NotOpened};
 use crate::network::offence::Offence;
-use crate::network::roster::Roster;
+use crate::network::peer_table::PeerTable;
 
 /// The protocol; its number is that of the hello's layout.
 pub(super) const ASK: StreamProtocol = StreamProtocol::new("/undertone/ask/1");
@@ -192,7 +192,7 @@ impl Inquiry {
 
 /// Where questions are answered.
 pub(super) struct Desk {
-    roster: Arc<Roster>,
+    peer_table: Arc<PeerTable>,
     asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
     allowances: Mutex<BTreeMap<PeerId, Allowance>>,
 }
@@ -204,9 +204,9 @@ struct Allowance {
 }
 
 impl Desk {
-    pub(super) fn new(roster: Arc<Roster>, asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>) -> Desk {
+    pub(super) fn new(peer_table: Arc<PeerTable>, asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>) -> Desk {
         Desk {
-            roster,
+            peer_table,
             asked,
             allowances: Mutex::default(),
         }
@@ -256,7 +256,7 @@ impl Desk {
     /// How long the peer's next question must wait.
     fn wait(&self, peer: PeerId, now: Instant) -> Duration {
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
-        allowances.retain(|other, _| *other == peer || self.roster.lists(other));
+        allowances.retain(|other, _| *other == peer || self.peer_table.lists(other));
         let allowance = allowances
             .entry(peer)
             .or_insert(Allowance { left: BURST, at: now });
@@ -267,7 +267,7 @@ impl Desk {
 
     async fn check(&self, (peer, version): (PeerId, u32), digest: Option<[u8; 32]>, seen: &str) -> Reply {
         let plan = match digest {
-            Some(digest) if self.roster.has(&digest) => Some("running".to_owned()),
+            Some(digest) if self.peer_table.has(&digest) => Some("running".to_owned()),
             Some(digest) => {
                 let asked = |answer| Asked::Plan { peer, digest, answer };
                 self.put(asked).await.flatten()
@@ -280,7 +280,7 @@ impl Desk {
             software: env!("CARGO_PKG_VERSION").to_owned(),
             time_ms: since.as_millis() as u64,
             plan: plan.map(shortened),
-            other: self.roster.only().filter(|only| Some(*only) != digest),
+            other: self.peer_table.only().filter(|only| Some(*only) != digest),
             seen: shortened(seen.to_owned()),
         }
     }
@@ -356,12 +356,12 @@ mod tests {
 
     #[test]
     fn a_peer_may_ask_64_questions_at_once_and_ten_a_second() {
-        let roster = Arc::new(Roster::new(None));
-        let desk = Desk::new(roster.clone(), Arc::default());
+        let peer_table = Arc::new(PeerTable::new(None));
+        let desk = Desk::new(peer_table.clone(), Arc::default());
         let [asker, other] = [(); 2].map(|()| Keypair::generate_ed25519().public());
         let place = Place::parse(&"/ip4/127.0.0.1/tcp/1".parse().unwrap()).unwrap();
         for key in [&asker, &other] {
-            roster.list(key.to_peer_id(), key, &place);
+            peer_table.list(key.to_peer_id(), key, &place);
         }
         let begun = Instant::now();
         let at = |tenths: u32| begun + Duration::from_millis(100) * tenths;
@@ -378,8 +378,8 @@ mod tests {
         assert!((0..64).all(|_| wait(1_000) == 0));
         assert_eq!(wait(1_000), 100);
         // Who is not listed any more is forgotten.
-        roster.unlist(&other.to_peer_id());
-        roster.expire(begun + Duration::from_secs(3_600));
+        peer_table.unlist(&other.to_peer_id());
+        peer_table.expire(begun + Duration::from_secs(3_600));
         wait(1_000);
         assert_eq!(desk.allowances.lock().unwrap().len(), 1);
     }

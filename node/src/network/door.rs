@@ -23,7 +23,7 @@ use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol};
 use tokio::sync::oneshot;
 
 use crate::network::lane::{Lane, NotOpened, Stay};
-use crate::network::roster::Roster;
+use crate::network::peer_table::PeerTable;
 
 /// Somebody waits for a stream.
 #[derive(Debug)]
@@ -56,16 +56,16 @@ impl std::error::Error for NotListed {}
 
 /// Lets listed peers in.
 pub(super) struct Door {
-    roster: Arc<Roster>,
+    peer_table: Arc<PeerTable>,
     protocols: Vec<StreamProtocol>,
     actions: VecDeque<ToSwarm<Opened, Opening>>,
     waker: Option<Waker>,
 }
 
 impl Door {
-    pub(super) fn new(roster: Arc<Roster>, protocols: Vec<StreamProtocol>) -> Door {
+    pub(super) fn new(peer_table: Arc<PeerTable>, protocols: Vec<StreamProtocol>) -> Door {
         Door {
-            roster,
+            peer_table,
             protocols,
             actions: VecDeque::new(),
             waker: None,
@@ -87,7 +87,7 @@ impl Door {
     }
 
     fn handler(&self, peer: &PeerId) -> Result<Handler, ConnectionDenied> {
-        if !self.roster.lists(peer) {
+        if !self.peer_table.lists(peer) {
             return Err(ConnectionDenied::new(NotListed));
         }
         Ok(Handler {

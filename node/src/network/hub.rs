@@ -26,9 +26,9 @@ use crate::network::hello::Credentials;
 use crate::network::lane::NotOpened;
 use crate::network::line::Line;
 use crate::network::neighbours::Neighbours;
+use crate::network::peer_table::PeerTable;
 use crate::network::queue::Queue;
 use crate::network::reports::Reports;
-use crate::network::roster::Roster;
 use crate::network::session::{self, STREAM};
 use crate::network::swarm::build;
 use crate::network::swarm::driver::{Introduction, SwarmDriver};
@@ -76,7 +76,7 @@ struct HubState {
 /// One graph's swarm, from outside of its task.
 struct Side {
     graph: Network,
-    roster: Arc<Roster>,
+    peer_table: Arc<PeerTable>,
     commands: mpsc::Sender<SwarmCommand>,
     address: Multiaddr,
 }
@@ -128,18 +128,18 @@ impl Hub {
         let mut ready = Vec::new();
         // Both must listen before either dials: a port in use is found before anybody sees us.
         for (graph, listen, peers) in &mut listed {
-            let roster = Arc::new(Roster::new(only));
+            let peer_table = Arc::new(PeerTable::new(only));
             for (peer, known) in std::mem::replace(peers, Ok(Neighbours::default()))?.0 {
-                roster.keep(peer, &known.key, &known.place);
+                peer_table.keep(peer, &known.key, &known.place);
             }
-            let mut swarm = build::build(*graph, &key, &roster, protocols, &patience)?;
+            let mut swarm = build::build(*graph, &key, &peer_table, protocols, &patience)?;
             let address = build::listen(&mut swarm, listen).await?;
-            ready.push((*graph, roster, swarm, address));
+            ready.push((*graph, peer_table, swarm, address));
         }
         // A task for each swarm; all that is left here are their ends.
         let asked = Arc::new(Mutex::new(None));
         let mut swarms = JoinSet::new();
-        let mut sides = ready.into_iter().map(|(graph, roster, swarm, address)| {
+        let mut sides = ready.into_iter().map(|(graph, peer_table, swarm, address)| {
             let (commands, receiver) = mpsc::channel(64);
             let introduction = Introduction {
                 graph,
@@ -147,11 +147,11 @@ impl Hub {
                 key: key.clone(),
                 patience: patience.hello,
             };
-            let desk = Desk::new(roster.clone(), asked.clone());
-            swarms.spawn(SwarmDriver::new(introduction, swarm, receiver, roster.clone(), desk).run());
+            let desk = Desk::new(peer_table.clone(), asked.clone());
+            swarms.spawn(SwarmDriver::new(introduction, swarm, receiver, peer_table.clone(), desk).run());
             Side {
                 graph,
-                roster,
+                peer_table,
                 commands,
                 address,
             }
@@ -184,8 +184,8 @@ impl Hub {
         let state = &self.state;
         let private = Neighbours::check(Network::Private, &state.key, private)?;
         let public = Neighbours::check(Network::Public, &state.key, public)?;
-        state.private.roster.keep_only(&private);
-        state.public.roster.keep_only(&public);
+        state.private.peer_table.keep_only(&private);
+        state.public.peer_table.keep_only(&public);
         Ok(())
     }
 
@@ -247,8 +247,8 @@ impl Hub {
     /// Tells peers that wait for this run that this node takes no part in it; while the run is
     /// attached nobody gets that answer.
     pub fn decline(&self, digest: [u8; 32]) {
-        self.state.private.roster.decline(digest);
-        self.state.public.roster.decline(digest);
+        self.state.private.peer_table.decline(digest);
+        self.state.public.peer_table.decline(digest);
     }
 
     /// Plans that others ask for or offer come here from now on; before, the hub knows those that
@@ -277,7 +277,7 @@ impl Hub {
     /// The peer is not listed, cannot be reached, or does not say hello.
     pub async fn inquire(&self, graph: Network, peer: PeerId) -> Result<Inquiry, AskFault> {
         let side = self.side(graph);
-        let (peer_key, place, link) = side.roster.look_up(&peer).ok_or(AskFault::NotListed)?;
+        let (peer_key, place, link) = side.peer_table.look_up(&peer).ok_or(AskFault::NotListed)?;
         let best = link.borrow().best;
         let connection = match best {
             Some(connection) => connection,
@@ -432,9 +432,9 @@ impl Berth {
         drop(runs);
         let mut peers = Vec::new();
         for (side, neighbours) in [&state.private, &state.public].into_iter().zip(neighbours) {
-            side.roster.attach(digest, reports.clone());
+            side.peer_table.attach(digest, reports.clone());
             for (peer, known) in &neighbours.0 {
-                side.roster.list(*peer, &known.key, &known.place);
+                side.peer_table.list(*peer, &known.key, &known.place);
                 peers.push((side.graph, *peer));
             }
         }
@@ -449,10 +449,10 @@ impl Berth {
 impl Drop for Berth {
     fn drop(&mut self) {
         for side in [&self.state.private, &self.state.public] {
-            side.roster.detach(&self.digest);
+            side.peer_table.detach(&self.digest);
             for (_, peer) in self.peers.iter().filter(|(graph, _)| *graph == side.graph) {
-                side.roster.leave(peer, &self.digest);
-                side.roster.unlist(peer);
+                side.peer_table.leave(peer, &self.digest);
+                side.peer_table.unlist(peer);
             }
         }
         self.state
@@ -501,7 +501,7 @@ impl Builder<'_> {
                 presence: self.presences.entry(peer).or_default().clone(),
                 dial_patience: self.state.patience.dial,
                 commands: side.commands.clone(),
-                link: side.roster.enter(&peer, self.digest, arrivals),
+                link: side.peer_table.enter(&peer, self.digest, arrivals),
                 arrivals: receiver,
                 reports: self.reports.clone(),
                 lost: false,

@@ -2,7 +2,7 @@
 //! would be better.
 
 use serde_json::{Value, json};
-use undertone_accountant::guarantee::outlook;
+use undertone_accountant::guarantee::forecast;
 use undertone_accountant::guarantee::own_noise::{estimate_error, half_width, loss_of, rounding_loss};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim};
@@ -246,7 +246,7 @@ pub(super) fn json(plan: &Plan, protected: &str) -> Option<Value> {
         "predicted": calibration.predicted,
         "spread": estimate_error(plan).spread(half_width(plan.draft())),
         "worth": Worth::of(plan).json_by_column(),
-        "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
+        "error_by_epsilon": forecast::curve(plan).unwrap_or_default(),
         "exit_code": 0,
     }))
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 use undertone_accountant::account::gossip::distribution::Distribution;
-use undertone_accountant::guarantee::outlook::{self, AtEpsilon};
+use undertone_accountant::guarantee::forecast::{self, AtEpsilon};
 use undertone_accountant::papers::figure::Chart;
 use undertone_protocol::plan::checked::Plan;
 
@@ -48,7 +48,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
 /// Error against ε, and against how many parties are gone for good; the points stand beside the
 /// picture in a file of its name that ends in .csv.
 pub fn quote(plan: &Plan, path: &Path) -> Result<(), Failure> {
-    let curve = outlook::curve(plan).map_err(|e| internal(&e))?;
+    let curve = forecast::curve(plan).map_err(|e| internal(&e))?;
     let panels = [at_each_epsilon(plan, &curve), with_parties_gone(plan)];
     let mut svg = String::new();
     draw_quote(&mut svg, plan, &panels).map_err(|e| internal(&e))?;
@@ -90,7 +90,7 @@ const COUNTED: usize = 20;
 /// What the error becomes when parties leave for good.
 fn with_parties_gone(plan: &Plan) -> Panel {
     let counted = plan.parties() < COUNTED;
-    let mut points: Vec<(f64, f64)> = outlook::gone(plan)
+    let mut points: Vec<(f64, f64)> = forecast::gone(plan)
         .iter()
         .filter_map(|gone| {
             let share = if counted { gone.parties } else { gone.percent };

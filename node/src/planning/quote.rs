@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use undertone_accountant::calibration::remedy::Remedy;
-use undertone_accountant::guarantee::outlook;
+use undertone_accountant::guarantee::forecast;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
 use undertone_protocol::plan::computation::model::LossChoice;
 use undertone_protocol::plan::computation::rounds::ReleaseKind;
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contributed, TaskName, Unit};
 
-use crate::planning::instead::{self, Instead};
+use crate::planning::alternatives::{self, Alternative};
 use crate::planning::worth::Worth;
 use crate::planning::{foundations, gossip, mechanism, policy, printed, trained};
 use crate::telling::table::{Table, at_most, bytes, number};
@@ -204,27 +204,27 @@ fn of_kind(plan: &Plan) -> Value {
         "predicted": calibration.predicted,
         "worth": Worth::of(plan).json_by_column(),
         "caveat": Some(mechanism::caveat(plan).trim_end()).filter(|told| !told.is_empty()),
-        "error_with_parties_gone": outlook::gone(plan),
-        "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
-        "would_help": outlook::against_the_theorem(plan),
+        "error_with_parties_gone": forecast::gone(plan),
+        "error_by_epsilon": forecast::curve(plan).unwrap_or_default(),
+        "would_help": forecast::against_the_theorem(plan),
         "rests_on": foundations::sentences(plan),
         "exit_code": 0,
     })
 }
 
 /// The object of who makes a plan: with what could be used instead.
-pub fn comparing_json(plan: &Plan, ways: &[Instead]) -> Value {
+pub fn comparing_json(plan: &Plan, ways: &[Alternative]) -> Value {
     let mut object = json(plan);
-    object["instead"] = json!(ways);
+    object["alternatives"] = json!(ways);
     object
 }
 
 /// The quote as a person reads it who makes a plan.
-pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
+pub fn comparing_text(plan: &Plan, ways: &[Alternative]) -> String {
     if ways.is_empty() {
         return text(plan);
     }
-    text(plan) + &instead::text(plan, ways)
+    text(plan) + &alternatives::text(plan, ways)
 }
 
 /// The quote as a person reads it.
@@ -447,7 +447,7 @@ fn averaging(plan: &Plan) -> String {
 fn others(plan: &Plan) -> String {
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
     let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
-    let mut rows = outlook::gone(plan);
+    let mut rows = forecast::gone(plan);
     // Few parties: several shares of them are as many parties.
     rows.dedup_by_key(|row| row.parties);
     for row in rows {
@@ -466,7 +466,7 @@ fn others(plan: &Plan) -> String {
         ]);
     }
     let mut curve = Table::with_headings(["ε", "this plan", "a trusted server", "local noise"]);
-    for at in outlook::curve(plan).unwrap_or_default() {
+    for at in forecast::curve(plan).unwrap_or_default() {
         curve.row([
             number(at.epsilon),
             number(at.standard_error),
@@ -479,7 +479,7 @@ fn others(plan: &Plan) -> String {
         gone.render(),
         curve.render()
     );
-    if outlook::is_local(plan) {
+    if forecast::is_local(plan) {
         text += &format!("\n{}\n", why_local(plan));
     }
     text + "\n"
@@ -487,7 +487,7 @@ fn others(plan: &Plan) -> String {
 
 /// Why nothing cancels, and what would help.
 fn why_local(plan: &Plan) -> String {
-    if let Some(told) = outlook::beyond_theorems(plan) {
+    if let Some(told) = forecast::beyond_theorems(plan) {
         return told.to_owned();
     }
     let computed = plan
@@ -500,7 +500,7 @@ fn why_local(plan: &Plan) -> String {
     } else {
         "Too few pairs exchange shares to hide each value among others, whoever is in a coalition"
     };
-    let remedies = outlook::against_the_theorem(plan);
+    let remedies = forecast::against_the_theorem(plan);
     let help = match &remedies[..] {
         [] => String::new(),
         remedies => format!(" With {} most of it cancels.", listed(remedies)),

@@ -6,7 +6,7 @@
 //! that this is meant.
 
 use serde_json::{Value, json};
-use undertone_accountant::guarantee::outlook;
+use undertone_accountant::guarantee::forecast;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
@@ -231,13 +231,13 @@ impl<'a> Worth<'a> {
     pub fn would_help(&self) -> Vec<String> {
         let (plan, ratio) = (self.plan, self.ratio());
         let mut help = Vec::new();
-        let enough = outlook::curve(plan).unwrap_or_default().into_iter().find(|at| {
+        let enough = forecast::curve(plan).unwrap_or_default().into_iter().find(|at| {
             at.epsilon > plan.draft().privacy.epsilon
                 && at.standard_error * ratio <= plan.calibration().predicted.standard_error
         });
         help.extend(enough.map(|at| format!("privacy.epsilon = {}", at.epsilon)));
         // One mean among m values has noise like 1/m; where nothing cancels, like 1/√m.
-        let factor = if outlook::is_local(plan) {
+        let factor = if forecast::is_local(plan) {
             ratio * ratio
         } else {
             ratio

@@ -435,8 +435,8 @@ impl Agreement {
         let least = self.electorate.least(self.stage);
         let patient = now < self.clock.seven_eighths;
         let counts = |set: &ItemSet| {
-            let at_hand = patient || sights.items.hold_all(set);
-            set.len() >= least && admissible(set) && at_hand
+            let available = patient || sights.items.hold_all(set);
+            set.len() >= least && admissible(set) && available
         };
         let votes = sights.flood.votes(self.stage);
         let mut early: BTreeMap<SetHash, (&ItemSet, usize)> = BTreeMap::new();

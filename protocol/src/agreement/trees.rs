@@ -3,7 +3,7 @@
 //! All nodes make the same trees of the public graph, so that in a run without faults everybody
 //! gets every notice once, by a shortest way. Who misses one, since somebody on the way is gone or
 //! keeps it, compares what it holds with its neighbours
-//! ([`Lookout`](crate::agreement::lookout::Lookout)).
+//! ([`AntiEntropy`](crate::agreement::anti_entropy::AntiEntropy)).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -116,11 +116,11 @@ impl Course {
     /// [`Course::begin`], at once where it does not depend on the draw at START, so that nobody
     /// waits for the noise; else once START has drawn: a noise for each round would be several
     /// times the memory.
-    pub(crate) fn begin_once_drawn(&self, value: Noisy, weight: LatticeWeight, noise: Noise) -> Onset {
+    pub(crate) fn begin_once_drawn(&self, value: Noisy, weight: LatticeWeight, noise: Noise) -> MixingStart {
         let by_draw = matches!(self.mechanism, Mechanism::HandOver { .. });
         match by_draw && self.schedule.rounds() == 0 {
-            true => Onset::Waiting { value, weight, noise },
-            false => Onset::Prepared(self.begin(value, weight, noise)),
+            true => MixingStart::Waiting { value, weight, noise },
+            false => MixingStart::Prepared(self.begin(value, weight, noise)),
         }
     }
 
@@ -178,7 +178,7 @@ impl Course {
 }
 
 /// A party that will mix as soon as there is a START.
-pub(crate) enum Onset {
+pub(crate) enum MixingStart {
     /// All noise is drawn.
     Prepared(Mixing<LatticeVector, LatticeWeight>),
     /// The schedule that START draws says how often this party hands out.
@@ -192,12 +192,12 @@ pub(crate) enum Onset {
     },
 }
 
-impl Onset {
+impl MixingStart {
     /// The mixing machine, with the schedule that the course has by now.
     pub(crate) fn mixing(self, course: &Course) -> Mixing<LatticeVector, LatticeWeight> {
         match self {
-            Onset::Prepared(mixing) => mixing,
-            Onset::Waiting { value, weight, noise } => course.begin(value, weight, noise),
+            MixingStart::Prepared(mixing) => mixing,
+            MixingStart::Waiting { value, weight, noise } => course.begin(value, weight, noise),
         }
     }
 }

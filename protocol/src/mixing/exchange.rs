@@ -8,7 +8,7 @@
 //! ([`ShareExchange::settle`]).
 //!
 //! What left is reported from outside ([`ShareExchange::left`]). Shares that were given out and
-//! reported by nobody at the end of their round are asked for ([`Deed::Recall`]): the round ends
+//! reported by nobody at the end of their round are asked for ([`Action::Recall`]): the round ends
 //! with the answer ([`ShareExchange::recalled`]).
 
 mod arriving;
@@ -33,7 +33,7 @@ use crate::topology::party::Party;
 
 /// What the mixing phase wants done.
 #[derive(Clone, Debug)]
-pub enum Deed {
+pub enum Action {
     /// Send a share to its receiver.
     Share {
         /// The party that the share is for.
@@ -128,7 +128,7 @@ pub(crate) struct ArrivedShare {
 }
 
 /// How things stand when mixing begins.
-pub struct Outset {
+pub struct ExchangeStart {
     /// When this node held every START: deadlines count from here.
     pub start: Time,
     /// The present, at or after `start`.
@@ -159,18 +159,18 @@ pub struct ShareExchange {
     recall: Recall,
     /// Whether the log is signed.
     closed: bool,
-    deeds: Vec<Deed>,
+    actions: Vec<Action>,
 }
 
 impl ShareExchange {
     /// Begins round 1. `mixing` is what [`Course::begin`] made.
-    pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, outset: Outset) -> Self {
-        let Outset {
+    pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, start: ExchangeStart) -> Self {
+        let ExchangeStart {
             start,
             now,
             absent,
             connected,
-        } = outset;
+        } = start;
         let mut exchange = ShareExchange {
             course,
             mixing,
@@ -185,15 +185,15 @@ impl ShareExchange {
             missed: BTreeSet::new(),
             recall: Recall::Unasked,
             closed: false,
-            deeds: Vec::new(),
+            actions: Vec::new(),
         };
         exchange.begin_round(now, 1);
         exchange
     }
 
     /// What to do since the last call, in order.
-    pub fn take_deeds(&mut self) -> Vec<Deed> {
-        std::mem::take(&mut self.deeds)
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
     }
 
     /// The round that runs; one more than the last once all are over.
@@ -241,7 +241,7 @@ impl ShareExchange {
                     }
                     share.whereabouts = Whereabouts::GivenOut;
                 }
-                self.deeds.push(Deed::Share {
+                self.actions.push(Action::Share {
                     to: id.to,
                     frame: sent.frame.clone(),
                     id: *id,

@@ -209,7 +209,7 @@ impl Draft {
             field: "topology.private".into(),
             problem: Problem::NotYet {
                 found: "a graph in which some pair is not joined, while coalitions = \"static\"",
-                instead: "\"complete\"",
+                alternative: "\"complete\"",
             },
         })
     }

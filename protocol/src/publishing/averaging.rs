@@ -38,7 +38,7 @@
 //! that it is the opening of. (The invariant [`entered`](crate::simulator::invariants::entered)
 //! holds that in the simulator.)
 //!
-//! The machine is fed by its parent, [`crate::run::machine`], and its deeds are drained from it.
+//! The machine is fed by its parent, [`crate::run::machine`], and its actions are drained from it.
 //! What comes in is in `receiving` and `inbox`, what goes out in `sending`; `fast_rounds` moves the
 //! rounds on, `patience` says how long is waited for whom.
 

@@ -12,7 +12,7 @@ use crate::mixing::course::Course;
 use crate::mixing::finals::FinalState;
 use crate::mixing::portion::{Portion, Resting};
 use crate::plan::checked::Plan;
-use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Surroundings};
+use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingAction, Surroundings};
 use crate::publishing::publication::Publication;
 use crate::publishing::result::Sum;
 use crate::time::Time;
@@ -86,7 +86,7 @@ impl FloodedFinals {
         let item = self.item(final_state, Stage::Publishing, me)?;
         let flooding = Flooding {
             finals: self.clone(),
-            deeds: vec![],
+            actions: vec![],
         };
         Ok((item, Box::new(flooding)))
     }
@@ -95,7 +95,7 @@ impl FloodedFinals {
 /// A node that has flooded its final.
 struct Flooding {
     finals: FloodedFinals,
-    deeds: Vec<PublishingDeed>,
+    actions: Vec<PublishingAction>,
 }
 
 impl Flooding {
@@ -105,7 +105,7 @@ impl Flooding {
             let bytes = items.version(*party, hash)?.bytes()?;
             self.finals.read(&bytes).ok()
         });
-        self.deeds.push(PublishingDeed::Ended(Box::new(Published {
+        self.actions.push(PublishingAction::Ended(Box::new(Published {
             sum: Sum::of(&self.finals.lattice, finals),
             ..Published::without_sum(included, agreed)
         })));
@@ -125,7 +125,7 @@ impl Publication for Flooding {
         self
     }
 
-    fn take_deeds(&mut self) -> Vec<PublishingDeed> {
-        std::mem::take(&mut self.deeds)
+    fn take_actions(&mut self) -> Vec<PublishingAction> {
+        std::mem::take(&mut self.actions)
     }
 }

@@ -21,7 +21,7 @@ use crate::topology::party::Party;
 pub struct Setup {
     /// This node's party.
     pub me: Party,
-    /// Signs its rounds and seeds. Notices go through [`PublishingDeed::Say`]: their sequence
+    /// Signs its rounds and seeds. Notices go through [`PublishingAction::Say`]: their sequence
     /// numbers are counted elsewhere.
     pub signer: Signer,
     /// The public graph.
@@ -44,7 +44,7 @@ pub struct Surroundings<'a> {
 
 /// What a way of publishing wants.
 #[derive(Debug)]
-pub enum PublishingDeed {
+pub enum PublishingAction {
     /// Sign and flood this.
     Say(Notice),
     /// Sign this for one neighbour.

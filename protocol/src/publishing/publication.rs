@@ -3,7 +3,7 @@
 use crate::agreement::items::Items;
 use crate::messages::notice::{ItemSet, Round};
 use crate::messages::wire::Bytes;
-use crate::publishing::interface::{PublishingDeed, Surroundings};
+use crate::publishing::interface::{PublishingAction, Surroundings};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -18,11 +18,11 @@ pub trait Publication: Send {
     /// members.
     fn unresolved(&mut self, set: &ItemSet, items: &Items);
 
-    /// The publication that goes on once finals are flooded, after [`PublishingDeed::Flood`].
+    /// The publication that goes on once finals are flooded, after [`PublishingAction::Flood`].
     fn into_flooding(self: Box<Self>) -> Box<dyn Publication>;
 
     /// What is to be done since the last call.
-    fn take_deeds(&mut self) -> Vec<PublishingDeed>;
+    fn take_actions(&mut self) -> Vec<PublishingAction>;
 
     /// A round that a neighbour signed.
     fn round(&mut self, _round: Round, _values: Bytes) {}

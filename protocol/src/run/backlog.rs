@@ -43,7 +43,7 @@ const SHORT_FRAMES: usize = 4096;
 impl Run {
     /// How many times `settle_ms` publishing takes at most once the logs are agreed, at least one.
     pub fn publishing_stages(&self) -> u64 {
-        match &self.commons.rules.way {
+        match &self.public_state.rules.way {
             Way::Readable(finals) => finals.most_stages(),
             // Others open what is open here, and come to it by the plan's clock.
             Way::Sealed(_) => 2,

@@ -9,7 +9,7 @@ use crate::lattice::grid::LatticeWeight;
 use crate::messages::commitment::MOST_REVEALS;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::Outset;
+use crate::mixing::exchange::ExchangeStart;
 use crate::plan::checked::Plan;
 use crate::time::Time;
 use crate::topology::graph::Graph;
@@ -156,14 +156,14 @@ pub(super) struct Connectivity {
 
 impl Connectivity {
     /// How shares begin to be exchanged, among those who have `started`: when that was, and now.
-    pub(super) fn outset(
+    pub(super) fn exchange_start(
         &self,
         started: &BTreeSet<Party>,
         config: &RunConfig,
         (start, now): (Time, Time),
-    ) -> Outset {
+    ) -> ExchangeStart {
         let absent = (0..config.electorate.parties).filter(|party| !started.contains(party));
-        Outset {
+        ExchangeStart {
             start,
             now,
             absent: absent.chain(self.gone.keys().copied()).collect(),

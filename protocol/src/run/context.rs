@@ -10,10 +10,10 @@ use crate::mixing::exchange::Tally;
 use crate::publishing::interface::Published;
 use crate::publishing::opening::Unopened;
 use crate::publishing::way::Way;
-use crate::run::commons::Commons;
 use crate::run::config::{Connectivity, RunConfig};
 use crate::run::interface::Output;
 use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, SealedFinal};
+use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -21,7 +21,7 @@ use crate::topology::party::Party;
 pub(super) struct StepContext<'a> {
     pub(super) config: &'a RunConfig,
     pub(super) peers: &'a Connectivity,
-    pub(super) commons: &'a mut Commons,
+    pub(super) public_state: &'a mut PublicState,
     pub(super) record: &'a mut Record,
     pub(super) now: Time,
 }
@@ -51,11 +51,11 @@ pub(super) struct Record {
 
 impl StepContext<'_> {
     pub(super) fn output(&mut self, output: Output) {
-        self.commons.outbox.push_back(output);
+        self.public_state.outbox.push_back(output);
     }
 
     pub(super) fn fault(&mut self, text: impl ToString) {
-        self.commons.event(Event::Fault(text.to_string()));
+        self.public_state.event(Event::Fault(text.to_string()));
     }
 
     /// This node may not publish, or tell its secret. The first reason stays.
@@ -101,7 +101,7 @@ impl StepContext<'_> {
             gossip: None,
             tally: record.tally,
         };
-        self.commons.event(Event::Phase(Phase::Done));
+        self.public_state.event(Event::Phase(Phase::Done));
         self.output(Output::Finished(Box::new(outcome)));
         if !self.config.may_go_on() {
             self.tell_finished();
@@ -114,13 +114,13 @@ impl StepContext<'_> {
         if self.record.stays_until.is_some() || self.record.started.is_empty() {
             return;
         }
-        let stages = match &self.commons.rules.way {
+        let stages = match &self.public_state.rules.way {
             Way::Readable(finals) => finals.most_stages(),
             Way::Sealed(_) | Way::Kept => 1,
         };
         let stays_ms = self.config.settle_ms.saturating_mul(stages);
         self.record.stays_until = Some(self.now.plus_millis(stays_ms));
-        self.commons.tell_finished();
+        self.public_state.tell_finished();
     }
 
     /// Nobody opens this node's final: an agreed set is without it, or may not be opened.
@@ -137,7 +137,7 @@ impl StepContext<'_> {
 
     /// Whether finals are sealed.
     pub(super) fn is_sealed(&self) -> bool {
-        self.commons.rules.stages.are_sealed()
+        self.public_state.rules.stages.are_sealed()
     }
 
     /// When settling ends at the latest: nodes that began together place it alike.

@@ -32,7 +32,7 @@ impl EarlyShares {
         if due && it.values.len() == course.share_bytes() {
             self.0.entry(id).or_insert(it);
         } else {
-            cx.commons.offence(from, undue(id));
+            cx.public_state.offence(from, undue(id));
         }
     }
 
@@ -53,7 +53,7 @@ impl EarlyShares {
         if due && it.values.len() == bytes {
             self.0.entry(id).or_insert(it);
         } else {
-            cx.commons.offence(from, "a sealed vector that is not due");
+            cx.public_state.offence(from, "a sealed vector that is not due");
         }
     }
 
@@ -67,8 +67,8 @@ impl EarlyShares {
             due
         });
         for id in dropped {
-            if cx.commons.has_begun_with(id.from) {
-                cx.commons.offence(id.from, undue(id));
+            if cx.public_state.has_begun_with(id.from) {
+                cx.public_state.offence(id.from, undue(id));
             }
         }
     }

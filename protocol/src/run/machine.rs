@@ -157,7 +157,6 @@ use crate::messages::stage::Phase;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
-use crate::run::commons::Commons;
 use crate::run::config::{Connectivity, RunConfig, attendance, starts};
 use crate::run::context::{Record, StepContext};
 use crate::run::early::EarlyShares;
@@ -165,6 +164,7 @@ use crate::run::interface::{Input, InputError, Output};
 use crate::run::item_rules::ItemRules;
 use crate::run::outcome::Event;
 use crate::run::phase::{GatheringPhase, RunPhase};
+use crate::run::public_state::PublicState;
 use crate::run::waking::Waking;
 use crate::sealing::run_key::{PairKey, RunKey};
 use crate::time::Time;
@@ -196,7 +196,7 @@ pub struct Identity {
 pub struct Run {
     config: RunConfig,
     peers: Connectivity,
-    pub(super) commons: Commons,
+    pub(super) public_state: PublicState,
     phase: RunPhase,
     now: Time,
     /// When to look again for items that are lacking.
@@ -240,7 +240,7 @@ impl Run {
             .with_stages(rules.stages)
             .with_colluding(electorate.colluding);
         let signer = Signer::new(me, *plan.digest(), key, epoch);
-        let mut commons = Commons::new(signer, flood, rules, electorate.public.clone(), now);
+        let mut public_state = PublicState::new(signer, flood, rules, electorate.public.clone(), now);
         let entrant = Entrant {
             party: me,
             key: run_key,
@@ -252,17 +252,17 @@ impl Run {
         });
         let present = Presence::new(electorate.clone());
         let gathering = Gathering::new(entrant, attendance(plan), present, now, draw);
-        commons.event(Event::Phase(Phase::Gathering));
-        commons.say(gathering.ready());
-        commons.event(Event::Ready(1));
-        let onset = course.begin_once_drawn(value, config.own_weight(), noise);
+        public_state.event(Event::Phase(Phase::Gathering));
+        public_state.say(gathering.ready());
+        public_state.event(Event::Ready(1));
+        let mixing_start = course.begin_once_drawn(value, config.own_weight(), noise);
         Run {
             config,
             peers: Connectivity::default(),
-            commons,
+            public_state,
             phase: RunPhase::Gathering(Box::new(GatheringPhase {
                 gathering,
-                onset,
+                mixing_start,
                 seal_seed: Zeroizing::new(seal_seed),
                 early: EarlyShares::default(),
             })),
@@ -292,7 +292,7 @@ impl Run {
             Input::Gone { peer } => self.lost(peer),
             Input::Public { from, frame } => {
                 let gathered = !matches!(&self.phase, RunPhase::Gathering(it) if !it.gathering.has_signed());
-                let news = self.commons.receive(self.now, from, &frame, gathered);
+                let news = self.public_state.receive(self.now, from, &frame, gathered);
                 let back = self.heard(from, &frame);
                 if !news && !due && !back {
                     return Ok(());
@@ -327,7 +327,7 @@ impl Run {
 
     /// The next output. After [`Output::Wait`] there is none until the next input.
     pub fn poll_output(&mut self) -> Output {
-        self.commons
+        self.public_state
             .outbox
             .pop_front()
             .unwrap_or_else(|| Output::Wait { until: self.wake() })
@@ -335,7 +335,7 @@ impl Run {
 
     /// This node keeps long bodies on a shelf. Called before it is fed anything.
     pub fn shelving(mut self, shelf: &Shelf) -> Self {
-        self.commons.shelve(shelf);
+        self.public_state.shelve(shelf);
         self
     }
 
@@ -357,9 +357,11 @@ impl Run {
         }
         self.carry_out();
         self.check_complete();
-        self.pull_at = self.commons.pull(self.now);
+        self.pull_at = self.public_state.pull(self.now);
         if let Some(gathered) = self.waits_in_public() {
-            self.pull_at = self.pull_at.min(self.commons.look_out(self.now, gathered));
+            self.pull_at = self
+                .pull_at
+                .min(self.public_state.anti_entropy(self.now, gathered));
         }
     }
 
@@ -370,7 +372,7 @@ impl Run {
         }
         self.step_informed();
         if let RunPhase::Gathering(phase) = &mut self.phase {
-            let step = phase.gathering.step(self.now, &self.commons.flood);
+            let step = phase.gathering.step(self.now, &self.public_state.flood);
             return step.map(|step| self.gather(step)).is_some();
         }
         let waits = self.waits_for_words();
@@ -386,7 +388,7 @@ impl Run {
     fn gather(&mut self, step: GatheringStep) {
         if let GatheringStep::Begin { seed: Some(seed), .. } = step {
             self.config.draw(seed);
-            self.commons.rules.schedule = self.config.course.schedule.clone();
+            self.public_state.rules.schedule = self.config.course.schedule.clone();
         }
         self.transition(|phase, cx| match phase {
             RunPhase::Gathering(phase) => phase.gather(step, cx),
@@ -411,7 +413,7 @@ impl Run {
         let cx = StepContext {
             config: &self.config,
             peers: &self.peers,
-            commons: &mut self.commons,
+            public_state: &mut self.public_state,
             record: &mut self.record,
             now: self.now,
         };
@@ -435,7 +437,7 @@ impl Run {
             RunPhase::Mixing(phase) => phase.wake(now),
             RunPhase::Settling(phase) => phase.agreement.wake(now, gone),
             RunPhase::Correcting(phase) => phase.agreement.wake(now, gone),
-            RunPhase::Publishing(phase) => phase.wake(now, &self.commons, gone),
+            RunPhase::Publishing(phase) => phase.wake(now, &self.public_state, gone),
             RunPhase::Opening(phase) => phase.wake(now, gone),
             RunPhase::Auditing(phase) => phase.until,
             // Nothing is done then: it is known that this node ran.

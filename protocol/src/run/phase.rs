@@ -18,7 +18,7 @@ use crate::messages::log::AgreedLogs;
 use crate::messages::notice::{ItemHash, ItemSet};
 use crate::messages::stage::Stage;
 use crate::mixing::ahead::{NoiseAhead, NoiseBlock};
-use crate::mixing::course::Onset;
+use crate::mixing::course::MixingStart;
 use crate::mixing::exchange::ShareExchange;
 use crate::mixing::gossip::circles::CircleRound;
 use crate::mixing::machine::Mixing;
@@ -50,7 +50,7 @@ pub(super) enum RunPhase {
 /// READYs and STARTs are gathered.
 pub(super) struct GatheringPhase {
     pub(super) gathering: Gathering,
-    pub(super) onset: Onset,
+    pub(super) mixing_start: MixingStart,
     /// Seeds the randomness of what this node seals with.
     pub(super) seal_seed: Zeroizing<[u8; 32]>,
     pub(super) early: EarlyShares,

@@ -48,7 +48,7 @@ impl Seals {
         let Some(threshold) = plan.threshold(started.len())? else {
             return Ok(None);
         };
-        let bytes = match &cx.commons.rules.way {
+        let bytes = match &cx.public_state.rules.way {
             Way::Sealed(finals) => Some(finals.bytes() as u64),
             // Releases to come are sealed, with the keys of this START.
             Way::Kept => None,
@@ -56,7 +56,7 @@ impl Seals {
         };
         let key = |&party: &Party| match party == me {
             true => Some((party, *run_key.public())),
-            false => Some((party, *cx.commons.flood.run_key(party)?)),
+            false => Some((party, *cx.public_state.flood.run_key(party)?)),
         };
         let keys = started.iter().filter_map(key).collect();
         let seals = Seals {
@@ -69,7 +69,7 @@ impl Seals {
             run_key: Arc::new(run_key),
         };
         if let Some(bytes) = bytes {
-            cx.commons.begin(cx.now, SealTerms { threshold, bytes });
+            cx.public_state.begin(cx.now, SealTerms { threshold, bytes });
         }
         Ok(Some(Box::new(seals)))
     }
@@ -94,7 +94,7 @@ impl Seals {
     /// where it cannot be sealed.
     pub(super) fn seal(&mut self, exchange: &ShareExchange, cx: &mut StepContext<'_>) -> Option<Sealed> {
         let (secret, deal) = self.deal(cx);
-        let Way::Sealed(finals) = &cx.commons.rules.way else {
+        let Way::Sealed(finals) = &cx.public_state.rules.way else {
             return None;
         };
         let state = exchange.state();
@@ -107,7 +107,7 @@ impl Seals {
         };
         self.own = Some(secret);
         let bytes = item.length as u64;
-        let hash = cx.commons.give_body(Stage::Sealed, item);
+        let hash = cx.public_state.give_body(Stage::Sealed, item);
         cx.record.sealed = Some(SealedFinal::Unknown);
         Some(Sealed { hash, bytes, deal })
     }
@@ -154,7 +154,7 @@ impl Seals {
         };
         let neighbours = graph.iter().flat_map(|graph| graph.neighbours(me));
         let others = neighbours.filter(|other| started.contains(other));
-        let keys = others.filter_map(|&other| Some((other, *cx.commons.flood.pair_key(other)?)));
+        let keys = others.filter_map(|&other| Some((other, *cx.public_state.flood.pair_key(other)?)));
         PairMasks::of(me, pair_key, &cx.config.course.digest, &keys.collect())
     }
 

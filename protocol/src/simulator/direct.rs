@@ -15,7 +15,7 @@ use crate::messages::log::{AgreedLogs, Answer, ShareId};
 use crate::messages::signature::Signature;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
+use crate::mixing::exchange::{Action, ArrivedShare, ExchangeStart, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::{Portion, Resting};
@@ -115,14 +115,14 @@ impl World {
             let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
             let course = course.of_another(plan, me);
             let connected = draft.private_graph.neighbours(me).iter().copied().collect();
-            let outset = Outset {
+            let start = ExchangeStart {
                 start: Time::ZERO,
                 now: Time::ZERO,
                 absent: BTreeSet::new(),
                 connected,
             };
             let mixing = course.begin(Noisy::with_noise_in(value.clone()), weight, Box::new(noise));
-            world.nodes.push(Some(ShareExchange::new(course, mixing, outset)));
+            world.nodes.push(Some(ShareExchange::new(course, mixing, start)));
             world.noised.push(value);
             world.weights.push(weight);
         }
@@ -197,16 +197,16 @@ impl World {
         let Some(node) = &mut self.nodes[party] else {
             return;
         };
-        let (deeds, mut leaves, mut recalled) = (node.take_deeds(), false, false);
-        for deed in deeds {
-            match deed {
-                Deed::Round(round) => {
+        let (actions, mut leaves, mut recalled) = (node.take_actions(), false, false);
+        for action in actions {
+            match action {
+                Action::Round(round) => {
                     leaves |= self
                         .leaving
                         .get(&party)
                         .is_some_and(|leaving| leaving.round <= round);
                 }
-                Deed::Share { to, frame, id } => {
+                Action::Share { to, frame, id } => {
                     let stays = !leaves || self.leaving[&party].sends;
                     if stays && self.nodes[to].is_some() {
                         self.nodes[party].iter_mut().for_each(|node| node.left(id));
@@ -218,7 +218,7 @@ impl World {
                         });
                     }
                 }
-                Deed::Recall(back) => {
+                Action::Recall(back) => {
                     // Whatever left was told at once.
                     let answer = Recalled { left: vec![], back };
                     self.nodes[party]
@@ -226,7 +226,7 @@ impl World {
                         .for_each(|node| node.recalled(&answer));
                     recalled = true;
                 }
-                Deed::Answer { id, verdict } if !leaves => {
+                Action::Answer { id, verdict } if !leaves => {
                     let answer = Answer {
                         verdict,
                         signature: Signature([0; 64]),
@@ -237,12 +237,12 @@ impl World {
                         answer,
                     });
                 }
-                Deed::Fault(fault) => self.violations.push(Violation::new("driver", fault.to_string())),
-                Deed::Offence { offence, .. } => {
+                Action::Fault(fault) => self.violations.push(Violation::new("driver", fault.to_string())),
+                Action::Offence { offence, .. } => {
                     self.violations
                         .push(Violation::new("driver", offence.to_string()));
                 }
-                Deed::Answer { .. } => {}
+                Action::Answer { .. } => {}
             }
         }
         if leaves {

@@ -17,7 +17,7 @@ use crate::class::setting::Setting;
 use crate::gate::decision::{gate, withheld};
 use crate::gate::verdict::{Audit, Basis};
 use crate::guarantee::choice::calibrate;
-use crate::guarantee::outlook::is_local;
+use crate::guarantee::forecast::is_local;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
 use crate::testing::{draft, logs, plan, with_fault};

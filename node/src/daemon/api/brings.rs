@@ -7,7 +7,7 @@ use hyper::header::{self, HeaderMap};
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::query::parameters;
@@ -19,10 +19,10 @@ use crate::vector_file::formats::{EXTENSIONS, MEDIA_TYPES};
 /// there is one, no byte of the body is read.
 pub(super) struct HeavyPlace(pub(super) OwnedSemaphorePermit);
 
-impl FromRequestParts<Api> for HeavyPlace {
+impl FromRequestParts<ApiState> for HeavyPlace {
     type Rejection = Problem;
 
-    async fn from_request_parts(_: &mut RequestParts, api: &Api) -> Result<Self, Problem> {
+    async fn from_request_parts(_: &mut RequestParts, api: &ApiState) -> Result<Self, Problem> {
         api.bounds.heavy().await.map(HeavyPlace)
     }
 }
@@ -41,10 +41,10 @@ pub(super) struct Named {
 /// A request's input of a run, if it has one.
 pub(super) struct Bringing(pub(super) Contribution);
 
-impl FromRequest<Api> for Bringing {
+impl FromRequest<ApiState> for Bringing {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+    async fn from_request(request: Request, api: &ApiState) -> Result<Self, Problem> {
         let (head, body) = request.into_parts();
         let incoming = Incoming::new(&head.headers, body, api.service.config().api.max_body_bytes);
         // What is short is looked at first: what is wrong with it is found before a long vector is
@@ -121,7 +121,7 @@ fn extension(media_type: &str) -> Result<&'static str, Problem> {
 }
 
 /// Streams a vector to a file of its own.
-async fn uploaded(api: &Api, incoming: Incoming, media_type: &str) -> Result<Vector, Problem> {
+async fn uploaded(api: &ApiState, incoming: Incoming, media_type: &str) -> Result<Vector, Problem> {
     let file = extension(media_type).and_then(|extension| Ok(api.service.upload(extension)?));
     match file {
         Ok(file) => {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::bounds::Bounds;
+use crate::daemon::api::connection_limiter::ConnectionLimiter;
 use crate::daemon::api::routes::router;
 use crate::daemon::api::server::{carry, protocol};
 use crate::daemon::api::token::Token;
-use crate::daemon::api::visitors::Visitors;
 use crate::daemon::service::Service;
 use crate::telling::failure::Failure;
 
@@ -20,7 +20,7 @@ use crate::telling::failure::Failure;
 pub struct Feed {
     router: axum::Router,
     closing: watch::Sender<bool>,
-    visitors: Visitors,
+    connection_limiter: ConnectionLimiter,
 }
 
 impl Feed {
@@ -28,7 +28,7 @@ impl Feed {
     pub fn of(service: Service) -> Result<Self, Failure> {
         let token = Token::open(&service.config().api.token)?;
         let (closing, is_closing) = watch::channel(false);
-        let api = Api {
+        let api = ApiState {
             service,
             token,
             requests: Arc::default(),
@@ -38,14 +38,14 @@ impl Feed {
         Ok(Feed {
             router: router(api),
             closing,
-            visitors: Visitors::default(),
+            connection_limiter: ConnectionLimiter::default(),
         })
     }
 
     /// Answers what comes on one connection from this machine, until it ends. Who sends no more is
     /// still answered.
     pub async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let visit = self.visitors.enter(None);
+        let visit = self.connection_limiter.enter(None);
         let mut http = protocol();
         http.half_close(true);
         carry(

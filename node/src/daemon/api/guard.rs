@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
+use crate::daemon::api::connection_limiter::Admitted;
 use crate::daemon::api::problem::Problem;
-use crate::daemon::api::visitors::Visiting;
 
 /// Answers without a token; the rest never reads a byte of the body without it.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
@@ -21,8 +21,8 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 /// Lets a request through to its route. Those with the token wait for each other only; what anybody
 /// may ask is answered at once, but for the page, which is longer.
 pub(super) async fn guard(
-    State(api): State<Api>,
-    Extension(visit): Extension<Visiting>,
+    State(api): State<ApiState>,
+    Extension(visit): Extension<Admitted>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -50,7 +50,7 @@ pub(super) async fn guard(
     }
 }
 
-async fn answer(api: &Api, request: Request, next: Next) -> Response {
+async fn answer(api: &ApiState, request: Request, next: Next) -> Response {
     let under_way = api.requests.begin();
     let response = next.run(request).await;
     under_way.end(response.status());

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::brings::{Bringing, HeavyPlace, Named};
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::problem::Problem;
@@ -21,7 +21,7 @@ use crate::daemon::submitting::Proposed;
     operation_id = "listOffers",
     responses((status = 200, body = OfferList), Owners),
 )]
-pub(super) async fn list(State(api): State<Api>) -> Response {
+pub(super) async fn list(State(api): State<ApiState>) -> Response {
     let offers = api.service.offers();
     json(StatusCode::OK, &OfferList { offers })
 }
@@ -34,7 +34,7 @@ pub(super) async fn list(State(api): State<Api>) -> Response {
     params(Digest),
     responses((status = 200, body = OfferStatus), Reading),
 )]
-pub(super) async fn one(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn one(State(api): State<ApiState>, Digest(digest): Digest) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.offer(&digest)?))
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn one(State(api): State<Api>, Digest(digest): Digest) -> Resul
     params(Digest),
     responses((status = 200, description = "PLAN.json", body = PlanFile), Reading),
 )]
-pub(super) async fn plan(state: State<Api>, digest: Digest) -> Result<Response, Problem> {
+pub(super) async fn plan(state: State<ApiState>, digest: Digest) -> Result<Response, Problem> {
     runs::plan(state, digest).await
 }
 
@@ -57,7 +57,10 @@ pub(super) async fn plan(state: State<Api>, digest: Digest) -> Result<Response, 
     params(Digest),
     responses((status = 200, body = OfferStatus), Changing),
 )]
-pub(super) async fn decline(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn decline(
+    State(api): State<ApiState>,
+    Digest(digest): Digest,
+) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.decline(&digest).await?))
 }
 
@@ -75,7 +78,7 @@ pub(super) async fn decline(State(api): State<Api>, Digest(digest): Digest) -> R
     ),
 )]
 pub(super) async fn accept(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     Digest(digest): Digest,
     _place: HeavyPlace,
     brings: Bringing,
@@ -95,7 +98,7 @@ pub(super) async fn accept(
     responses((status = 201, description = "offered", body = Proposed), Taking),
 )]
 pub(super) async fn propose(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     Digest(digest): Digest,
     _place: HeavyPlace,
     Bringing(brings): Bringing,

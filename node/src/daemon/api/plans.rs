@@ -4,7 +4,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use hyper::StatusCode;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
 use crate::daemon::api::brings::{HeavyPlace, media_type, unsupported};
 use crate::daemon::api::problem::Problem;
@@ -31,7 +31,7 @@ const TOML: &str = "application/toml";
     responses((status = 201, description = "kept", body = KeptPlan), Taking),
 )]
 pub(super) async fn hand_in(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     _place: HeavyPlace,
     request: Request,
 ) -> Result<Response, Problem> {

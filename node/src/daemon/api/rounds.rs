@@ -7,14 +7,14 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
 use crate::daemon::api::brings::{HeavyPlace, media_type, unsupported};
+use crate::daemon::api::connection_limiter::Admitted;
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::shown::{Bytes, Receiving, Taking};
-use crate::daemon::api::visitors::Visiting;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::telling::failure::Exit;
 use crate::vector_file::formats::{self, NPY, SAFETENSORS};
@@ -57,8 +57,8 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRound {
     ),
 )]
 pub(super) async fn mean(
-    State(api): State<Api>,
-    Extension(visit): Extension<Visiting>,
+    State(api): State<ApiState>,
+    Extension(visit): Extension<Admitted>,
     OfRound { digest, round }: OfRound,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -92,7 +92,7 @@ pub(super) async fn mean(
     responses((status = 204, description = "taken"), Taking),
 )]
 pub(super) async fn hand_over(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     OfRound { digest, round }: OfRound,
     _place: HeavyPlace,
     request: Request,

@@ -12,13 +12,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::{body, guard, offers, openapi, page, plans, rounds, runs, status};
 use crate::daemon::refusal::{Kind, Refusal};
 
 /// Every path with its methods. The OpenAPI document has the same ones, which a test holds.
-pub(super) fn router(api: Api) -> Router {
+pub(super) fn router(api: ApiState) -> Router {
     let routes = Router::new()
         .route("/", get(page::page))
         .route("/healthz", get(status::health))

@@ -11,8 +11,9 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::daemon::api::at_hand::{Api, ended};
+use crate::daemon::api::api_state::{ApiState, ended};
 use crate::daemon::api::brings::{Bringing, HeavyPlace, Named};
+use crate::daemon::api::connection_limiter::Admitted;
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
@@ -22,7 +23,6 @@ use crate::daemon::api::shown::{
     RunList, Signature, Taking, Watching, WorthShown,
 };
 use crate::daemon::api::status::json;
-use crate::daemon::api::visitors::Visiting;
 use crate::daemon::event_log::{EventStream, RunEvent};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::RunStatus;
@@ -36,7 +36,7 @@ use crate::vector_file::formats::{self, JSON};
     params(Limit),
     responses((status = 200, body = RunList), Queried),
 )]
-pub(super) async fn list(State(api): State<Api>, limit: Limit) -> Response {
+pub(super) async fn list(State(api): State<ApiState>, limit: Limit) -> Response {
     let mut runs = api.service.runs();
     limit.keep(&mut runs, |run| run.state.is_over());
     json(StatusCode::OK, &RunList { runs })
@@ -56,7 +56,7 @@ pub(super) async fn list(State(api): State<Api>, limit: Limit) -> Response {
     ),
 )]
 pub(super) async fn submit(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     Digest(digest): Digest,
     _place: HeavyPlace,
     brings: Bringing,
@@ -81,7 +81,7 @@ pub(super) fn created(run: &RunStatus) -> Response {
     params(Digest),
     responses((status = 200, body = RunStatus), Reading),
 )]
-pub(super) async fn one(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn one(State(api): State<ApiState>, Digest(digest): Digest) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.run(&digest)?))
 }
 
@@ -92,7 +92,10 @@ pub(super) async fn one(State(api): State<Api>, Digest(digest): Digest) -> Resul
     params(Digest),
     responses((status = 200, body = RunStatus), Changing),
 )]
-pub(super) async fn withdraw(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn withdraw(
+    State(api): State<ApiState>,
+    Digest(digest): Digest,
+) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.withdraw(&digest).await?))
 }
 
@@ -104,7 +107,7 @@ pub(super) async fn withdraw(State(api): State<Api>, Digest(digest): Digest) -> 
     params(Digest),
     responses((status = 200, description = "PLAN.json", body = PlanFile), Reading),
 )]
-pub(super) async fn plan(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn plan(State(api): State<ApiState>, Digest(digest): Digest) -> Result<Response, Problem> {
     let text = api.service.plan(&digest).await?;
     Ok(([(header::CONTENT_TYPE, JSON)], text).into_response())
 }
@@ -117,7 +120,7 @@ pub(super) async fn plan(State(api): State<Api>, Digest(digest): Digest) -> Resu
     params(Digest),
     responses((status = 200, body = WorthShown), Finished),
 )]
-pub(super) async fn worth(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn worth(State(api): State<ApiState>, Digest(digest): Digest) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.worth(&digest).await?))
 }
 
@@ -128,7 +131,10 @@ pub(super) async fn worth(State(api): State<Api>, Digest(digest): Digest) -> Res
     params(Digest),
     responses((status = 200, body = ReceiptFile), Finished),
 )]
-pub(super) async fn receipt(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn receipt(
+    State(api): State<ApiState>,
+    Digest(digest): Digest,
+) -> Result<Response, Problem> {
     let receipt = api.service.receipt(&digest).await?;
     Ok(([(header::CONTENT_TYPE, JSON)], receipt.json).into_response())
 }
@@ -141,7 +147,10 @@ pub(super) async fn receipt(State(api): State<Api>, Digest(digest): Digest) -> R
     params(Digest),
     responses((status = 200, body = Signature, content_type = "text/plain"), Finished),
 )]
-pub(super) async fn signature(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
+pub(super) async fn signature(
+    State(api): State<ApiState>,
+    Digest(digest): Digest,
+) -> Result<Response, Problem> {
     let receipt = api.service.receipt(&digest).await?;
     let media_type = "text/plain; charset=us-ascii";
     Ok(([(header::CONTENT_TYPE, media_type)], receipt.signature).into_response())
@@ -159,7 +168,7 @@ pub(super) async fn signature(State(api): State<Api>, Digest(digest): Digest) ->
     responses((status = 200, body = EventLine, content_type = "text/event-stream"), Watching),
 )]
 pub(super) async fn events(
-    State(api): State<Api>,
+    State(api): State<ApiState>,
     Digest(digest): Digest,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -183,7 +192,7 @@ pub(super) async fn events(
 }
 
 fn follow(
-    api: Api,
+    api: ApiState,
     events: EventStream,
     place: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
@@ -228,8 +237,8 @@ const PIECE: usize = 64 << 10;
     ),
 )]
 pub(super) async fn result(
-    State(api): State<Api>,
-    Extension(visit): Extension<Visiting>,
+    State(api): State<ApiState>,
+    Extension(visit): Extension<Admitted>,
     Digest(digest): Digest,
     HeavyPlace(place): HeavyPlace,
     headers: HeaderMap,

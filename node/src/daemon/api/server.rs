@@ -15,11 +15,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::daemon::api::at_hand::{Api, ended};
+use crate::daemon::api::api_state::{ApiState, ended};
+use crate::daemon::api::connection_limiter::{Admitted, ConnectionLimiter};
 use crate::daemon::api::listen::Listener;
 use crate::daemon::api::routes::router;
 use crate::daemon::api::token::Token;
-use crate::daemon::api::visitors::{Visiting, Visitors};
 use crate::daemon::config::ApiConfig;
 use crate::daemon::service::Service;
 use crate::telling::failure::Failure;
@@ -47,7 +47,7 @@ impl Server {
         let token = Token::open(&config.token)?;
         let listener = Listener::bind(config).await?;
         let (closing, is_closing) = watch::channel(false);
-        let api = Api {
+        let api = ApiState {
             service,
             token,
             requests: Arc::default(),
@@ -69,7 +69,7 @@ impl Server {
     /// Answers until `shutdown` is ready; then event streams end, other answers have a second, and
     /// all connections close.
     pub(crate) async fn serve(self, shutdown: impl Future<Output = ()>) {
-        let visitors = Visitors::default();
+        let connection_limiter = ConnectionLimiter::default();
         let mut connections = JoinSet::new();
         tokio::pin!(shutdown);
         loop {
@@ -79,7 +79,7 @@ impl Server {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, source)) => {
                         let (router, closing) = (self.router.clone(), self.closing.subscribe());
-                        let visit = visitors.enter(source);
+                        let visit = connection_limiter.enter(source);
                         connections.spawn(async move {
                             tokio::select! {
                                 () = visit.sent_away() => {}
@@ -116,7 +116,7 @@ pub(super) async fn carry(
     http: http1::Builder,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
-    visit: &Visiting,
+    visit: &Admitted,
     mut closing: watch::Receiver<bool>,
 ) {
     let (routes, visit) = (TowerToHyperService::new(router), visit.clone());

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::{StatusCode, header};
 use serde::Serialize;
 
-use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::metrics as prometheus;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::query::Limit;
@@ -40,7 +40,7 @@ pub(super) async fn health() -> Response {
     security(()),
     responses((status = 200, body = Readiness), NotReady),
 )]
-pub(super) async fn ready(State(api): State<Api>) -> Response {
+pub(super) async fn ready(State(api): State<ApiState>) -> Response {
     let service = api.service.clone();
     // A disk may take its time.
     let looked = tokio::task::spawn_blocking(move || service.readiness()).await;
@@ -64,7 +64,7 @@ pub(super) async fn ready(State(api): State<Api>) -> Response {
     path = "/metrics",
     responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"), Owners),
 )]
-pub(super) async fn metrics(State(api): State<Api>) -> Response {
+pub(super) async fn metrics(State(api): State<ApiState>) -> Response {
     let page = prometheus::page(&api.service.metrics(), &api.requests);
     ([(header::CONTENT_TYPE, prometheus::MEDIA_TYPE)], page).into_response()
 }
@@ -76,7 +76,7 @@ pub(super) async fn metrics(State(api): State<Api>) -> Response {
     params(Limit),
     responses((status = 200, body = Status), Queried),
 )]
-pub(super) async fn status(State(api): State<Api>, limit: Limit) -> Response {
+pub(super) async fn status(State(api): State<ApiState>, limit: Limit) -> Response {
     let mut status = api.service.status().await;
     limit.keep(&mut status.runs, |run| run.state.is_over());
     limit.keep(&mut status.offers, |offer| offer.state != OfferState::Open);

@@ -16,7 +16,7 @@ use crate::network::edge::state::Edge;
 use crate::network::event::NetworkEvent;
 use crate::network::hello;
 use crate::network::lane::Lane;
-use crate::network::roster::Arrival;
+use crate::network::peer_table::Arrival;
 use crate::network::session::{self, End};
 
 /// After our half of a connection broke, the other half may still hold frames that arrived before.

@@ -18,7 +18,7 @@ use crate::network::dial_fault::DialFault;
 use crate::network::edge::state::Edge;
 use crate::network::hello::{self, HelloError};
 use crate::network::lane::{Lane, NotOpened};
-use crate::network::roster::{Arrival, Link};
+use crate::network::peer_table::{Arrival, Link};
 use crate::network::session::STREAM;
 
 /// First pause between attempts while peers come up.

@@ -14,8 +14,8 @@ use crate::network::event::NetworkEvent;
 use crate::network::hello::Credentials;
 use crate::network::line::Line;
 use crate::network::offence::Offence;
+use crate::network::peer_table::{Arrival, Link};
 use crate::network::reports::Reports;
-use crate::network::roster::{Arrival, Link};
 
 /// What the edges of one peer know together.
 #[derive(Default)]

@@ -19,7 +19,7 @@ use crate::network::address;
 use crate::network::config::{NetworkError, Patience};
 use crate::network::door::Door;
 use crate::network::muxer::Yamux;
-use crate::network::roster::Roster;
+use crate::network::peer_table::PeerTable;
 
 /// Connections of one peer id, those that are being closed included: not reached unless closing
 /// takes long.
@@ -47,9 +47,9 @@ pub(in crate::network) struct Behaviour {
 }
 
 impl Behaviour {
-    fn new(roster: &Arc<Roster>, protocols: &[StreamProtocol], every: Duration) -> Behaviour {
+    fn new(peer_table: &Arc<PeerTable>, protocols: &[StreamProtocol], every: Duration) -> Behaviour {
         let limits = ConnectionLimits::default().with_max_established_per_peer(Some(CONNECTIONS_PER_PEER));
-        let door = Door::new(roster.clone(), protocols.to_vec());
+        let door = Door::new(peer_table.clone(), protocols.to_vec());
         Behaviour {
             limits: connection_limits::Behaviour::new(limits),
             door,
@@ -59,22 +59,22 @@ impl Behaviour {
 }
 
 /// A swarm of the given graph. `patience.dial` bounds dialling and both handshakes of a connection;
-/// who comes in waits in the roster's vestibule until its handshake is over.
+/// who comes in waits in the table of pending connections until its handshake is over.
 pub(in crate::network) fn build(
     graph: Network,
     key: &Keypair,
-    roster: &Arc<Roster>,
+    peer_table: &Arc<PeerTable>,
     protocols: &[StreamProtocol],
     patience: &Patience,
 ) -> Result<Swarm<Behaviour>, NetworkError> {
     let setup = |error: &dyn std::fmt::Display| NetworkError::Setup {
         reason: error.to_string(),
     };
-    let waiting = roster.vestibule().clone();
+    let waiting = peer_table.pending_connections().clone();
     let sockets = tcp::tokio::Transport::new(tcp::Config::default())
         .map(move |socket, point| waiting.enter(socket, &point))
         .upgrade(Version::V1Lazy);
-    let inside = roster.vestibule().clone();
+    let inside = peer_table.pending_connections().clone();
     // The transports' types differ with the security, until they are boxed.
     let transport = match graph {
         Network::Private => sockets
@@ -100,7 +100,7 @@ pub(in crate::network) fn build(
         .with_substream_upgrade_protocol_override(Version::V1Lazy);
     Ok(Swarm::new(
         TransportTimeout::new(transport, patience.dial).boxed(),
-        Behaviour::new(roster, protocols, patience.ping),
+        Behaviour::new(peer_table, protocols, patience.ping),
         key.public().to_peer_id(),
         config,
     ))

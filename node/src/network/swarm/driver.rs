@@ -25,7 +25,7 @@ use crate::network::event::NetworkEvent;
 use crate::network::hello::{self, Credentials, HelloError, Verdict};
 use crate::network::lane::{Lane, Stay};
 use crate::network::offence::Offence;
-use crate::network::roster::{Arrival, Roster};
+use crate::network::peer_table::{Arrival, PeerTable};
 use crate::network::swarm::build::{Behaviour, BehaviourEvent};
 use crate::network::swarm::faults::{fault, is_silence};
 use crate::network::swarm::ports::{Connection, Port};
@@ -77,7 +77,7 @@ pub(in crate::network) struct SwarmDriver {
     introduction: Introduction,
     swarm: Swarm<Behaviour>,
     commands: mpsc::Receiver<SwarmCommand>,
-    roster: Arc<Roster>,
+    peer_table: Arc<PeerTable>,
     ports: BTreeMap<PeerId, Port>,
     examined: JoinSet<Examined>,
     desk: Arc<Desk>,
@@ -92,7 +92,7 @@ impl SwarmDriver {
         introduction: Introduction,
         swarm: Swarm<Behaviour>,
         commands: mpsc::Receiver<SwarmCommand>,
-        roster: Arc<Roster>,
+        peer_table: Arc<PeerTable>,
         desk: Desk,
     ) -> SwarmDriver {
         SwarmDriver {
@@ -101,7 +101,7 @@ impl SwarmDriver {
             introduction,
             swarm,
             commands,
-            roster,
+            peer_table,
             ports: BTreeMap::new(),
             examined: JoinSet::new(),
             strangers: BTreeSet::new(),
@@ -208,7 +208,7 @@ impl SwarmDriver {
         self.ports.entry(peer).or_default().reached(&Err(fault.clone()));
         // One that refuses is asked apart, at the address that counts.
         let refuses = fault == DialFault::Refused;
-        self.roster.update(&peer, |link| {
+        self.peer_table.update(&peer, |link| {
             link.in_vain = if refuses {
                 0
             } else {
@@ -241,7 +241,7 @@ impl SwarmDriver {
         {
             known.proved = true;
             if let Some(host) = known.host.as_deref().and_then(|host| host.parse().ok()) {
-                self.roster.vestibule().know(&host);
+                self.peer_table.pending_connections().know(&host);
             }
             self.thin_out(peer, connection);
             self.relink(peer);
@@ -261,7 +261,7 @@ impl SwarmDriver {
     /// Tells the edges what has changed.
     fn relink(&mut self, peer: PeerId) {
         let Some(port) = self.ports.get(&peer) else { return };
-        self.roster.update(&peer, |link| {
+        self.peer_table.update(&peer, |link| {
             link.live = port.usable().map(|(id, _)| *id).collect();
             link.best = port.best();
             link.reached |= port.usable().any(|(_, connection)| connection.dialled);
@@ -272,7 +272,7 @@ impl SwarmDriver {
     /// Closes connections on which nobody has said hello in time, and those of peers that are no
     /// longer listed.
     fn sweep(&mut self) {
-        for peer in self.roster.expire(Instant::now()) {
+        for peer in self.peer_table.expire(Instant::now()) {
             self.ports.remove(&peer);
             let _ = self.swarm.disconnect_peer_id(peer);
         }
@@ -299,7 +299,7 @@ impl SwarmDriver {
             self.close(peer, connection);
         }
         let all: usize = self.ports.values().map(Port::unproved).sum();
-        if all > UNPROVED + 2 * self.roster.len() {
+        if all > UNPROVED + 2 * self.peer_table.len() {
             let crowded = self
                 .ports
                 .iter()
@@ -366,7 +366,7 @@ impl SwarmDriver {
         if dialled {
             port.reached(&Ok(id));
         }
-        self.roster.update(&peer, |link| {
+        self.peer_table.update(&peer, |link| {
             (link.in_vain, link.fault) = (0, None);
         });
         let port = self.ports.entry(peer).or_default();
@@ -383,7 +383,9 @@ impl SwarmDriver {
             examined: 0,
         };
         if connection.proved {
-            self.roster.vestibule().know(endpoint.get_remote_address());
+            self.peer_table
+                .pending_connections()
+                .know(endpoint.get_remote_address());
         }
         let usable = connection.is_usable();
         port.connections.insert(id, connection);
@@ -420,7 +422,7 @@ impl SwarmDriver {
             protocol,
             mut stream,
         } = opened;
-        let Some(peer_key) = self.roster.key(&peer) else {
+        let Some(peer_key) = self.peer_table.key(&peer) else {
             return;
         };
         let port = self.ports.get_mut(&peer);
@@ -453,13 +455,13 @@ impl SwarmDriver {
             peer_key,
             patience,
         };
-        let roster = self.roster.clone();
+        let peer_table = self.peer_table.clone();
         self.examined.spawn(async move {
             let verdict = |digest: &[u8; 32]| {
                 if asks {
                     Verdict::Welcome(Guest::Asker(Box::new(credentials.clone())))
                 } else {
-                    roster.verdict(&peer, digest).map(Guest::Edge)
+                    peer_table.verdict(&peer, digest).map(Guest::Edge)
                 }
             };
             let result = hello::accept(&mut stream, &credentials, verdict).await;
@@ -520,7 +522,7 @@ impl SwarmDriver {
                     self.prove(peer, connection);
                 }
                 if let HelloError::Offence(offence) = error {
-                    self.roster.blame(&peer, &offence);
+                    self.peer_table.blame(&peer, &offence);
                     // Whoever cannot say hello on a connection of its own is not the peer.
                     if !proved && matches!(offence, Offence::NoHello { .. }) {
                         self.close(peer, connection);
@@ -532,7 +534,7 @@ impl SwarmDriver {
 
     fn on_listener(&mut self, reason: String) {
         let graph = self.introduction.graph;
-        self.roster.tell(|| NetworkEvent::ListenFailed {
+        self.peer_table.tell(|| NetworkEvent::ListenFailed {
             graph,
             reason: reason.clone(),
         });
@@ -547,7 +549,7 @@ impl SwarmDriver {
             (ListenError::Denied { cause }, Some(peer)) if cause.downcast_ref::<NotListed>().is_some() => {
                 let new = self.strangers.len() < REPORTED && self.strangers.insert(peer);
                 if new {
-                    self.roster.tell(|| NetworkEvent::Stranger {
+                    self.peer_table.tell(|| NetworkEvent::Stranger {
                         graph,
                         peer,
                         address: address.clone(),
@@ -561,7 +563,7 @@ impl SwarmDriver {
                         reason: error.to_string(),
                     };
                     let address = Some(address);
-                    self.roster.tell(|| NetworkEvent::Offence {
+                    self.peer_table.tell(|| NetworkEvent::Offence {
                         graph,
                         peer: None,
                         address: address.clone(),

@@ -2,7 +2,7 @@
 
 use crate::messages::log::{Answer, ShareId, Verdict};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Deed, ShareExchange, Whereabouts};
+use crate::mixing::exchange::{Action, ArrivedShare, ShareExchange, Whereabouts};
 use crate::mixing::offence::MixingOffence;
 use crate::mixing::portion::Share;
 use crate::topology::party::Party;
@@ -16,7 +16,7 @@ impl ShareExchange {
         let key = (id.round, peer);
         if let Some(&verdict) = self.received.get(&key) {
             // It was sent again; so is the answer, which may have been lost.
-            self.deeds.push(Deed::Answer { id, verdict });
+            self.actions.push(Action::Answer { id, verdict });
         } else if self.closed {
             self.say(id, Verdict::Refused);
         } else if id.round > self.round {
@@ -65,11 +65,11 @@ impl ShareExchange {
 
     fn say(&mut self, id: ShareId, verdict: Verdict) {
         self.received.insert((id.round, id.from), verdict);
-        self.deeds.push(Deed::Answer { id, verdict });
+        self.actions.push(Action::Answer { id, verdict });
     }
 
     fn offence(&mut self, peer: Party, offence: MixingOffence) {
-        self.deeds.push(Deed::Offence { peer, offence });
+        self.actions.push(Action::Offence { peer, offence });
     }
 
     /// An answer arrived from `peer`; its signature is good.

@@ -2,7 +2,7 @@
 
 use crate::messages::log::ShareId;
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::exchange::{Deed, Drawn, Outgoing, Recall, Sent, ShareExchange, Whereabouts};
+use crate::mixing::exchange::{Action, Drawn, Outgoing, Recall, Sent, ShareExchange, Whereabouts};
 use crate::mixing::offence::Unsendable;
 use crate::mixing::portion::{Portion, Share};
 use crate::mixing::ticket::Recalled;
@@ -39,7 +39,7 @@ impl ShareExchange {
         if ids.is_empty() {
             return false;
         }
-        self.deeds.push(Deed::Recall(ids.clone()));
+        self.actions.push(Action::Recall(ids.clone()));
         self.recall = Recall::Asked(ids);
         true
     }
@@ -61,7 +61,7 @@ impl ShareExchange {
         matches!(&self.recall, Recall::Asked(ids) if *ids == named)
     }
 
-    /// The answer to [`Deed::Recall`]: the round can end.
+    /// The answer to [`Action::Recall`]: the round can end.
     pub fn recalled(&mut self, recalled: &Recalled) {
         recalled.left.iter().for_each(|&id| self.left(id));
         self.recall = Recall::Answered;
@@ -118,7 +118,7 @@ impl ShareExchange {
     pub(super) fn begin_round(&mut self, now: Time, round: u32) {
         (self.round, self.began) = (round, now);
         if !self.is_over() {
-            self.deeds.push(Deed::Round(round));
+            self.actions.push(Action::Round(round));
         }
         let schedule = self.course.schedule.clone();
         let to = schedule.sends_to(round, self.course.me);
@@ -163,7 +163,7 @@ impl ShareExchange {
         let Some(frame) = frame else {
             // Twelve standard deviations fit, whatever peers send: see `Lattice::share_bound`.
             to.iter().for_each(|&to| self.mixing.take_back(to, &share));
-            return self.deeds.push(Deed::Fault(Unsendable { round }));
+            return self.actions.push(Action::Fault(Unsendable { round }));
         };
         // The other frames differ only in whom they go to.
         let values = &frame[frame.len() - length..];
@@ -178,7 +178,7 @@ impl ShareExchange {
             let mut whereabouts = Whereabouts::Here;
             if self.connected.contains(&id.to) {
                 whereabouts = Whereabouts::GivenOut;
-                self.deeds.push(Deed::Share {
+                self.actions.push(Action::Share {
                     to: id.to,
                     frame: frame.clone(),
                     id,

@@ -163,8 +163,8 @@ fn an_answer_names_a_round_in_which_the_share_can_have_been_added() {
             possible,
             "{applied} of 3"
         );
-        let mut deeds = world.nodes[0].take_deeds().into_iter();
-        let offence = deeds.any(|deed| matches!(deed, Deed::Offence { peer, .. } if peer == to));
+        let mut actions = world.nodes[0].take_actions().into_iter();
+        let offence = actions.any(|action| matches!(action, Action::Offence { peer, .. } if peer == to));
         assert_eq!(offence, !possible, "{applied} of 3");
     }
 }
@@ -174,12 +174,12 @@ fn who_leaves_calls_back_what_is_queued_and_has_then_given_nothing_away() {
     let mut world = World::new();
     let id = world.id(1, 0);
     let node = &mut world.nodes[0];
-    node.take_deeds();
+    node.take_actions();
     assert!(node.recall_all(), "a share is given out");
-    let deeds = node.take_deeds();
+    let actions = node.take_actions();
     assert!(
-        matches!(&deeds[..], [Deed::Recall(ids)] if *ids == [id]),
-        "{deeds:?}"
+        matches!(&actions[..], [Action::Recall(ids)] if *ids == [id]),
+        "{actions:?}"
     );
     assert!(node.recall_all(), "the answer is due");
     node.recalled(&Recalled {

@@ -74,7 +74,7 @@ pub(crate) struct CircleRound {
 }
 
 /// What a round of circles begins with.
-pub(crate) struct CircleOutset {
+pub(crate) struct CircleStart {
     pub(crate) me: Party,
     pub(crate) ring: Ring,
     pub(crate) dimension: usize,
@@ -90,7 +90,7 @@ pub(crate) struct CircleOutset {
 }
 
 impl CircleRound {
-    pub(crate) fn new(outset: CircleOutset) -> Self {
+    pub(crate) fn new(start: CircleStart) -> Self {
         let sealed = |(reader, frame)| {
             let outgoing = VectorOut {
                 frame,
@@ -100,16 +100,16 @@ impl CircleRound {
             (reader, outgoing)
         };
         CircleRound {
-            me: outset.me,
-            ring: outset.ring,
-            dimension: outset.dimension,
-            expected: outset.expected,
-            row: outset.row,
-            outgoing: outset.frames.into_iter().map(sealed).collect(),
+            me: start.me,
+            ring: start.ring,
+            dimension: start.dimension,
+            expected: start.expected,
+            row: start.row,
+            outgoing: start.frames.into_iter().map(sealed).collect(),
             arrived: BTreeMap::new(),
-            own: outset.own,
-            deal: Some(outset.deal),
-            deadline: outset.deadline,
+            own: start.own,
+            deal: Some(start.deal),
+            deadline: start.deadline,
             closed: false,
         }
     }

@@ -125,7 +125,7 @@ impl Computation {
             "privacy.coalitions",
             || Problem::NotYet {
                 found: "\"static\" with another task than \"mean\"",
-                instead: "coalitions = \"any\"",
+                alternative: "coalitions = \"any\"",
             },
         )?;
         match self {
@@ -167,7 +167,7 @@ fn check_model(model: &ModelSettings, beside: &Beside<'_>) -> Checked {
     let rows = beside.data.unit == Unit::Record || model.method == MethodChoice::Descent;
     require(rows, "data.unit", || Problem::NotYet {
         found: "\"party\" with method = \"statistics\"",
-        instead: "unit = \"record\"",
+        alternative: "unit = \"record\"",
     })
 }
 

@@ -85,8 +85,8 @@ impl AskedNoise {
         };
         if theorem && inconsistent.is_some() {
             let found = "\"theorem\" with recursion.inconsistent, for which the paper has no number";
-            let instead = "a number, such as 1.0";
-            refuse("recursion.pairwise_std", Problem::NotYet { found, instead })?;
+            let alternative = "a number, such as 1.0";
+            refuse("recursion.pairwise_std", Problem::NotYet { found, alternative })?;
         }
         self.check_given(theorem, equations)?;
         let of_equations = "pairwise_std = \"theorem\" with task = \"linear-equations\"";

@@ -190,7 +190,7 @@ impl RecursionSettings {
                 "recursion.loss",
                 Problem::NotYet {
                     found: "\"softmax\" in task = \"optimise\"",
-                    instead: "\"squared\" or \"logistic\", or task = \"regression\"",
+                    alternative: "\"squared\" or \"logistic\", or task = \"regression\"",
                 },
             )?,
             (TaskName::Optimise, Some(_)) | (_, None) => {}

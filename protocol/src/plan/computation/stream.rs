@@ -55,7 +55,7 @@ impl StreamSettings {
         let (data, run) = (beside.data, beside.run);
         require(data.unit == Unit::Party, "data.unit", || Problem::NotYet {
             found: "\"record\" in a stream",
-            instead: "unit = \"party\"",
+            alternative: "unit = \"party\"",
         })?;
         require(data.weights.is_none(), "data.weights", || Problem::OnlyFor {
             only: "another task than \"stream\", whose parties all weigh the same",
@@ -99,7 +99,7 @@ impl StreamSettings {
     fn check_sums(&self, run: &RunSettings) -> Checked {
         require(self.releases > 1, "mechanism.sums", || Problem::NotYet {
             found: "a secure sum of one release",
-            instead: "task = \"mean\", the secure sum of everybody; sums = \"open\"; or data.releases of 2 or \
+            alternative: "task = \"mean\", the secure sum of everybody; sums = \"open\"; or data.releases of 2 or \
                       more",
         })?;
         require(run.sealed, "run.sealed", || Problem::OnlyFor {

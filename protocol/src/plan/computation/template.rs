@@ -26,8 +26,8 @@ impl TemplateChoice {
             TemplateChoice::Read { sha256 } => Ok(sha256),
             TemplateChoice::File(_) => {
                 let found = "a file's name where no file is read";
-                let instead = "{ sha256 = \"…\" }, the digits that sha256sum FILE prints";
-                refuse("data.template", Problem::NotYet { found, instead })?;
+                let alternative = "{ sha256 = \"…\" }, the digits that sha256sum FILE prints";
+                refuse("data.template", Problem::NotYet { found, alternative })?;
                 Ok(String::new())
             }
         }

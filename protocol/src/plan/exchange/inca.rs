@@ -82,7 +82,7 @@ pub(super) fn check_even(correlated: CorrelatedNoise) -> Checked {
     let uniform = correlated == CorrelatedNoise::Uniform;
     require(uniform, "mechanism.correlated", || Problem::NotYet {
         found: "\"gaussian\" while coalitions = \"static\"",
-        instead: "\"uniform\"",
+        alternative: "\"uniform\"",
     })
 }
 

@@ -190,7 +190,7 @@ pub enum Problem {
         /// The value that was found.
         found: &'static str,
         /// What it does run.
-        instead: &'static str,
+        alternative: &'static str,
     },
 }
 
@@ -252,7 +252,7 @@ impl Problem {
                  privacy.dropouts"
                     .into()
             }
-            Problem::NotYet { instead, .. } => format!("use {instead}"),
+            Problem::NotYet { alternative, .. } => format!("use {alternative}"),
         }
     }
 }

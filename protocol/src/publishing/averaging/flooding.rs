@@ -18,7 +18,7 @@ use crate::messages::notice::ItemSet;
 use crate::mixing::portion::Resting;
 use crate::publishing::averaging::opening::Opening;
 use crate::publishing::flood::FloodedFinals;
-use crate::publishing::interface::{Published, PublishingDeed, Surroundings};
+use crate::publishing::interface::{Published, PublishingAction, Surroundings};
 use crate::publishing::publication::Publication;
 use crate::publishing::result::Sum;
 use crate::time::Time;
@@ -31,7 +31,7 @@ pub(super) struct FloodedEntries {
     entries: BTreeMap<Party, FinalEntry>,
     /// The result of this node's rounds, if it has done them all.
     averaged: Option<Published>,
-    deeds: Vec<PublishingDeed>,
+    actions: Vec<PublishingAction>,
 }
 
 impl FloodedEntries {
@@ -46,7 +46,7 @@ impl FloodedEntries {
             terms,
             entries,
             averaged,
-            deeds: Vec::new(),
+            actions: Vec::new(),
         }
     }
 
@@ -73,7 +73,7 @@ impl FloodedEntries {
                 }
                 Some(None) => {
                     let reason = "a final that is not the one that it announced".to_string();
-                    self.deeds.push(PublishingDeed::Offence(*party, reason));
+                    self.actions.push(PublishingAction::Offence(*party, reason));
                 }
                 // Held, and not to be read: then there is no sum of this set here.
                 None => {
@@ -92,7 +92,7 @@ impl FloodedEntries {
 impl Publication for FloodedEntries {
     fn agreed(&mut self, _now: Time, set: &ItemSet, items: &Items, _around: &Surroundings<'_>) {
         let published = self.sum(set, items, true);
-        self.deeds.push(PublishingDeed::Ended(Box::new(published)));
+        self.actions.push(PublishingAction::Ended(Box::new(published)));
     }
 
     fn into_flooding(self: Box<Self>) -> Box<dyn Publication> {
@@ -104,10 +104,10 @@ impl Publication for FloodedEntries {
             Some(averaged) => averaged,
             None => self.sum(set, items, false),
         };
-        self.deeds.push(PublishingDeed::Ended(Box::new(published)));
+        self.actions.push(PublishingAction::Ended(Box::new(published)));
     }
 
-    fn take_deeds(&mut self) -> Vec<PublishingDeed> {
-        std::mem::take(&mut self.deeds)
+    fn take_actions(&mut self) -> Vec<PublishingAction> {
+        std::mem::take(&mut self.actions)
     }
 }

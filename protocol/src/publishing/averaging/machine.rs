@@ -16,7 +16,7 @@ use crate::publishing::averaging::flooding::FloodedEntries;
 use crate::publishing::averaging::inbox::Inbox;
 use crate::publishing::averaging::opening::Opening;
 use crate::publishing::flood::FloodedFinals;
-use crate::publishing::interface::{Published, PublishingDeed, Setup, Surroundings};
+use crate::publishing::interface::{Published, PublishingAction, Setup, Surroundings};
 use crate::publishing::result::{Accuracy, Sum};
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -88,7 +88,7 @@ pub struct Averaging {
     /// When the present wait began, and when neighbours are told of it next.
     pub(super) waits: Time,
     pub(super) beat: Time,
-    pub(super) deeds: Vec<PublishingDeed>,
+    pub(super) actions: Vec<PublishingAction>,
 }
 
 impl Averaging {
@@ -115,7 +115,7 @@ impl Averaging {
             recent: Vec::new(),
             waits: Time::ZERO,
             beat: Time::FAR,
-            deeds: Vec::new(),
+            actions: Vec::new(),
         };
         let signed = averaging.setup.signer.round(0, &opening.bytes);
         averaging.send(signed, &opening.bytes, connected);
@@ -135,15 +135,15 @@ impl Averaging {
     /// This node's publishing comes to this.
     pub(super) fn end(&mut self, published: Published) {
         self.stage = Mode::Over;
-        self.deeds.push(PublishingDeed::Ended(Box::new(published)));
+        self.actions.push(PublishingAction::Ended(Box::new(published)));
     }
 
     pub(super) fn fault(&mut self, text: impl Into<String>) {
-        self.deeds.push(PublishingDeed::Fault(text.into()));
+        self.actions.push(PublishingAction::Fault(text.into()));
     }
 
     pub(super) fn offence(&mut self, peer: Party, text: impl Into<String>) {
-        self.deeds.push(PublishingDeed::Offence(peer, text.into()));
+        self.actions.push(PublishingAction::Offence(peer, text.into()));
     }
 
     /// What a neighbour signed cannot be: it is not waited for again.
@@ -201,7 +201,7 @@ impl Averaging {
     /// This node misses a message, or there is no schedule.
     pub(super) fn miss(&mut self, around: &Surroundings<'_>) {
         if !around.flood.missed(self.setup.me) {
-            self.deeds.push(PublishingDeed::Say(Notice::Missed));
+            self.actions.push(PublishingAction::Say(Notice::Missed));
         }
         self.flood();
     }
@@ -220,7 +220,7 @@ impl Averaging {
         match self.finals.item(&self.own_final, Stage::Finals, self.setup.me) {
             Ok(item) => {
                 self.stage = Mode::Flooding(averaged);
-                self.deeds.push(PublishingDeed::Flood { members, item });
+                self.actions.push(PublishingAction::Flood { members, item });
             }
             Err(reason) => {
                 self.fault(reason.to_string());
@@ -245,7 +245,7 @@ impl Averaging {
             return;
         };
         let published = self.published(fast, electorate);
-        self.deeds.push(PublishingDeed::Say(Notice::Averaged));
+        self.actions.push(PublishingAction::Say(Notice::Averaged));
         self.stage = Mode::Holding(published);
         self.wait(now);
     }
@@ -291,7 +291,7 @@ impl Averaging {
 
     fn give_out(&mut self) {
         if let Mode::Holding(published) = std::mem::replace(&mut self.stage, Mode::GivenOut) {
-            self.deeds.push(PublishingDeed::Ended(Box::new(published)));
+            self.actions.push(PublishingAction::Ended(Box::new(published)));
         }
     }
 

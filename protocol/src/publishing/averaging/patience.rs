@@ -2,7 +2,7 @@
 
 use crate::messages::notice::Notice;
 use crate::publishing::averaging::machine::{Averaging, LONGEST_WAIT, Mode};
-use crate::publishing::interface::{PublishingDeed, Surroundings};
+use crate::publishing::interface::{PublishingAction, Surroundings};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -47,10 +47,10 @@ impl Averaging {
             .into_iter()
             .filter(|peer| around.connected.contains(peer))
             .collect();
-        self.deeds.extend(
+        self.actions.extend(
             reached
                 .into_iter()
-                .map(|peer| PublishingDeed::Tell(peer, Notice::Waiting)),
+                .map(|peer| PublishingAction::Tell(peer, Notice::Waiting)),
         );
     }
 

@@ -16,7 +16,7 @@ use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::machine::{Averaging, MOST_STAGES};
 use crate::publishing::averaging::opening::Opening;
 use crate::publishing::flood::FloodedFinals;
-use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup, Surroundings};
+use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingAction, Setup, Surroundings};
 use crate::publishing::publication::Publication;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -120,8 +120,8 @@ impl Publication for Averaging {
         Box::new(self.flooding())
     }
 
-    fn take_deeds(&mut self) -> Vec<PublishingDeed> {
-        std::mem::take(&mut self.deeds)
+    fn take_actions(&mut self) -> Vec<PublishingAction> {
+        std::mem::take(&mut self.actions)
     }
 
     fn round(&mut self, round: Round, values: Bytes) {

@@ -6,7 +6,7 @@ use crate::messages::notice::Round;
 use crate::messages::signing::MessageError;
 use crate::messages::wire;
 use crate::publishing::averaging::machine::Averaging;
-use crate::publishing::interface::PublishingDeed;
+use crate::publishing::interface::PublishingAction;
 use crate::topology::party::Party;
 
 impl Averaging {
@@ -25,9 +25,9 @@ impl Averaging {
                     .into_iter()
                     .filter(|peer| connected.contains(peer))
                     .collect();
-                self.deeds.extend(
+                self.actions.extend(
                     to.into_iter()
-                        .map(|peer| PublishingDeed::Send(peer, frame.clone())),
+                        .map(|peer| PublishingAction::Send(peer, frame.clone())),
                 );
                 let keep = self.recent.len().saturating_sub(1);
                 self.recent.drain(..keep);
@@ -48,10 +48,10 @@ impl Averaging {
     /// A neighbour can be reached (again): it may lack this node's last messages.
     pub fn connected(&mut self, peer: Party) {
         if self.partners().contains(&peer) {
-            self.deeds.extend(
+            self.actions.extend(
                 self.recent
                     .iter()
-                    .map(|frame| PublishingDeed::Send(peer, frame.clone())),
+                    .map(|frame| PublishingAction::Send(peer, frame.clone())),
             );
         }
     }

@@ -55,7 +55,7 @@ impl AuditingPhase {
         };
         if let Some(set) = &verdict.publish {
             let (round, set) = (cx.config.number, set.iter().copied().collect());
-            cx.commons.event(Event::Closed { round, set });
+            cx.public_state.event(Event::Closed { round, set });
         }
         phase.judged(verdict, cx)
     }
@@ -102,7 +102,7 @@ impl AuditingPhase {
             }
         };
         if matches!(audited, Audited::All(_)) && !ahead {
-            cx.commons.event(Event::Phase(Phase::Publishing));
+            cx.public_state.event(Event::Phase(Phase::Publishing));
         }
         if !publishers.contains(&cx.config.course.me) {
             cx.stays_closed();
@@ -111,7 +111,7 @@ impl AuditingPhase {
         match audited {
             _ if ahead => MixedPhase::begin(transfers, &logs, publishers, cx),
             Audited::Fewer(unsealing) => CorrectingPhase::begin(transfers, publishers, unsealing, cx),
-            Audited::All(_) if cx.commons.rules.stages.are_sealed() => {
+            Audited::All(_) if cx.public_state.rules.stages.are_sealed() => {
                 CorrectingPhase::begin(transfers, publishers, Unsealing::of(logs), cx)
             }
             Audited::All(early_rounds) => {

@@ -17,7 +17,7 @@ use crate::messages::log::{AgreedLogs, ShareId, Verdict};
 use crate::messages::wire;
 use crate::messages::wire::Bytes;
 use crate::mixing::exchange::ArrivedShare;
-use crate::mixing::gossip::circles::{self, CircleOutset, CircleRound, LOGGED, OwnTerm};
+use crate::mixing::gossip::circles::{self, CircleRound, CircleStart, LOGGED, OwnTerm};
 use crate::mixing::gossip::close::Closing;
 use crate::mixing::gossip::weights::RoundWeights;
 use crate::publishing::interface::FinalError;
@@ -81,7 +81,7 @@ impl StepContext<'_> {
         };
         let deadline = self.begun_at().plus_millis(patience_ms);
         self.record.sealed = Some(SealedFinal::Unknown);
-        let mut circle = CircleRound::new(CircleOutset {
+        let mut circle = CircleRound::new(CircleStart {
             me,
             ring,
             dimension,
@@ -165,7 +165,7 @@ impl StepContext<'_> {
         match circle.receive(from, id, if weighed { Bytes::new() } else { arrival.values }) {
             Ok(true) => self.answer_sealed(from),
             Ok(false) => {}
-            Err(reason) => self.commons.offence(from, reason),
+            Err(reason) => self.public_state.offence(from, reason),
         }
     }
 
@@ -180,7 +180,7 @@ impl StepContext<'_> {
             return;
         }
         let answer = self
-            .commons
+            .public_state
             .signer()
             .answer(id, Verdict::Accepted { applied: LOGGED });
         match answer {

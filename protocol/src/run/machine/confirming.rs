@@ -47,7 +47,7 @@ use crate::topology::party::Party;
 impl StepContext<'_> {
     /// Whether those of this run agree on what was opened before they go on.
     fn confirms(&self) -> bool {
-        let follows = self.commons.rules.stages.agree_in(Stage::Opened) && self.config.may_go_on();
+        let follows = self.public_state.rules.stages.agree_in(Stage::Opened) && self.config.may_go_on();
         follows && self.record.withheld.is_none()
     }
 }
@@ -91,22 +91,22 @@ impl OpeningPhase {
         match &mut self.confirmation {
             Confirmation::Unasked if cx.record.finished => {
                 let opened = self.opening.secrets().is_some();
-                if !opened || !cx.commons.flood.says_anything_in(Stage::Opened) {
+                if !opened || !cx.public_state.flood.says_anything_in(Stage::Opened) {
                     return false;
                 }
                 self.confirmation = Confirmation::Answered;
                 let members = self.unsealing.members.iter();
                 let whole = members.map(|party| (*party, item_hash(&[])));
-                cx.commons.vote(Stage::Opened, true, whole.collect());
+                cx.public_state.vote(Stage::Opened, true, whole.collect());
             }
             Confirmation::Under(agreement) => {
-                cx.commons.hold_opened(self.opening.known());
+                cx.public_state.hold_opened(self.opening.known());
                 // Whoever is gone may have told its secret before.
                 let nobody = BTreeMap::new();
-                match cx.commons.step(agreement, Stage::Opened, cx.now, &nobody) {
+                match cx.public_state.step(agreement, Stage::Opened, cx.now, &nobody) {
                     None => return false,
-                    Some(Step::Say(notice)) => cx.commons.say(notice),
-                    Some(Step::Vote { early, set }) => cx.commons.vote(Stage::Opened, early, set),
+                    Some(Step::Say(notice)) => cx.public_state.say(notice),
+                    Some(Step::Vote { early, set }) => cx.public_state.vote(Stage::Opened, early, set),
                     Some(Step::Agreed(set)) => self.confirmed(&set, cx),
                     Some(Step::Over) => self.unconfirmed(cx),
                 }

@@ -62,7 +62,7 @@ impl CorrectingPhase {
             return OpeningPhase::begin(transfers, unsealing, cx);
         }
         let stage = unsealing.stage();
-        if !cx.commons.rules.stages.has(stage) {
+        if !cx.public_state.rules.stages.has(stage) {
             // The gate leaves so few to nobody: this is no plan's way.
             return cx.remain_closed("more parties departed than the plan tolerates");
         }
@@ -70,7 +70,7 @@ impl CorrectingPhase {
             unsealing.masks.push(masks.clone());
         }
         transfers.give_correction(&unsealing, &owing, cx);
-        cx.commons.begin_corrections(cx.now, unsealing.next(), owing);
+        cx.public_state.begin_corrections(cx.now, unsealing.next(), owing);
         let clock = Clock::new(cx.stage_begins(unsealing.corrections.len()), cx.config.settle_ms);
         let agreement = cx.agree_on(stage, unsealing.members.clone(), clock);
         RunPhase::Correcting(Box::new(CorrectingPhase {
@@ -84,12 +84,12 @@ impl CorrectingPhase {
     pub(super) fn step(mut self: Box<Self>, cx: &mut StepContext<'_>) -> (RunPhase, bool) {
         let stage = self.unsealing.stage();
         match cx
-            .commons
+            .public_state
             .step(&mut self.agreement, stage, cx.now, &cx.peers.gone)
         {
             None => return (RunPhase::Correcting(self), false),
-            Some(Step::Say(notice)) => cx.commons.say(notice),
-            Some(Step::Vote { early, set }) => cx.commons.vote(stage, early, set),
+            Some(Step::Say(notice)) => cx.public_state.say(notice),
+            Some(Step::Vote { early, set }) => cx.public_state.vote(stage, early, set),
             Some(Step::Over) => {
                 cx.finish_withheld(
                     "no set of corrections was agreed on in time; if all were up, raise run.settle_ms",
@@ -139,15 +139,15 @@ impl Transfers {
         if owing.of(me).is_none() {
             return;
         }
-        let (flood, round) = (&cx.commons.flood, cx.config.plan.sealed_round());
+        let (flood, round) = (&cx.public_state.flood, cx.config.plan.sealed_round());
         if flood.disclosed(round).next().is_some() {
             let reason = "others have begun to open what this node would have to correct first";
             cx.fault(reason);
             return cx.withhold(reason);
         }
-        if let (Way::Sealed(finals), Some(correction)) = (&cx.commons.rules.way, correction) {
+        if let (Way::Sealed(finals), Some(correction)) = (&cx.public_state.rules.way, correction) {
             let item = finals.correction(unsealing.next(), me, &correction);
-            cx.commons.give_body(unsealing.stage(), item);
+            cx.public_state.give_body(unsealing.stage(), item);
         }
     }
 

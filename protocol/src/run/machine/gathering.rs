@@ -114,28 +114,28 @@ impl GatheringPhase {
     /// Carries out a step of gathering. The configuration has the schedule that START draws by now.
     pub(super) fn gather(mut self: Box<Self>, step: GatheringStep, cx: &mut StepContext<'_>) -> RunPhase {
         match step {
-            GatheringStep::Say(notice) => cx.commons.say(notice),
+            GatheringStep::Say(notice) => cx.public_state.say(notice),
             GatheringStep::Reveal => cx.output(Output::Reveal),
             GatheringStep::Start { seats, notice } => {
-                cx.commons.flood.keep_set(Set::Seats(seats));
-                cx.commons.say(notice);
-                cx.commons.gathered(cx.now);
+                cx.public_state.flood.keep_set(Set::Seats(seats));
+                cx.public_state.say(notice);
+                cx.public_state.gathered(cx.now);
             }
             GatheringStep::GiveUp { notice, lacking } => {
-                cx.commons.event(Event::GivenUp(lacking));
+                cx.public_state.event(Event::GivenUp(lacking));
                 if let Notice::GiveUp { number, .. } = notice {
-                    cx.commons.show_commitments(number);
+                    cx.public_state.show_commitments(number);
                 }
-                cx.commons.say(notice);
+                cx.public_state.say(notice);
             }
-            GatheringStep::Call => cx.commons.hurry(cx.now),
-            GatheringStep::Pulse => cx.commons.pulse(),
-            GatheringStep::Await(parties) => cx.commons.event(Event::Awaiting(parties)),
+            GatheringStep::Call => cx.public_state.hurry(cx.now),
+            GatheringStep::Pulse => cx.public_state.pulse(),
+            GatheringStep::Await(parties) => cx.public_state.event(Event::Awaiting(parties)),
             GatheringStep::Abort(why) => {
                 self.withdraw(cx);
                 let reason = unstarted(cx.config, &why);
                 if let Unstarted::LeftOut { by } = why {
-                    cx.commons.event(Event::LeftOut(by));
+                    cx.public_state.event(Event::LeftOut(by));
                 }
                 cx.abort(reason);
                 return RunPhase::Over;
@@ -153,7 +153,7 @@ impl GatheringPhase {
                 seed,
             } => {
                 cx.record.start_number = number;
-                cx.commons.begun(number, &parties);
+                cx.public_state.begun(number, &parties);
                 if seed.is_some() {
                     self.early.drop_undue(cx);
                 }
@@ -175,7 +175,7 @@ impl GatheringPhase {
         };
         cx.output(Output::Spend);
         RunPhase::Spending(Box::new(SpendingPhase {
-            mixing: self.onset.mixing(&cx.config.course),
+            mixing: self.mixing_start.mixing(&cx.config.course),
             seals,
             early: self.early,
             marked: false,
@@ -202,7 +202,7 @@ impl GatheringPhase {
     /// Floods that what this node has said of being ready is void, unless it has said its START.
     pub(super) fn withdraw(&self, cx: &mut StepContext<'_>) {
         if let Some(withdrawal) = self.gathering.withdrawal() {
-            cx.commons.say(withdrawal);
+            cx.public_state.say(withdrawal);
         }
     }
 }

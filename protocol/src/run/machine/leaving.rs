@@ -78,7 +78,7 @@ impl Run {
         };
         let ended = |party: &Party| {
             let is_in = self.record.started.contains(party);
-            !is_in || self.commons.finished().contains(party) || self.peers.gone.contains_key(party)
+            !is_in || self.public_state.finished().contains(party) || self.peers.gone.contains_key(party)
         };
         let mut neighbours = self
             .config
@@ -88,7 +88,7 @@ impl Run {
             .iter();
         if self.now >= until || (neighbours.all(ended) && self.is_published()) {
             self.record.complete = true;
-            self.commons.event(Event::Complete);
+            self.public_state.event(Event::Complete);
         }
     }
 
@@ -99,7 +99,7 @@ impl Run {
 
     /// A neighbour has gone on to the run after this one.
     pub(crate) fn has_gone_on(&mut self, peer: Party) {
-        self.commons.has_finished(peer);
+        self.public_state.has_finished(peer);
         self.check_complete();
     }
 
@@ -114,7 +114,7 @@ impl Run {
     fn is_published(&self) -> bool {
         let withheld = self.record.withheld.is_some();
         match &self.phase {
-            RunPhase::Publishing(phase) => phase.is_over(&self.commons, &self.peers, withheld),
+            RunPhase::Publishing(phase) => phase.is_over(&self.public_state, &self.peers, withheld),
             _ => true,
         }
     }
@@ -140,7 +140,7 @@ impl Run {
         if !is_open || self.is_leaving() || self.record.sealed.is_some() {
             return false;
         }
-        let (flood, number) = (&self.commons.flood, self.record.start_number);
+        let (flood, number) = (&self.public_state.flood, self.record.start_number);
         let later = flood.starters_after(number);
         let gave_up = self.record.started.iter().copied();
         let gave_up: BTreeSet<Party> = gave_up

@@ -2,7 +2,7 @@
 
 use crate::messages::log::{Answer, ShareId};
 use crate::messages::wire::{self, Bytes, PrivateFrame};
-use crate::mixing::exchange::{ArrivedShare, Deed};
+use crate::mixing::exchange::{Action, ArrivedShare};
 use crate::run::interface::Output;
 use crate::run::machine::Run;
 use crate::run::outcome::Event;
@@ -11,19 +11,19 @@ use crate::topology::party::Party;
 impl Run {
     pub(super) fn receive_private(&mut self, from: Party, frame: &Bytes) {
         let (digest, read) = match wire::read_private(frame) {
-            Err(reason) => return self.commons.offence(from, reason),
+            Err(reason) => return self.public_state.offence(from, reason),
             Ok(PrivateFrame::Message { .. }) => {
                 return self
-                    .commons
+                    .public_state
                     .offence(from, "a message of gossip, which this plan does not have");
             }
             Ok(PrivateFrame::Sealed { .. }) if !self.config.plan.reads_circles() => {
                 return self
-                    .commons
+                    .public_state
                     .offence(from, "a vector for a circle, of which this plan has none");
             }
             Ok(PrivateFrame::Share { .. }) if self.config.plan.reads_circles() => {
-                return self.commons.offence(from, "a share, where sums are secure");
+                return self.public_state.offence(from, "a share, where sums are secure");
             }
             Ok(
                 read @ (PrivateFrame::Share { digest, .. }
@@ -31,8 +31,8 @@ impl Run {
                 | PrivateFrame::Answer { digest, .. }),
             ) => (digest, read),
         };
-        if let Err(reason) = self.commons.flood.members().same_plan(&digest) {
-            return self.commons.offence(from, reason);
+        if let Err(reason) = self.public_state.flood.members().same_plan(&digest) {
+            return self.public_state.offence(from, reason);
         }
         match read {
             PrivateFrame::Share {
@@ -61,7 +61,7 @@ impl Run {
     pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
         // It has begun with a START that the others gave up, or this node has: its share has no
         // counterpart here.
-        if self.has_begun_without(from) || !self.commons.has_begun_with(from) {
+        if self.has_begun_without(from) || !self.public_state.has_begun_with(from) {
             return;
         }
         let (phase, mut cx) = self.parts();
@@ -100,58 +100,58 @@ impl Run {
     pub(super) fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {
         if id.to != from || id.from != self.config.course.me {
             return self
-                .commons
+                .public_state
                 .offence(from, "an answer about somebody else's share");
         }
-        if let Err(reason) = self.commons.flood.members().verify_answer(id, &answer) {
-            return self.commons.offence(from, reason);
+        if let Err(reason) = self.public_state.flood.members().verify_answer(id, &answer) {
+            return self.public_state.offence(from, reason);
         }
         if let Some(circle) = self.phase.circle() {
             if let Err(reason) = circle.answer(from, id, answer) {
-                self.commons.offence(from, reason);
+                self.public_state.offence(from, reason);
             }
         } else if let Some(transfers) = self.phase.transfers_mut() {
             transfers.shares.answer(from, id, answer);
         }
     }
 
-    /// Turns the exchange's deeds into outputs.
+    /// Turns the exchange's actions into outputs.
     pub(super) fn carry_out(&mut self) {
         let transfers = self.phase.transfers_mut();
-        let deeds = transfers.map(|it| it.shares.take_deeds()).unwrap_or_default();
-        for deed in deeds {
-            match deed {
-                Deed::Share { to, frame, id } => {
-                    self.commons.outbox.push_back(Output::Private {
+        let actions = transfers.map(|it| it.shares.take_actions()).unwrap_or_default();
+        for action in actions {
+            match action {
+                Action::Share { to, frame, id } => {
+                    self.public_state.outbox.push_back(Output::Private {
                         to,
                         frame,
                         share: Some(id),
                     });
                 }
-                Deed::Recall(shares) => self.commons.outbox.push_back(Output::Recall(shares)),
-                Deed::Round(round) => self.commons.event(Event::Round(round)),
-                Deed::Fault(fault) => self.commons.event(Event::Fault(fault.to_string())),
+                Action::Recall(shares) => self.public_state.outbox.push_back(Output::Recall(shares)),
+                Action::Round(round) => self.public_state.event(Event::Round(round)),
+                Action::Fault(fault) => self.public_state.event(Event::Fault(fault.to_string())),
                 // A share of somebody who has begun with another START fits that one's schedule.
-                Deed::Offence { peer, offence } => {
-                    if self.commons.has_begun_with(peer) {
-                        self.commons.offence(peer, offence);
+                Action::Offence { peer, offence } => {
+                    if self.public_state.has_begun_with(peer) {
+                        self.public_state.offence(peer, offence);
                     }
                 }
-                Deed::Answer { id, verdict } if self.peers.private.contains(&id.from) => {
-                    match self.commons.signer().answer(id, verdict) {
+                Action::Answer { id, verdict } if self.peers.private.contains(&id.from) => {
+                    match self.public_state.signer().answer(id, verdict) {
                         Ok(answer) => {
                             let frame = wire::answer_frame(&self.config.course.digest, id, &answer);
-                            self.commons.outbox.push_back(Output::Private {
+                            self.public_state.outbox.push_back(Output::Private {
                                 to: id.from,
                                 frame,
                                 share: None,
                             });
                         }
-                        Err(reason) => self.commons.event(Event::Fault(reason.to_string())),
+                        Err(reason) => self.public_state.event(Event::Fault(reason.to_string())),
                     }
                 }
                 // It will send the share again on a new connection, and be answered then.
-                Deed::Answer { .. } => {}
+                Action::Answer { .. } => {}
             }
         }
     }

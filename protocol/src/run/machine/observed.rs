@@ -17,12 +17,12 @@ impl Run {
 
     /// The bytes of a party's item, for a simulated party that shows others another one.
     pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<Bytes> {
-        self.commons.items(stage).get(author)?.bytes()
+        self.public_state.items(stage).get(author)?.bytes()
     }
 
     /// The numbers by which its logs name shares.
     pub(crate) fn log_schedule(&self) -> &Schedule {
-        &self.commons.rules.schedule
+        &self.public_state.rules.schedule
     }
 
     /// Where the run is.
@@ -34,7 +34,7 @@ impl Run {
         };
         Progress {
             phase: self.phase(),
-            ready: self.commons.flood.ready_parties(),
+            ready: self.public_state.flood.ready_parties(),
             round,
             tally: exchange.map_or(self.record.tally, ShareExchange::tally),
             received: exchange.map_or(self.record.received, |exchange| exchange.received.len()),
@@ -48,7 +48,7 @@ impl Run {
             _ if self.record.finished => vec![],
             RunPhase::Opening(phase) => phase.opening.awaited(),
             phase => phase.agreement().map_or(vec![], |agreement| {
-                agreement.awaited(self.commons.holding(agreement.stage()))
+                agreement.awaited(self.public_state.holding(agreement.stage()))
             }),
         }
     }

@@ -28,7 +28,7 @@ impl OpeningPhase {
         else {
             return cx.remain_closed("this plan seals nothing");
         };
-        let terms = cx.commons.rules.terms;
+        let terms = cx.public_state.rules.terms;
         let dealt = |party: &Party| -> Option<(Party, (Sealed, Dealt))> {
             let log = unsealing.logs.get(party)?;
             let deal = log.check_sealed(terms.as_ref()).ok().flatten()?;
@@ -63,17 +63,17 @@ impl OpeningPhase {
     }
 
     fn step_opening(&mut self, cx: &mut StepContext<'_>) -> bool {
-        let calls = cx.commons.flood.calls(Stage::Sealed);
+        let calls = cx.public_state.flood.calls(Stage::Sealed);
         let called: BTreeSet<Party> = calls.into_values().flatten().collect();
         let mut sights = OpeningSights {
-            flood: &mut cx.commons.flood,
+            flood: &mut cx.public_state.flood,
             gone: &cx.peers.gone,
             called: &called,
         };
         match self.opening.step(cx.now, &mut sights) {
             None => return false,
-            Some(OpeningStep::Say(notice)) => cx.commons.say(notice),
-            Some(OpeningStep::Wrong { author, reason }) => cx.commons.offence(author, reason),
+            Some(OpeningStep::Say(notice)) => cx.public_state.say(notice),
+            Some(OpeningStep::Wrong { author, reason }) => cx.public_state.offence(author, reason),
             Some(OpeningStep::NoShare { of, reason }) => {
                 let name = cx.config.name(of);
                 cx.fault(format!("{name} dealt this node no share of its secret: {reason}"));
@@ -105,7 +105,7 @@ impl OpeningPhase {
         if mine && cx.record.sealed != Some(SealedFinal::Closed) {
             cx.record.sealed = Some(SealedFinal::Opened);
         }
-        cx.commons.event(Event::Opened(opened_for.clone()));
+        cx.public_state.event(Event::Opened(opened_for.clone()));
         cx.record.opened_for = opened_for;
         cx.conclude(Published {
             sum,
@@ -115,14 +115,14 @@ impl OpeningPhase {
 
     /// The sum of all that the set has sealed and corrected.
     fn sum(&self, cx: &StepContext<'_>) -> Result<OpenedSum, FinalError> {
-        let Way::Sealed(finals) = &cx.commons.rules.way else {
+        let Way::Sealed(finals) = &cx.public_state.rules.way else {
             return Err(FinalError::NoResidues);
         };
         let unsealing = &self.unsealing;
         let secrets = self.opening.secrets().unwrap_or_default();
         let of = |party: &Party| -> Option<&Body> {
             let hash = unsealing.logs.get(party)?.sealed.as_ref()?.hash;
-            cx.commons.items(Stage::Sealed).version(*party, &hash)
+            cx.public_state.items(Stage::Sealed).version(*party, &hash)
         };
         let sealed: Vec<&Body> = unsealing.members.iter().filter_map(of).collect();
         let (mut vectors, mut told) = (Vec::new(), Vec::new());
@@ -151,7 +151,7 @@ impl OpeningPhase {
         let unsealing = &self.unsealing;
         let corrections = unsealing.corrections.iter().zip(1..);
         let corrections = corrections.flat_map(|(set, number)| {
-            let items = cx.commons.items(Stage::Correction(number));
+            let items = cx.public_state.items(Stage::Correction(number));
             let of_members = set.iter().filter(|(party, _)| unsealing.members.contains(party));
             let given = of_members.filter_map(|(party, hash)| Some((*party, items.version(*party, hash)?)));
             given.map(move |(giver, body)| (number as usize - 1, giver, body))

@@ -13,16 +13,16 @@ use crate::mixing::exchange::ShareExchange;
 use crate::mixing::finals::FinalState;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::machine::FLOODING_STAGES;
-use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup};
+use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingAction, Setup};
 use crate::publishing::publication::Publication;
 use crate::publishing::result::Sum;
 use crate::publishing::way::Way;
-use crate::run::commons::Commons;
 use crate::run::config::Connectivity;
 use crate::run::context::StepContext;
 use crate::run::machine::Run;
 use crate::run::outcome::Ending;
 use crate::run::phase::{Audited, PublishingPhase, RunPhase};
+use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -42,7 +42,7 @@ enum NoMean {
 impl Run {
     /// Hands on the rounds that neighbours sent to this node.
     pub(super) fn hand_on_rounds(&mut self) {
-        for (round, values) in std::mem::take(&mut self.commons.rounds) {
+        for (round, values) in std::mem::take(&mut self.public_state.rounds) {
             match &mut self.phase {
                 RunPhase::Publishing(phase) => {
                     if let Some(publication) = &mut phase.publication {
@@ -88,7 +88,7 @@ impl PublishingPhase {
     pub(super) fn step(&mut self, cx: &mut StepContext<'_>) -> bool {
         let stage = self.agreement.stage();
         match cx
-            .commons
+            .public_state
             .step(&mut self.agreement, stage, cx.now, &cx.peers.gone)
         {
             Some(step) => {
@@ -97,7 +97,7 @@ impl PublishingPhase {
             }
             None => {
                 if let Some(publication) = &mut self.publication {
-                    publication.advance(cx.now, &cx.commons.around(&cx.peers.gone));
+                    publication.advance(cx.now, &cx.public_state.around(&cx.peers.gone));
                 }
                 self.carry_out(cx)
             }
@@ -107,10 +107,10 @@ impl PublishingPhase {
     /// A step of an agreement on finals, or on what stands for them.
     pub(super) fn publish(&mut self, step: Step, cx: &mut StepContext<'_>) {
         let stage = self.agreement.stage();
-        let items = cx.commons.items(stage);
+        let items = cx.public_state.items(stage);
         let (set, agreed) = match step {
-            Step::Say(notice) => return cx.commons.say(notice),
-            Step::Vote { early, set } => return cx.commons.vote(stage, early, set),
+            Step::Say(notice) => return cx.public_state.say(notice),
+            Step::Vote { early, set } => return cx.public_state.vote(stage, early, set),
             Step::Agreed(set) => (set, true),
             Step::Over => {
                 let mut held = items.set();
@@ -120,7 +120,7 @@ impl PublishingPhase {
         };
         match &mut self.publication {
             Some(publication) if agreed => {
-                publication.agreed(cx.now, &set, items, &cx.commons.around(&cx.peers.gone));
+                publication.agreed(cx.now, &set, items, &cx.public_state.around(&cx.peers.gone));
             }
             Some(publication) => publication.unresolved(&set, items),
             None => {
@@ -136,17 +136,17 @@ impl PublishingPhase {
         let Some(publication) = &mut self.publication else {
             return false;
         };
-        let deeds = publication.take_deeds();
-        let any = !deeds.is_empty();
-        for deed in deeds {
-            match deed {
-                PublishingDeed::Say(notice) => cx.commons.say(notice),
-                PublishingDeed::Tell(peer, notice) => cx.commons.tell(peer, notice),
-                PublishingDeed::Send(peer, frame) => cx.commons.send(peer, frame),
-                PublishingDeed::Offence(peer, text) => cx.commons.offence(peer, text),
-                PublishingDeed::Fault(text) => cx.fault(text),
-                PublishingDeed::Flood { members, item } => self.begin_flooding(members, item, cx),
-                PublishingDeed::Ended(published) => cx.conclude(*published),
+        let actions = publication.take_actions();
+        let any = !actions.is_empty();
+        for action in actions {
+            match action {
+                PublishingAction::Say(notice) => cx.public_state.say(notice),
+                PublishingAction::Tell(peer, notice) => cx.public_state.tell(peer, notice),
+                PublishingAction::Send(peer, frame) => cx.public_state.send(peer, frame),
+                PublishingAction::Offence(peer, text) => cx.public_state.offence(peer, text),
+                PublishingAction::Fault(text) => cx.fault(text),
+                PublishingAction::Flood { members, item } => self.begin_flooding(members, item, cx),
+                PublishingAction::Ended(published) => cx.conclude(*published),
             }
         }
         any
@@ -157,7 +157,7 @@ impl PublishingPhase {
     /// sets that are agreed on have a signer in common that follows the protocol, as ever.
     fn begin_flooding(&mut self, members: BTreeSet<Party>, item: OwnItem, cx: &mut StepContext<'_>) {
         self.publication = self.publication.take().map(Publication::into_flooding);
-        cx.commons.give_body(Stage::Finals, item);
+        cx.public_state.give_body(Stage::Finals, item);
         let mut electorate = cx.config.electorate.clone();
         electorate.quorum = electorate.quorum.min(members.len());
         let flooding_ms = cx.config.settle_ms.saturating_mul(FLOODING_STAGES);
@@ -166,23 +166,23 @@ impl PublishingPhase {
     }
 
     /// When to step again although nothing happened.
-    pub(super) fn wake(&self, now: Time, commons: &Commons, gone: &BTreeMap<Party, Time>) -> Time {
+    pub(super) fn wake(&self, now: Time, public_state: &PublicState, gone: &BTreeMap<Party, Time>) -> Time {
         let publication = self.publication.as_ref();
-        let wake = publication.map_or(Time::FAR, |it| it.wake(now, &commons.around(gone)));
+        let wake = publication.map_or(Time::FAR, |it| it.wake(now, &public_state.around(gone)));
         self.agreement.wake(now, gone).min(wake)
     }
 
     /// Whether the others' votes are here and nobody's publishing needs this node any more, as far
     /// as it knows.
-    pub(super) fn is_over(&self, commons: &Commons, peers: &Connectivity, withheld: bool) -> bool {
-        let votes = commons.flood.votes(self.agreement.stage());
+    pub(super) fn is_over(&self, public_state: &PublicState, peers: &Connectivity, withheld: bool) -> bool {
+        let votes = public_state.flood.votes(self.agreement.stage());
         let signers: BTreeSet<Party> = votes.map(|vote| vote.signer).collect();
         let mut expected = self.agreement.expected().iter();
         let voted = expected.all(|party| signers.contains(party) || peers.gone.contains_key(party));
         let publication = self.publication.as_ref();
         (self.agreement.has_voted() || withheld)
             && voted
-            && publication.is_none_or(|it| it.is_over(&commons.around(&peers.gone)))
+            && publication.is_none_or(|it| it.is_over(&public_state.around(&peers.gone)))
     }
 }
 
@@ -200,17 +200,17 @@ impl StepContext<'_> {
             settled.map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
         let setup = Setup {
             me: self.config.course.me,
-            signer: self.commons.signer().clone(),
+            signer: self.public_state.signer().clone(),
             graph: self.config.electorate.public.clone(),
             settle_ms: self.config.settle_ms,
         };
-        let Way::Readable(finals) = &self.commons.rules.way else {
+        let Way::Readable(finals) = &self.public_state.rules.way else {
             return Ok(None);
         };
-        let reached = self.commons.reached();
+        let reached = self.public_state.reached();
         let begun = finals.begin(final_state, setup, reached, early);
         let (item, publication) = begun.map_err(|reason: FinalError| reason.to_string())?;
-        self.commons.give_body(Stage::Publishing, item);
+        self.public_state.give_body(Stage::Publishing, item);
         Ok(Some(publication))
     }
 

@@ -14,7 +14,7 @@ impl Run {
         self.notice_presence(|presence, _| presence.connected(network, peer, now));
         match network {
             Network::Public => {
-                self.commons.connected(peer);
+                self.public_state.connected(peer);
                 if let RunPhase::Publishing(phase) = &mut self.phase
                     && let Some(publication) = &mut phase.publication
                 {
@@ -40,7 +40,7 @@ impl Run {
     pub(super) fn disconnected(&mut self, network: Network, peer: Party) {
         match network {
             Network::Public => {
-                self.commons.disconnected(peer);
+                self.public_state.disconnected(peer);
                 self.notice_presence(|presence, _| presence.disconnected(peer));
             }
             Network::Private => {
@@ -66,7 +66,8 @@ impl Run {
             }
             // For a while also for those who wait still, to whom what it has not heard may matter.
             RunPhase::Publishing(_)
-                if !self.record.finished || !(self.record.complete || self.commons.has_asked_around()) =>
+                if !self.record.finished
+                    || !(self.record.complete || self.public_state.has_asked_around()) =>
             {
                 Some(true)
             }
@@ -78,7 +79,7 @@ impl Run {
     pub(super) fn lost(&mut self, peer: Party) {
         self.notice_presence(|presence, ready| presence.refused(peer, ready(peer)));
         self.peers.gone.entry(peer).or_insert(self.now);
-        self.commons.hurry(self.now);
+        self.public_state.hurry(self.now);
         if let Some(transfers) = self.phase.transfers_mut() {
             transfers.shares.gone(peer, true);
         }
@@ -90,7 +91,7 @@ impl Run {
         note: impl FnOnce(&mut Presence, &dyn Fn(Party) -> Option<Incarnation>),
     ) {
         if let RunPhase::Gathering(phase) = &mut self.phase {
-            let flood = &self.commons.flood;
+            let flood = &self.public_state.flood;
             note(&mut phase.gathering.presence, &|party| flood.ready(party));
         }
     }
@@ -101,9 +102,9 @@ impl Run {
         let RunPhase::Gathering(phase) = &mut self.phase else {
             return false;
         };
-        let ready = self.commons.flood.get(Slot::Ready(from));
+        let ready = self.public_state.flood.get(Slot::Ready(from));
         let is_its_ready = ready.is_some_and(|held| held.frame[..] == *frame);
-        let said = self.commons.flood.ready(from).filter(|_| is_its_ready);
+        let said = self.public_state.flood.ready(from).filter(|_| is_its_ready);
         phase.gathering.presence.heard(from, now, said)
     }
 }

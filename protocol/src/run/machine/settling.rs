@@ -27,7 +27,7 @@ impl Transfers {
             self.shares.is_owed_by(party) || vector
         };
         let certain = |party: Party, since: Time| owed(party) || cx.now >= clock.call_at(since);
-        let held = |party: Party| cx.commons.holding(Stage::Settling).get(party).is_some();
+        let held = |party: Party| cx.public_state.holding(Stage::Settling).get(party).is_some();
         let gone = cx
             .peers
             .gone
@@ -62,7 +62,7 @@ impl MixingPhase {
 
     fn settle(self: Box<Self>, cx: &mut StepContext<'_>) -> RunPhase {
         let mut transfers = self.transfers;
-        cx.commons.event(Event::Phase(Phase::Settling));
+        cx.public_state.event(Event::Phase(Phase::Settling));
         let clock = cx.config.settling_clock(cx.begun_at(), cx.is_sealed());
         let called = transfers.calls(&clock, cx);
         let mut log = transfers.shares.close(called.iter().copied().collect());
@@ -79,7 +79,7 @@ impl MixingPhase {
             None => seals.and_then(|seals| seals.seal(&transfers.shares, cx)),
         };
         cx.record.own_log = Some(log.clone());
-        let hash = cx.commons.give_log(log);
+        let hash = cx.public_state.give_log(log);
         let agreement = Agreement::new(
             cx.config.electorate.clone(),
             Stage::Settling,
@@ -101,15 +101,15 @@ impl SettlingPhase {
     pub(super) fn step(mut self: Box<Self>, cx: &mut StepContext<'_>) -> (RunPhase, bool) {
         let agreement = &mut self.agreement;
         match cx
-            .commons
+            .public_state
             .step(agreement, Stage::Settling, cx.now, &cx.peers.gone)
         {
             None => {
                 self.notice_own_final(cx);
                 return (RunPhase::Settling(self), false);
             }
-            Some(Step::Say(notice)) => cx.commons.say(notice),
-            Some(Step::Vote { early, set }) => cx.commons.vote(Stage::Settling, early, set),
+            Some(Step::Say(notice)) => cx.public_state.say(notice),
+            Some(Step::Vote { early, set }) => cx.public_state.vote(Stage::Settling, early, set),
             Some(Step::Over) => {
                 cx.record.tally = self.transfers.shares.tally();
                 cx.finish_withheld(
@@ -125,10 +125,10 @@ impl SettlingPhase {
     /// names the log that it left with, and such a log counts as held only with what it seals.
     fn notice_own_final(&mut self, cx: &mut StepContext<'_>) {
         let me = cx.config.course.me;
-        let (Some(own), Way::Sealed(finals)) = (self.left_with, &cx.commons.rules.way) else {
+        let (Some(own), Way::Sealed(finals)) = (self.left_with, &cx.public_state.rules.way) else {
             return;
         };
-        let (flood, bytes) = (&cx.commons.flood, finals.bytes() as u64);
+        let (flood, bytes) = (&cx.public_state.flood, finals.bytes() as u64);
         // This node has signed one log only: a list that has it has that one.
         let listed = flood
             .lists(Stage::Settling)
@@ -139,14 +139,14 @@ impl SettlingPhase {
         });
         if listed || voted {
             self.left_with = None;
-            cx.commons.event(Event::Sealed(bytes));
+            cx.public_state.event(Event::Sealed(bytes));
         }
     }
 
     fn agreed(self: Box<Self>, set: &ItemSet, cx: &mut StepContext<'_>) -> RunPhase {
         let logs = set
             .iter()
-            .filter_map(|(party, hash)| Some((*party, cx.commons.log_named(*party, hash)?)));
+            .filter_map(|(party, hash)| Some((*party, cx.public_state.log_named(*party, hash)?)));
         let logs: Arc<AgreedLogs> = Arc::new(logs.collect());
         if !logs.contains_key(&cx.config.course.me) {
             cx.withhold(cx.voted_out(set));
@@ -161,7 +161,7 @@ impl StepContext<'_> {
     /// That the agreed set lacks this node's log, and who signed it: a log that was flooded in time
     /// lacks only where somebody did not want it.
     fn voted_out(&self, set: &ItemSet) -> String {
-        let votes = self.commons.flood.votes(Stage::Settling);
+        let votes = self.public_state.flood.votes(Stage::Settling);
         let signers = votes.filter(|vote| vote.set == Some(set)).map(|vote| vote.signer);
         let signers: Vec<Party> = signers.collect();
         format!(

@@ -54,7 +54,7 @@ impl SpendingPhase {
             cx.finish(Ending::Spent { reason }, Published::default());
             return RunPhase::Over;
         }
-        cx.commons.event(Event::Phase(Phase::Mixing));
+        cx.public_state.event(Event::Phase(Phase::Mixing));
         if cx.config.plan.goes_on_by_task() {
             return RunPhase::HandedOver;
         }
@@ -71,11 +71,11 @@ impl SpendingPhase {
                 return RunPhase::Over;
             }
         };
-        let outset = cx
+        let start = cx
             .peers
-            .outset(&cx.record.started, cx.config, (cx.begun_at(), cx.now));
+            .exchange_start(&cx.record.started, cx.config, (cx.begun_at(), cx.now));
         let mut transfers = Transfers {
-            shares: ShareExchange::new(cx.config.course.clone(), mixing, outset),
+            shares: ShareExchange::new(cx.config.course.clone(), mixing, start),
             circle,
             seals,
             leaving: None,

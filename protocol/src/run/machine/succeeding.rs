@@ -18,7 +18,6 @@ use crate::mixing::exchange::ShareExchange;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::publishing::way::Way;
-use crate::run::commons::Commons;
 use crate::run::config::RunConfig;
 use crate::run::context::Record;
 use crate::run::early::EarlyShares;
@@ -26,6 +25,7 @@ use crate::run::item_rules::ItemRules;
 use crate::run::machine::Run;
 use crate::run::outcome::{Event, SealedFinal};
 use crate::run::phase::{AwaitingPhase, MixingPhase, RunPhase, Transfers};
+use crate::run::public_state::PublicState;
 use crate::run::waking::Waking;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -64,8 +64,8 @@ impl Run {
         let bytes = finals.bytes() as u64;
         let mut seals = seals.take()?;
         seals.go_on(&started, threshold);
-        let mut commons = self.commons_of_next(digest, rules);
-        commons.begin(self.now, SealTerms { threshold, bytes });
+        let mut public_state = self.public_state_of_next(digest, rules);
+        public_state.begin(self.now, SealTerms { threshold, bytes });
         let record = Record {
             started,
             started_at: Some(self.now.plus_millis(config.settle_ms)),
@@ -78,7 +78,7 @@ impl Run {
             block,
             early: EarlyShares::default(),
         }));
-        Some(self.next(config, commons, phase, record))
+        Some(self.next(config, public_state, phase, record))
     }
 
     /// Another mixing of noise ahead, where the gate let none of those go on whose logs were agreed
@@ -104,21 +104,23 @@ impl Run {
         let RunConfig { plan, course, .. } = &config;
         let rules = ItemRules::of(plan, course);
         let zeros = Noisy::with_noise_in(plan.lattice().zeros(course.dimension));
-        let outset = self.peers.outset(&record.started, &config, (self.now, self.now));
+        let start = self
+            .peers
+            .exchange_start(&record.started, &config, (self.now, self.now));
         let transfers = Transfers {
             shares: ShareExchange::new(
                 course.clone(),
                 course.begin(zeros, config.own_weight(), noise),
-                outset,
+                start,
             ),
             circle: None,
             seals: Some(seals),
             leaving: None,
         };
-        let commons = self.commons_of_next(digest, rules);
+        let public_state = self.public_state_of_next(digest, rules);
         let phase = RunPhase::Mixing(Box::new(MixingPhase { transfers }));
-        let mut run = self.next(config, commons, phase, record);
-        run.commons.event(Event::Phase(Phase::Mixing));
+        let mut run = self.next(config, public_state, phase, record);
+        run.public_state.event(Event::Phase(Phase::Mixing));
         run.advance();
         Some(run)
     }
@@ -133,32 +135,38 @@ impl Run {
 
     /// What a run after this one says and hears, signed for `digest`: of this node, among the same
     /// parties, over the connections that are there.
-    pub(super) fn commons_of_next(&self, digest: Digest, rules: ItemRules) -> Commons {
-        let members = self.commons.flood.members().for_digest(digest);
+    pub(super) fn public_state_of_next(&self, digest: Digest, rules: ItemRules) -> PublicState {
+        let members = self.public_state.flood.members().for_digest(digest);
         let flood = Flood::new(self.config.course.me, members)
             .pairing(self.config.plan.pairs())
             .with_stages(rules.stages)
             .with_colluding(self.config.plan.draft().privacy.colluding);
-        let signer = self.commons.signer().for_digest(digest);
-        let mut commons = Commons::new(
+        let signer = self.public_state.signer().for_digest(digest);
+        let mut public_state = PublicState::new(
             signer,
             flood,
             rules,
             self.config.electorate.public.clone(),
             self.now,
         );
-        commons.gathered(self.now);
-        let reached = self.commons.reached().iter();
-        reached.for_each(|&peer| commons.connected(peer));
-        commons
+        public_state.gathered(self.now);
+        let reached = self.public_state.reached().iter();
+        reached.for_each(|&peer| public_state.connected(peer));
+        public_state
     }
 
     /// A run after this one, of the same plan.
-    pub(super) fn next(&self, config: RunConfig, commons: Commons, phase: RunPhase, record: Record) -> Run {
+    pub(super) fn next(
+        &self,
+        config: RunConfig,
+        public_state: PublicState,
+        phase: RunPhase,
+        record: Record,
+    ) -> Run {
         Run {
             config,
             peers: self.peers.clone(),
-            commons,
+            public_state,
             phase,
             now: self.now,
             pull_at: Time::FAR,

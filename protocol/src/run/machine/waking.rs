@@ -56,7 +56,7 @@ impl Run {
         let missed = match &mut self.phase {
             RunPhase::Gathering(phase) => {
                 phase.gathering.hold_back(self.now);
-                self.commons.ask_everybody();
+                self.public_state.ask_everybody();
                 return true;
             }
             // Nothing of it settles.
@@ -111,8 +111,8 @@ impl Run {
     fn arrive_late(&mut self, missed_ms: u64) {
         let until = self.now.plus_millis(self.config.settle_ms);
         self.waking.arrive(missed_ms, self.now, until);
-        self.commons.hurry(self.now);
-        self.commons.event(Event::Fault(format!(
+        self.public_state.hurry(self.now);
+        self.public_state.event(Event::Fault(format!(
             "this node has not run for {} s, and arrives when its log was due: it seals nothing before \
              it knows that the others still wait for it",
             missed_ms.div_ceil(1000)
@@ -125,7 +125,7 @@ impl Run {
             RunPhase::Settling(phase) => phase.agreement.half(),
             _ => {
                 let begun_at = self.record.started_at.unwrap_or(self.now);
-                let sealed = self.commons.rules.stages.are_sealed();
+                let sealed = self.public_state.rules.stages.are_sealed();
                 self.config.settling_clock(begun_at, sealed).half
             }
         }
@@ -148,10 +148,10 @@ impl Run {
 
     /// The late arrivals that this node has to say that it heard of, if it may say so and has not.
     fn unsaid_arrivals(&self) -> Option<Vec<LateArrivals>> {
-        if !self.commons.flood.says_of_waking() && !self.waits_for_words() {
+        if !self.public_state.flood.says_of_waking() && !self.waits_for_words() {
             return None;
         }
-        let heard = self.commons.flood.late_arrivals();
+        let heard = self.public_state.flood.late_arrivals();
         let arrivals = self.waking.with_own(self.config.course.me, heard);
         (self.waking.is_news(&arrivals) && self.waits_for_logs()).then_some(arrivals)
     }
@@ -164,14 +164,17 @@ impl Run {
             // Others that wake at about the same time are answered together.
             let next_word = self.now.plus_millis((self.config.settle_ms / 32).max(1));
             self.waking.say(arrivals.clone(), next_word);
-            self.commons.say(Notice::Awake { arrivals });
+            self.public_state.say(Notice::Awake { arrivals });
             return true;
         }
         let Some((missed_ms, until)) = self.waking.waits() else {
             return false;
         };
         let arrival = self.waking.arrivals();
-        let waiting = self.commons.flood.waiting_after(self.config.course.me, arrival);
+        let waiting = self
+            .public_state
+            .flood
+            .waiting_after(self.config.course.me, arrival);
         let waiting = waiting
             .filter(|party| self.record.started.contains(party))
             .count();
@@ -210,7 +213,7 @@ impl Run {
     pub(super) fn step_informed(&mut self) {
         if let RunPhase::Gathering(phase) = &mut self.phase
             && phase.gathering.is_held_back()
-            && self.commons.is_informed()
+            && self.public_state.is_informed()
         {
             phase.gathering.go_on();
         }

@@ -20,7 +20,7 @@ pub(super) enum Sent {
     /// It travels as it is.
     AsItIs,
     /// This travels in its place.
-    Instead(Arc<[u8]>),
+    Replaced(Arc<[u8]>),
     /// These arrive later than the usual, by so many milliseconds, past what is sent meanwhile; of
     /// none nothing ever does.
     Later(Vec<(u64, Arc<[u8]>)>),
@@ -127,7 +127,7 @@ impl Simulation<'_> {
         };
         match wire(&sending) {
             Sent::AsItIs => Some(frame),
-            Sent::Instead(other) => Some(other),
+            Sent::Replaced(other) => Some(other),
             Sent::Later(frames) => {
                 for (ms, frame) in frames {
                     let at = self.after_latency().plus_millis(ms);

@@ -7,7 +7,7 @@ use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
+use crate::mixing::exchange::{Action, ArrivedShare, ExchangeStart, ShareExchange};
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
@@ -29,7 +29,7 @@ fn full_node(plan: &Plan, course: &Course) -> ShareExchange {
     let lattice = plan.lattice();
     let own = lattice.own_reach as f64 * lattice.step();
     let value = lattice.encode([own, -own].into_iter());
-    let outset = Outset {
+    let start = ExchangeStart {
         start: Time::ZERO,
         now: Time::ZERO,
         absent: BTreeSet::new(),
@@ -37,7 +37,7 @@ fn full_node(plan: &Plan, course: &Course) -> ShareExchange {
     };
     let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(course.me)));
     let mixing = course.begin(Noisy::with_noise_in(value), weight, Box::new(Silent(*lattice)));
-    ShareExchange::new(course.clone(), mixing, outset)
+    ShareExchange::new(course.clone(), mixing, start)
 }
 
 /// The largest share of a round that is accepted.
@@ -55,10 +55,10 @@ fn largest_share(lattice: &Lattice, round: u32) -> Vec<u8> {
 
 /// The node's shares of a round leave it, if they may; nothing goes wrong.
 fn let_leave(node: &mut ShareExchange, leaves: bool) {
-    for deed in node.take_deeds() {
-        match deed {
-            Deed::Share { id, .. } if leaves => node.left(id),
-            Deed::Fault(_) | Deed::Offence { .. } => panic!("round {}: {deed:?}", node.round()),
+    for action in node.take_actions() {
+        match action {
+            Action::Share { id, .. } if leaves => node.left(id),
+            Action::Fault(_) | Action::Offence { .. } => panic!("round {}: {action:?}", node.round()),
             _ => {}
         }
     }
@@ -69,8 +69,8 @@ fn end_round(node: &mut ShareExchange, leaves: bool) {
     let end = node.deadline(node.round());
     node.advance(end);
     if !leaves {
-        let asked = node.take_deeds().into_iter().find_map(|deed| match deed {
-            Deed::Recall(back) => Some(back),
+        let asked = node.take_actions().into_iter().find_map(|action| match action {
+            Action::Recall(back) => Some(back),
             _ => None,
         });
         let back = asked.expect("its shares are given out");
@@ -107,8 +107,11 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
         end_round(&mut node, leaves);
         assert_eq!(node.round(), round + 1);
     }
-    for deed in node.take_deeds() {
-        assert!(!matches!(deed, Deed::Fault(_) | Deed::Offence { .. }), "{deed:?}");
+    for action in node.take_actions() {
+        assert!(
+            !matches!(action, Action::Fault(_) | Action::Offence { .. }),
+            "{action:?}"
+        );
     }
     assert_eq!(node.tally().returned, if leaves { 0 } else { rounds as usize });
     let sums: Vec<u128> = node

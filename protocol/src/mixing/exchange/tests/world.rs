@@ -12,7 +12,7 @@ use crate::messages::log::{AgreedLogs, Answer, Log, ShareId, Verdict};
 use crate::messages::signature::Signature;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Deed, Outset, ShareExchange};
+use crate::mixing::exchange::{Action, ArrivedShare, ExchangeStart, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::offence::MixingOffence;
@@ -82,14 +82,14 @@ impl World {
                 .ledgers
                 .push(Ledger::new(plan.mechanism(me), value.clone(), weight, draws));
             let course = Course::of(&plan, me);
-            let outset = Outset {
+            let start = ExchangeStart {
                 start: Time::ZERO,
                 now: Time::ZERO,
                 absent: BTreeSet::new(),
                 connected: others,
             };
             let mixing = course.begin(Noisy::with_noise_in(value), LatticeWeight(weight), noise);
-            world.nodes.push(ShareExchange::new(course, mixing, outset));
+            world.nodes.push(ShareExchange::new(course, mixing, start));
             world.tickets.push(Tickets::default());
             world.collect(me);
         }
@@ -98,26 +98,26 @@ impl World {
 
     /// Puts what a node wants to send on the wires.
     pub(super) fn collect(&mut self, me: Party) {
-        for deed in self.nodes[me].take_deeds() {
-            match deed {
-                Deed::Recall(shares) => {
+        for action in self.nodes[me].take_actions() {
+            match action {
+                Action::Recall(shares) => {
                     let recalled = self.tickets[me].recall(&shares);
                     self.nodes[me].recalled(&recalled);
                     return self.advance(me);
                 }
-                Deed::Share { to, frame, id } if !self.down.contains(&pair(me, to)) => {
+                Action::Share { to, frame, id } if !self.down.contains(&pair(me, to)) => {
                     self.wires
                         .entry((me, to))
                         .or_default()
                         .push_back(Message::Share(frame, id));
                 }
-                Deed::Answer { id, verdict } if !self.down.contains(&pair(me, id.from)) => {
+                Action::Answer { id, verdict } if !self.down.contains(&pair(me, id.from)) => {
                     self.wires
                         .entry((me, id.from))
                         .or_default()
                         .push_back(Message::Answer(id, verdict));
                 }
-                Deed::Offence { offence, .. } => self.offences.push(offence),
+                Action::Offence { offence, .. } => self.offences.push(offence),
                 _ => {}
             }
         }

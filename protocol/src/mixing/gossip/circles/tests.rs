@@ -6,7 +6,7 @@ const ROUNDS: u32 = 7;
 /// Party 0 with readers 1, 2 and 4, of whom 4 was not in the set before; a coordinate of one byte.
 fn round() -> CircleRound {
     let frame = |byte: u8| Arc::from([byte; 2]);
-    CircleRound::new(CircleOutset {
+    CircleRound::new(CircleStart {
         me: 0,
         ring: Ring::even(1).expect("a width"),
         dimension: 2,

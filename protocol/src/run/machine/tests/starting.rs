@@ -213,7 +213,7 @@ impl Room {
 
     /// The set of seats that a party holds another's START to be over, by hash.
     fn held(&self, holder: Party, author: Party) -> Option<SetHash> {
-        let (seats, _) = self.runs[holder].as_ref()?.commons.flood.start(0, author)?;
+        let (seats, _) = self.runs[holder].as_ref()?.public_state.flood.start(0, author)?;
         Some(seats)
     }
 }
@@ -418,7 +418,7 @@ fn a_number_that_is_not_counted_does_not_leave() {
     assert_eq!(room.begun(), [] as [Party; 0]);
     for other in [0, 1, 3] {
         assert_eq!(room.held(other, 2), None, "{other}");
-        let flood = &room.runs[other].as_ref().expect("it runs").commons.flood;
+        let flood = &room.runs[other].as_ref().expect("it runs").public_state.flood;
         assert!(flood.reveal(0, 2).is_none(), "{other}");
         // Who has signed START keeps the READY that it names.
         assert!(

@@ -92,7 +92,7 @@ impl<'a> Hand<'a> {
             }
             _ => return Sent::AsItIs,
         };
-        Sent::Instead(wire::iteration_frame(ROUND, &frame))
+        Sent::Replaced(wire::iteration_frame(ROUND, &frame))
     }
 
     /// Whether this is somebody's own secret of the round, on its way from its owner.
@@ -240,7 +240,7 @@ fn who_shows_two_logs_is_told_the_sum_of_one_set_at_most() {
                 false => Sent::AsItIs,
             };
             let frame = match &sent {
-                Sent::Instead(other) => other,
+                Sent::Replaced(other) => other,
                 _ => sending.frame,
             };
             record.borrow_mut().note(&plan, &Sending { frame, ..*sending });
@@ -362,7 +362,7 @@ fn shifted_to(plan: &Arc<Plan>, target: i128, of: &[i128; 2]) -> Report {
             let mut vector =
                 ResidueVector::from_bytes(ring, 2, &sending.frame[values]).expect("a good vector");
             vector.add(&ResidueVector::of(ring, shift.iter().copied()));
-            Sent::Instead(wire::sealed_frame(&digest, id, &vector.to_bytes()))
+            Sent::Replaced(wire::sealed_frame(&digest, id, &vector.to_bytes()))
         }
         _ => Sent::AsItIs,
     }));

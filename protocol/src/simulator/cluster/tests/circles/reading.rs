@@ -28,7 +28,7 @@ fn looked_at(
         };
         let frame = other.as_ref().unwrap_or(sending.frame);
         record.borrow_mut().note(plan, &Sending { frame, ..*sending });
-        other.map_or(Sent::AsItIs, Sent::Instead)
+        other.map_or(Sent::AsItIs, Sent::Replaced)
     }));
     simulation.play();
     let opened = simulation.opened_circles();

@@ -57,15 +57,15 @@ impl Places {
 
 /// Everybody who is connected. A newcomer always gets a place: if need be that of a stranger.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Visitors(Arc<Mutex<Places>>);
+pub(super) struct ConnectionLimiter(Arc<Mutex<Places>>);
 
-impl Visitors {
+impl ConnectionLimiter {
     fn places(&self) -> MutexGuard<'_, Places> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A stranger's place.
-    pub(super) fn enter(&self, origin: Origin) -> Visiting {
+    pub(super) fn enter(&self, origin: Origin) -> Admitted {
         let mut places = self.places();
         if places.strangers.len() >= STRANGERS
             && let Some(oldest) = places.who_gives_way()
@@ -82,8 +82,8 @@ impl Visitors {
         };
         places.strangers.insert(number, stranger);
         drop(places);
-        Visiting(Arc::new(VisitorsPlace {
-            visitors: self.clone(),
+        Admitted(Arc::new(LimitedConnection {
+            connection_limiter: self.clone(),
             number,
             here: is_here(origin),
             sent_away,
@@ -101,18 +101,18 @@ fn is_here(origin: Origin) -> bool {
 }
 
 #[derive(Debug)]
-struct VisitorsPlace {
-    visitors: Visitors,
+struct LimitedConnection {
+    connection_limiter: ConnectionLimiter,
     number: u64,
     here: bool,
     sent_away: Arc<Notify>,
     known: Mutex<bool>,
 }
 
-impl Drop for VisitorsPlace {
+impl Drop for LimitedConnection {
     fn drop(&mut self) {
         let known = *self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut places = self.visitors.places();
+        let mut places = self.connection_limiter.places();
         places.strangers.remove(&self.number);
         places.known -= usize::from(known);
     }
@@ -120,9 +120,9 @@ impl Drop for VisitorsPlace {
 
 /// One connection's place, for as long as a clone of this lives.
 #[derive(Clone, Debug)]
-pub(super) struct Visiting(Arc<VisitorsPlace>);
+pub(super) struct Admitted(Arc<LimitedConnection>);
 
-impl Visiting {
+impl Admitted {
     /// Comes when the place is somebody else's.
     pub(super) async fn sent_away(&self) {
         self.0.sent_away.notified().await;
@@ -146,7 +146,13 @@ impl Visiting {
 
     /// Whether it has asked something that is being answered.
     pub(super) fn asks(&self, asks: bool) {
-        if let Some(stranger) = self.0.visitors.places().strangers.get_mut(&self.0.number) {
+        if let Some(stranger) = self
+            .0
+            .connection_limiter
+            .places()
+            .strangers
+            .get_mut(&self.0.number)
+        {
             stranger.asks = asks;
         }
     }
@@ -158,7 +164,7 @@ impl Visiting {
         if *known {
             return Ok(());
         }
-        let mut places = self.0.visitors.places();
+        let mut places = self.0.connection_limiter.places();
         if places.known >= KNOWN {
             let what = format!("{KNOWN} connections with the token are open");
             return Err(Problem::from(Refusal::new(Kind::Unavailable, what))
@@ -175,36 +181,41 @@ impl Visiting {
 mod tests {
     use super::*;
 
-    fn is_sent_away(visit: &Visiting) -> bool {
+    fn is_sent_away(visit: &Admitted) -> bool {
         futures::FutureExt::now_or_never(visit.sent_away()).is_some()
     }
 
     #[test]
     fn a_newcomer_takes_the_place_of_the_oldest_of_the_crowd() {
-        let visitors = Visitors::default();
+        let connection_limiter = ConnectionLimiter::default();
         let source = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
-        let lonely = visitors.enter(source(1));
-        let crowd: Vec<Visiting> = (1..STRANGERS).map(|_| visitors.enter(source(2))).collect();
-        let newcomer = visitors.enter(source(3));
+        let lonely = connection_limiter.enter(source(1));
+        let crowd: Vec<Admitted> = (1..STRANGERS)
+            .map(|_| connection_limiter.enter(source(2)))
+            .collect();
+        let newcomer = connection_limiter.enter(source(3));
         assert!(is_sent_away(&crowd[0]));
         // Who is being answered stays as long as others are silent.
         crowd[1].asks(true);
-        let another = visitors.enter(source(3));
+        let another = connection_limiter.enter(source(3));
         assert!(is_sent_away(&crowd[2]));
         let others = crowd[3..].iter().chain([&crowd[1], &lonely, &newcomer, &another]);
         assert!(!others.into_iter().any(is_sent_away));
         // A place that was left is free.
         drop(crowd);
-        let again: Vec<Visiting> = (3..STRANGERS).map(|_| visitors.enter(None)).collect();
+        let again: Vec<Admitted> = (3..STRANGERS).map(|_| connection_limiter.enter(None)).collect();
         assert!(!again.iter().chain([&lonely]).any(is_sent_away));
     }
 
     #[test]
     fn what_is_the_owners_is_told_on_this_machine_only() {
-        let visitors = Visitors::default();
+        let connection_limiter = ConnectionLimiter::default();
         let told = |origin: &str| {
             let origin = (!origin.is_empty()).then(|| origin.parse().unwrap());
-            visitors.enter(origin).is_owners(&HeaderMap::new()).is_ok()
+            connection_limiter
+                .enter(origin)
+                .is_owners(&HeaderMap::new())
+                .is_ok()
         };
         for here in ["", "127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"] {
             assert!(told(here), "{here}");
@@ -214,16 +225,21 @@ mod tests {
         }
         for name in FORWARDED {
             let headers = HeaderMap::from_iter([(name.parse().unwrap(), "10.0.0.1".parse().unwrap())]);
-            assert!(visitors.enter(None).is_owners(&headers).is_err(), "{name}");
+            assert!(
+                connection_limiter.enter(None).is_owners(&headers).is_err(),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn who_has_the_token_keeps_its_place_and_there_are_so_many_of_these() {
-        let visitors = Visitors::default();
-        let known: Vec<Visiting> = (0..KNOWN).map(|_| visitors.enter(None)).collect();
+        let connection_limiter = ConnectionLimiter::default();
+        let known: Vec<Admitted> = (0..KNOWN).map(|_| connection_limiter.enter(None)).collect();
         assert!(known.iter().all(|visit| visit.is_known().is_ok()));
-        let flood: Vec<Visiting> = (0..3 * STRANGERS).map(|_| visitors.enter(None)).collect();
+        let flood: Vec<Admitted> = (0..3 * STRANGERS)
+            .map(|_| connection_limiter.enter(None))
+            .collect();
         assert!(!known.iter().any(is_sent_away));
         assert!(known[0].is_known().is_ok(), "its place is its own");
         let last = flood.last().unwrap();

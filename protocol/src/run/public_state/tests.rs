@@ -98,7 +98,7 @@ fn all_disclosures(plan: &Plan, author: Party) -> Vec<Notice> {
 fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     let parties = plan.parties();
     let mut run = run_of(plan, 0);
-    let commons = &mut run.commons;
+    let public_state = &mut run.public_state;
     for author in authors {
         for notice in all_notices(plan, author) {
             let (recipient, signature) = (Recipient::All, Signature([9; 64]));
@@ -109,32 +109,34 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
                 notice,
                 signature,
             };
-            commons.flood.publish(signed);
+            public_state.flood.publish(signed);
         }
         for stage in stages(plan, &Course::of(plan, 0)).all() {
             let length = if stage == Stage::Settling {
-                commons.rules.log_limit()
+                public_state.rules.log_limit()
             } else {
-                commons.rules.way.item_limit()
+                public_state.rules.way.item_limit()
             };
             let frame = wire::body_frame(stage, author, &vec![0; length]);
-            commons.items_mut(stage).keep_own(author, frame.clone(), length);
+            public_state
+                .items_mut(stage)
+                .keep_own(author, frame.clone(), length);
         }
     }
-    commons.outbox.clear();
+    public_state.outbox.clear();
     let peer = plan.draft().public_graph.neighbours(0)[0];
-    commons.connected(peer);
+    public_state.connected(peer);
     // It asks for all that it lacks at the same time.
-    commons.answer(peer, false, &[]);
+    public_state.answer(peer, false, &[]);
     let bodies = stages(plan, &Course::of(plan, 0))
         .all()
         .into_iter()
         .flat_map(|stage| (0..parties).flat_map(move |author| [(stage, author)]));
     let bodies: Vec<_> = bodies
-        .flat_map(|(stage, author)| commons.items_mut(stage).serve(author, peer))
+        .flat_map(|(stage, author)| public_state.items_mut(stage).serve(author, peer))
         .collect();
-    bodies.into_iter().for_each(|body| commons.send(peer, body));
-    let frames: Vec<usize> = commons
+    bodies.into_iter().for_each(|body| public_state.send(peer, body));
+    let frames: Vec<usize> = public_state
         .outbox
         .iter()
         .map(|output| match output {
@@ -309,7 +311,7 @@ fn nothing_of_other_stages_is_taken() {
             }
         }
         assert_eq!(offences, frames.len(), "{stage:?}");
-        assert_eq!(run.commons.flood.held().count(), 1, "its own READY");
+        assert_eq!(run.public_state.flood.held().count(), 1, "its own READY");
     }
 }
 
@@ -321,9 +323,9 @@ fn announced_with(signer: &mut Signer, stage: Stage, item: &[u8]) -> Arc<[u8]> {
     wire::announcement_frame(&signed, item)
 }
 
-fn asks_for_bodies(commons: &mut Commons, now: Time) -> bool {
-    commons.pull(now);
-    commons.outbox.drain(..).any(|output| {
+fn asks_for_bodies(public_state: &mut PublicState, now: Time) -> bool {
+    public_state.pull(now);
+    public_state.outbox.drain(..).any(|output| {
         let Output::Public { frame, .. } = output else {
             return false;
         };
@@ -342,21 +344,21 @@ fn asks_for_bodies(commons: &mut Commons, now: Time) -> bool {
 fn an_item_that_came_with_its_announcement_before_its_stage_is_taken_once_that_begins() {
     let plan = plan(8, "[run]\nsealed = true\n", 3);
     let mut run = run_of(&plan, 0);
-    let commons = &mut run.commons;
-    let length = commons.rules.way.item_limit();
+    let public_state = &mut run.public_state;
+    let length = public_state.rules.way.item_limit();
     let peer = plan.draft().public_graph.neighbours(0)[0];
-    commons.connected(peer);
+    public_state.connected(peer);
     let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
     let frame = Bytes::from_owner(announced_with(&mut signer, Stage::Sealed, &vec![7; length]));
-    commons.receive(Time::ZERO, peer, &frame, true);
-    assert!(commons.items(Stage::Sealed).get(1).is_none());
+    public_state.receive(Time::ZERO, peer, &frame, true);
+    assert!(public_state.items(Stage::Sealed).get(1).is_none());
     // Nobody is left to ask.
-    commons.disconnected(peer);
+    public_state.disconnected(peer);
     let threshold = plan.threshold(8).expect("a threshold").expect("one that seals");
     let bytes = length as u64;
-    commons.begin(Time::ZERO, SealTerms { threshold, bytes });
-    assert!(commons.items(Stage::Sealed).get(1).is_some());
-    assert!(!asks_for_bodies(commons, Time::from_millis(1)));
+    public_state.begin(Time::ZERO, SealTerms { threshold, bytes });
+    assert!(public_state.items(Stage::Sealed).get(1).is_some());
+    assert!(!asks_for_bodies(public_state, Time::from_millis(1)));
 }
 
 /// A liar may sign as many items as there are parties: of all but the first its word is kept, and
@@ -365,28 +367,28 @@ fn an_item_that_came_with_its_announcement_before_its_stage_is_taken_once_that_b
 fn the_bytes_of_further_versions_are_not_kept() {
     let plan = plan(8, "[run]\nsealed = false\n", 3);
     let mut run = run_of(&plan, 0);
-    let commons = &mut run.commons;
+    let public_state = &mut run.public_state;
     let peer = plan.draft().public_graph.neighbours(0)[0];
-    commons.connected(peer);
+    public_state.connected(peer);
     let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
-    let length = commons.rules.way.item_limit();
+    let length = public_state.rules.way.item_limit();
     for version in 0..7 {
         let item = vec![version; length];
         let frame = Bytes::from_owner(announced_with(&mut signer, Stage::Publishing, &item));
-        commons.receive(Time::ZERO, peer, &frame, true);
+        public_state.receive(Time::ZERO, peer, &frame, true);
     }
-    let kept = commons.flood.versions().map(|(.., held)| held.frame.len());
+    let kept = public_state.flood.versions().map(|(.., held)| held.frame.len());
     let kept: Vec<usize> = kept.collect();
     assert_eq!(kept.len(), 6);
     assert!(kept.iter().all(|&bytes| bytes < 128), "{kept:?}");
     assert_eq!(
-        commons
+        public_state
             .items(Stage::Publishing)
             .get(1)
             .map(|body| body.bytes().expect("in memory")),
         Some(Bytes::from(vec![0; length]))
     );
-    assert!(!asks_for_bodies(commons, Time::from_millis(1)));
+    assert!(!asks_for_bodies(public_state, Time::from_millis(1)));
 }
 
 /// Answers of party `to`, which signs with the key of `key`, for the plan with this digest.
@@ -435,13 +437,13 @@ fn a_log_whose_answers_somebody_else_signed_or_for_another_plan_is_none() {
 #[test]
 fn who_asks_for_a_set_again_and_again_gets_it_a_few_times_and_the_others_still_do() {
     let mut run = run_of(&plan(8, "", 5), 0);
-    let commons = &mut run.commons;
+    let public_state = &mut run.public_state;
     let set = Set::Items((0..8).map(|party| (party, [7; 32])).collect());
-    let named = commons.flood.keep_set(set);
-    commons.outbox.clear();
+    let named = public_state.flood.keep_set(set);
+    public_state.outbox.clear();
     let mut sent = |peer: Party, times: usize| {
-        (0..times).for_each(|_| commons.serve_set(peer, &named));
-        commons.outbox.drain(..).count()
+        (0..times).for_each(|_| public_state.serve_set(peer, &named));
+        public_state.outbox.drain(..).count()
     };
     assert_eq!(sent(1, 3), 3);
     let all = sent(1, 10_000);

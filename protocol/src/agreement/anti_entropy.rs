@@ -24,7 +24,7 @@ const ANSWER: u64 = 4;
 const AT_ONCE: u32 = 3;
 
 /// Whose turn it is, and when.
-pub struct Lookout {
+pub struct AntiEntropy {
     /// Who was asked last and has not answered.
     asked: Option<Party>,
     /// So many are asked without a wait.
@@ -40,12 +40,12 @@ pub struct Lookout {
     informed_by: Option<BTreeSet<Party>>,
 }
 
-impl Lookout {
+impl AntiEntropy {
     /// Nobody was asked; neighbours after `me` are asked first. Patience is a share of `settle_ms`
     /// (our guess: 1/32, several times a message's way through a wide-area network).
     pub fn new(me: Party, settle_ms: u64, now: Time) -> Self {
         let patience_ms = (settle_ms / 32).max(1);
-        Lookout {
+        AntiEntropy {
             asked: None,
             at_once: 0,
             patience_ms,
@@ -170,12 +170,12 @@ mod tests {
     #[test]
     fn neighbours_take_turns_more_slowly_while_there_is_no_news() {
         let near = BTreeSet::from([0, 2, 5]);
-        let mut lookout = Lookout::new(2, 320, Time::ZERO);
+        let mut anti_entropy = AntiEntropy::new(2, 320, Time::ZERO);
         let mut turns = Vec::new();
         for ms in 0..800 {
-            if let Some(peer) = lookout.turn(at(ms), &near) {
+            if let Some(peer) = anti_entropy.turn(at(ms), &near) {
                 turns.push((ms, peer));
-                lookout.answered(at(ms), peer);
+                anti_entropy.answered(at(ms), peer);
             }
         }
         let expected = [
@@ -189,30 +189,30 @@ mod tests {
             (790, 0),
         ];
         assert_eq!(turns, expected);
-        lookout.news(at(1000));
-        assert_eq!(lookout.wake(), at(1010));
-        assert_eq!(lookout.turn(at(1010), &BTreeSet::new()), None);
+        anti_entropy.news(at(1000));
+        assert_eq!(anti_entropy.wake(), at(1010));
+        assert_eq!(anti_entropy.turn(at(1010), &BTreeSet::new()), None);
     }
 
     #[test]
     fn who_is_slow_is_waited_for_and_who_is_silent_not_for_ever() {
         let near = BTreeSet::from([1, 2]);
-        let mut lookout = Lookout::new(0, 320, Time::ZERO);
-        assert_eq!(lookout.turn(at(10), &near), Some(1));
-        lookout.news(at(12));
-        lookout.answered(at(13), 2);
-        assert_eq!(lookout.turn(at(49), &near), None);
-        assert_eq!(lookout.turn(at(50), &near), Some(2));
-        lookout.answered(at(51), 2);
-        assert_eq!(lookout.wake(), at(71), "without news since");
+        let mut anti_entropy = AntiEntropy::new(0, 320, Time::ZERO);
+        assert_eq!(anti_entropy.turn(at(10), &near), Some(1));
+        anti_entropy.news(at(12));
+        anti_entropy.answered(at(13), 2);
+        assert_eq!(anti_entropy.turn(at(49), &near), None);
+        assert_eq!(anti_entropy.turn(at(50), &near), Some(2));
+        anti_entropy.answered(at(51), 2);
+        assert_eq!(anti_entropy.wake(), at(71), "without news since");
     }
 
     #[test]
     fn some_are_asked_at_once_where_something_is_missing() {
         let near = BTreeSet::from([0, 2, 5]);
-        let mut lookout = Lookout::new(2, 320, Time::ZERO);
-        lookout.hurry(at(1));
-        let asked: Vec<_> = (0..5).map(|_| lookout.turn(at(1), &near)).collect();
+        let mut anti_entropy = AntiEntropy::new(2, 320, Time::ZERO);
+        anti_entropy.hurry(at(1));
+        let asked: Vec<_> = (0..5).map(|_| anti_entropy.turn(at(1), &near)).collect();
         assert_eq!(asked, [Some(5), Some(0), Some(2), None, None]);
     }
 
@@ -220,28 +220,31 @@ mod tests {
     #[test]
     fn who_asks_everybody_is_informed_by_answers_to_all_that_it_asked() {
         let near = BTreeSet::from([0, 1, 3]);
-        let mut lookout = Lookout::new(2, 320, Time::ZERO);
-        assert!(lookout.is_informed(&near, 1), "nothing was asked");
-        assert_eq!(lookout.turn(at(10), &near), Some(3));
-        lookout.begin_round();
-        near.iter().for_each(|&peer| lookout.asked(peer));
-        lookout.answered(at(11), 3);
-        lookout.answered(at(12), 0);
+        let mut anti_entropy = AntiEntropy::new(2, 320, Time::ZERO);
+        assert!(anti_entropy.is_informed(&near, 1), "nothing was asked");
+        assert_eq!(anti_entropy.turn(at(10), &near), Some(3));
+        anti_entropy.begin_round();
+        near.iter().for_each(|&peer| anti_entropy.asked(peer));
+        anti_entropy.answered(at(11), 3);
+        anti_entropy.answered(at(12), 0);
         assert!(
-            !lookout.is_informed(&near, 1),
+            !anti_entropy.is_informed(&near, 1),
             "the first answer of 3 is to an older question"
         );
-        lookout.reconnected(1);
-        lookout.asked(1);
-        assert!(!lookout.is_informed(&near, 1));
-        lookout.answered(at(13), 3);
-        assert!(lookout.is_informed(&near, 1), "two, of whom one may lie");
-        lookout.begin_round();
-        assert!(!lookout.is_informed(&BTreeSet::new(), 1), "nobody is connected");
-        lookout.asked(0);
-        lookout.answered(at(14), 0);
+        anti_entropy.reconnected(1);
+        anti_entropy.asked(1);
+        assert!(!anti_entropy.is_informed(&near, 1));
+        anti_entropy.answered(at(13), 3);
+        assert!(anti_entropy.is_informed(&near, 1), "two, of whom one may lie");
+        anti_entropy.begin_round();
         assert!(
-            lookout.is_informed(&BTreeSet::from([0]), 1),
+            !anti_entropy.is_informed(&BTreeSet::new(), 1),
+            "nobody is connected"
+        );
+        anti_entropy.asked(0);
+        anti_entropy.answered(at(14), 0);
+        assert!(
+            anti_entropy.is_informed(&BTreeSet::from([0]), 1),
             "all that are connected"
         );
     }

@@ -49,9 +49,9 @@ impl Newcomers {
 
 /// All connections to one port that are on their way in.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Vestibule(Arc<Mutex<Newcomers>>);
+pub(super) struct PendingConnections(Arc<Mutex<Newcomers>>);
 
-impl Vestibule {
+impl PendingConnections {
     fn waiting(&self) -> MutexGuard<'_, Newcomers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +85,7 @@ impl Vestibule {
         Watched {
             socket,
             entry: Some(NewcomersPlace {
-                vestibule: self.clone(),
+                pending_connections: self.clone(),
                 address: send_back_addr.clone(),
                 number,
                 entry,
@@ -142,7 +142,7 @@ impl Newcomer {
 /// A place; given back when it is dropped.
 #[derive(Debug)]
 struct NewcomersPlace {
-    vestibule: Vestibule,
+    pending_connections: PendingConnections,
     address: Multiaddr,
     number: u64,
     entry: Arc<Newcomer>,
@@ -150,7 +150,7 @@ struct NewcomersPlace {
 
 impl Drop for NewcomersPlace {
     fn drop(&mut self) {
-        let mut waiting = self.vestibule.waiting();
+        let mut waiting = self.pending_connections.waiting();
         waiting.entries.remove(&self.number);
         if waiting.numbers.get(&self.address) == Some(&self.number) {
             waiting.numbers.remove(&self.address);
@@ -259,13 +259,13 @@ mod tests {
 
     #[test]
     fn who_is_silent_gives_way_and_hosts_of_peers_do_not() {
-        let vestibule = Vestibule::default();
-        vestibule.know(&"/ip4/10.0.0.1/tcp/7001".parse().unwrap());
+        let pending_connections = PendingConnections::default();
+        pending_connections.know(&"/ip4/10.0.0.1/tcp/7001".parse().unwrap());
         let mut peers: Vec<_> = (0..200)
-            .map(|port| vestibule.enter(Silent, &from(1, port)))
+            .map(|port| pending_connections.enter(Silent, &from(1, port)))
             .collect();
         let mut crowd: Vec<_> = (0..300)
-            .map(|port| vestibule.enter(Silent, &from(2, port)))
+            .map(|port| pending_connections.enter(Silent, &from(2, port)))
             .collect();
         assert!(!peers.iter_mut().any(is_sent_away));
         let gone = crowd.iter_mut().map(is_sent_away).collect::<Vec<_>>();
@@ -275,31 +275,34 @@ mod tests {
             "the oldest go first"
         );
         // Who has said its name needs no place, and keeps its connection.
-        vestibule.leave(&from(1, 7));
+        pending_connections.leave(&from(1, 7));
         let mut more: Vec<_> = (200..600)
-            .map(|port| vestibule.enter(Silent, &from(1, port)))
+            .map(|port| pending_connections.enter(Silent, &from(1, port)))
             .collect();
         assert!(!is_sent_away(&mut peers[7]));
         assert!(!is_sent_away(more.last_mut().unwrap()));
         drop((peers, crowd, more));
-        let waiting = vestibule.waiting();
+        let waiting = pending_connections.waiting();
         assert!(waiting.entries.is_empty() && waiting.numbers.is_empty());
     }
 
     #[test]
     fn a_place_is_of_the_latest_connection_from_its_address() {
-        let vestibule = Vestibule::default();
-        let closed = vestibule.enter(Silent, &from(1, 7));
-        let mut open = vestibule.enter(Silent, &from(1, 7));
+        let pending_connections = PendingConnections::default();
+        let closed = pending_connections.enter(Silent, &from(1, 7));
+        let mut open = pending_connections.enter(Silent, &from(1, 7));
         drop(closed);
-        assert_eq!(vestibule.waiting().entries.len(), 1);
-        vestibule.leave(&from(1, 7));
-        assert!(vestibule.waiting().entries.is_empty(), "it has said its name");
+        assert_eq!(pending_connections.waiting().entries.len(), 1);
+        pending_connections.leave(&from(1, 7));
+        assert!(
+            pending_connections.waiting().entries.is_empty(),
+            "it has said its name"
+        );
         let mut crowd: Vec<_> = (0..2 * PLACES as u16)
-            .map(|port| vestibule.enter(Silent, &from(1, 1_000 + port)))
+            .map(|port| pending_connections.enter(Silent, &from(1, 1_000 + port)))
             .collect();
         assert!(!is_sent_away(&mut open) && is_sent_away(&mut crowd[0]));
-        assert_eq!(vestibule.waiting().entries.len(), PLACES);
+        assert_eq!(pending_connections.waiting().entries.len(), PLACES);
     }
 
     #[test]
@@ -312,12 +315,12 @@ mod tests {
 
     #[test]
     fn what_we_opened_needs_no_place() {
-        let vestibule = Vestibule::default();
+        let pending_connections = PendingConnections::default();
         let dialled = ConnectedPoint::Dialer {
             address: Multiaddr::empty(),
             role_override: Endpoint::Dialer,
             port_use: libp2p::core::transport::PortUse::New,
         };
-        assert!(vestibule.enter(Silent, &dialled).entry.is_none());
+        assert!(pending_connections.enter(Silent, &dialled).entry.is_none());
     }
 }

@@ -9,8 +9,8 @@ use crate::messages::held_kind::HeldKind;
 use crate::messages::notice::{ItemSet, Notice, SetHash};
 use crate::messages::stage::Stage;
 use crate::messages::wire;
-use crate::run::commons::Commons;
 use crate::run::interface::Output;
+use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -22,20 +22,20 @@ const ANSWERS: usize = 4;
 /// none. Our guess.
 const SETS_SERVED: u32 = 64;
 
-impl Commons {
+impl PublicState {
     /// A neighbour is asked for what is missing, as soon as this node has done what it can.
     pub(in crate::run) fn hurry(&mut self, now: Time) {
-        self.lookout.hurry(now);
+        self.anti_entropy.hurry(now);
     }
 
     /// Whether several neighbours were asked lately, and none had any news.
     pub(in crate::run) fn has_asked_around(&self) -> bool {
-        self.lookout.has_asked_around()
+        self.anti_entropy.has_asked_around()
     }
 
-    /// Asks every neighbour for what is missing; see [`Commons::is_informed`].
+    /// Asks every neighbour for what is missing; see [`PublicState::is_informed`].
     pub(in crate::run) fn ask_everybody(&mut self) {
-        self.lookout.begin_round();
+        self.anti_entropy.begin_round();
         let peers: Vec<Party> = self.connected.iter().copied().collect();
         peers.into_iter().for_each(|peer| self.ask(peer));
     }
@@ -45,7 +45,7 @@ impl Commons {
         let holdings = self
             .flood
             .summary(false, |stage, author| self.has_first(stage, author));
-        self.lookout.asked(peer);
+        self.anti_entropy.asked(peer);
         let gathered = false;
         self.tell(peer, Notice::Summary { gathered, holdings });
     }
@@ -53,11 +53,12 @@ impl Commons {
     /// Whether more neighbours than may lie, or all that are reached, have sent what was missing
     /// since they were all asked.
     pub(in crate::run) fn is_informed(&mut self) -> bool {
-        self.lookout.is_informed(&self.connected, self.flood.colluding())
+        self.anti_entropy
+            .is_informed(&self.connected, self.flood.colluding())
     }
 
     /// Compares what is held with a neighbour, if it is one's turn; returns when the next one's is.
-    pub(in crate::run) fn look_out(&mut self, now: Time, gathered: bool) -> Time {
+    pub(in crate::run) fn anti_entropy(&mut self, now: Time, gathered: bool) -> Time {
         // Who has ended has all that others of its set lack: one of more than may lie does, if they
         // all say so.
         let ended: BTreeSet<Party> = self.connected.intersection(&self.finished).copied().collect();
@@ -65,12 +66,12 @@ impl Commons {
             true => ended,
             false => self.connected.clone(),
         };
-        while let Some(peer) = self.lookout.turn(now, &peers) {
+        while let Some(peer) = self.anti_entropy.turn(now, &peers) {
             let has_body = |stage, author| self.has_first(stage, author);
             let holdings = self.flood.summary(gathered, has_body);
             self.tell(peer, Notice::Summary { gathered, holdings });
         }
-        self.lookout.wake()
+        self.anti_entropy.wake()
     }
 
     /// Sends a neighbour what its summary lacks.

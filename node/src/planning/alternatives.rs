@@ -31,7 +31,7 @@ const FRAME_BYTES: u64 = 140;
 
 /// Another way to the same mean, for the same ε and δ against the same coalitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Instead {
+pub struct Alternative {
     /// Its name.
     pub mechanism: String,
     /// The standard error of the mean, per coordinate and in the data's unit, if nobody departs.
@@ -43,7 +43,7 @@ pub struct Instead {
 }
 
 /// What this plan could have been instead, each with what its own calibration says.
-pub fn of(plan: &Plan) -> Vec<Instead> {
+pub fn of(plan: &Plan) -> Vec<Alternative> {
     let drafted = plan.draft();
     match &drafted.computation {
         Computation::LinearEquations(_) | Computation::Optimise(_) => vec![],
@@ -54,13 +54,13 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
 }
 
 /// Other ways to the mean of one vector of each party.
-fn means(plan: &Plan) -> Vec<Instead> {
+fn means(plan: &Plan) -> Vec<Alternative> {
     let drafted = plan.draft();
     let same = |exchange: &Exchange| {
         exchange.name() == drafted.exchange.name() && exchange.correlated() == drafted.exchange.correlated()
     };
     let uniform = uniform_exchanges().into_iter().filter(|exchange| !same(exchange));
-    let mut ways: Vec<Instead> = uniform.filter_map(|exchange| sealed(drafted, exchange)).collect();
+    let mut ways: Vec<Alternative> = uniform.filter_map(|exchange| sealed(drafted, exchange)).collect();
     if drafted.exchange.correlated() == CorrelatedNoise::Uniform {
         ways.extend(gaussian_unsealed(plan));
     }
@@ -87,20 +87,20 @@ fn uniform_exchanges() -> [Exchange; 3] {
 }
 
 /// Other ways to carry a stream with one START: what is read of a row differs.
-fn streams(plan: &Plan) -> Vec<Instead> {
+fn streams(plan: &Plan) -> Vec<Alternative> {
     let draft = plan.draft();
     let all = [Sums::Everybody, Sums::Neighbours, Sums::Open];
     let others = all.into_iter().filter(|sums| Some(*sums) != draft.sums());
     // Of more parties circles take minutes.
     let few = plan.parties() <= MOST_IN_CIRCLES;
     let computed = others.filter(|sums| few || *sums != Sums::Neighbours);
-    let mut ways: Vec<Instead> = computed.filter_map(|sums| stream(draft, sums)).collect();
+    let mut ways: Vec<Alternative> = computed.filter_map(|sums| stream(draft, sums)).collect();
     ways.push(server(plan));
     ways
 }
 
 /// A stream of which a reader reads `sums`.
-fn stream(draft: &Draft, sums: Sums) -> Option<Instead> {
+fn stream(draft: &Draft, sums: Sums) -> Option<Alternative> {
     let mut other = draft.clone();
     let rounds = Rounds::Auto;
     let edges = draft
@@ -143,10 +143,10 @@ fn stream(draft: &Draft, sums: Sums) -> Option<Instead> {
 }
 
 /// The comparison as a person reads it.
-pub fn text(plan: &Plan, ways: &[Instead]) -> String {
+pub fn text(plan: &Plan, ways: &[Alternative]) -> String {
     let predicted = &plan.calibration().predicted;
     let mut table = Table::with_headings([
-        "instead",
+        "mechanism",
         "standard error",
         "× floor",
         "a party sends",
@@ -206,7 +206,7 @@ fn basis(plan: &Plan) -> Option<ConnectivityBasis> {
 }
 
 /// Uniform noise with sealed finals.
-fn sealed(draft: &Draft, exchange: Exchange) -> Option<Instead> {
+fn sealed(draft: &Draft, exchange: Exchange) -> Option<Alternative> {
     let name = name(&exchange);
     let plan = planned(drafted(draft, exchange))?;
     let rests_on = match basis(&plan) {
@@ -217,9 +217,9 @@ fn sealed(draft: &Draft, exchange: Exchange) -> Option<Instead> {
     Some(way(format!("{name}, sealed finals"), &plan, rests_on))
 }
 
-fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
+fn way(mechanism: String, plan: &Plan, rests_on: String) -> Alternative {
     let predicted = &plan.calibration().predicted;
-    Instead {
+    Alternative {
         mechanism,
         standard_error: predicted.standard_error,
         bytes_per_party: predicted.bytes_per_party,
@@ -228,7 +228,7 @@ fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
 }
 
 /// Gaussian noise with readable finals; none where it would be no better than local noise.
-fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
+fn gaussian_unsealed(plan: &Plan) -> Option<Alternative> {
     let draft = plan.draft();
     let privacy = &draft.privacy;
     let exchange = match &draft.exchange {
@@ -265,10 +265,10 @@ fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
 }
 
 /// Each party's own noise alone, and every vector to everybody.
-fn local(plan: &Plan) -> Instead {
+fn local(plan: &Plan) -> Alternative {
     let draft = plan.draft();
     let vector = draft.dimension() as u64 * u64::from(plan.lattice().final_bytes) + FRAME_BYTES;
-    Instead {
+    Alternative {
         mechanism: "local noise".into(),
         standard_error: plan.calibration().predicted.local,
         bytes_per_party: (plan.parties() as u64 - 1) * vector,
@@ -277,8 +277,8 @@ fn local(plan: &Plan) -> Instead {
 }
 
 /// A server that everybody gives its vector, in f64.
-fn server(plan: &Plan) -> Instead {
-    Instead {
+fn server(plan: &Plan) -> Alternative {
+    Alternative {
         mechanism: "a trusted server".into(),
         standard_error: plan.calibration().predicted.central,
         bytes_per_party: plan.draft().dimension() as u64 * 8 + FRAME_BYTES,

@@ -18,8 +18,8 @@ use crate::network::hello::Verdict;
 use crate::network::lane::Lane;
 use crate::network::neighbours::Neighbours;
 use crate::network::offence::Offence;
+use crate::network::pending_connections::PendingConnections;
 use crate::network::reports::Reports;
-use crate::network::vestibule::Vestibule;
 
 /// A peer stays listed for this long after the last run with it: neighbours that still ask are told
 /// that the run is over, not turned away as strangers.
@@ -75,20 +75,20 @@ struct Lists {
 }
 
 /// Who is listed on one graph, and which runs are attached.
-pub(super) struct Roster {
+pub(super) struct PeerTable {
     /// The hub serves this run only, and names it to whoever asks for another.
     only: Option<[u8; 32]>,
     lists: Mutex<Lists>,
     /// Where those wait who have not said who they are.
-    vestibule: Vestibule,
+    pending_connections: PendingConnections,
 }
 
-impl Roster {
-    pub(super) fn new(only: Option<[u8; 32]>) -> Roster {
-        Roster {
+impl PeerTable {
+    pub(super) fn new(only: Option<[u8; 32]>) -> PeerTable {
+        PeerTable {
             only,
             lists: Mutex::default(),
-            vestibule: Vestibule::default(),
+            pending_connections: PendingConnections::default(),
         }
     }
 
@@ -136,7 +136,7 @@ impl Roster {
     /// Hosts of listed peers keep their places while they have not said who they are.
     fn know(&self, place: &Place) {
         if let Some(host) = place.ip() {
-            self.vestibule.know(&Multiaddr::from(host));
+            self.pending_connections.know(&Multiaddr::from(host));
         }
     }
 
@@ -185,8 +185,8 @@ impl Roster {
     }
 
     /// Where those wait who have not said who they are.
-    pub(super) fn vestibule(&self) -> &Vestibule {
-        &self.vestibule
+    pub(super) fn pending_connections(&self) -> &PendingConnections {
+        &self.pending_connections
     }
 
     pub(super) fn len(&self) -> usize {
@@ -316,21 +316,21 @@ mod tests {
 
     #[test]
     fn a_peer_stays_listed_while_it_is_used_and_thirty_seconds_longer() {
-        let roster = Roster::new(None);
+        let peer_table = PeerTable::new(None);
         let [key] = keys();
         let peer = key.to_peer_id();
         let later = |share: u32| Instant::now() + RETAINED * share / 10;
-        roster.list(peer, &key, &place(1));
-        roster.list(peer, &key, &place(1));
-        roster.unlist(&peer);
-        assert!(roster.expire(later(20)).is_empty(), "a second run uses it");
-        roster.unlist(&peer);
-        assert!(roster.expire(later(9)).is_empty(), "neighbours may still ask");
-        roster.list(peer, &key, &place(1));
-        assert!(roster.expire(later(20)).is_empty(), "it is used again");
-        roster.unlist(&peer);
-        assert_eq!(roster.expire(later(11)), [peer]);
-        assert!(!roster.lists(&peer) && roster.expire(later(20)).is_empty());
+        peer_table.list(peer, &key, &place(1));
+        peer_table.list(peer, &key, &place(1));
+        peer_table.unlist(&peer);
+        assert!(peer_table.expire(later(20)).is_empty(), "a second run uses it");
+        peer_table.unlist(&peer);
+        assert!(peer_table.expire(later(9)).is_empty(), "neighbours may still ask");
+        peer_table.list(peer, &key, &place(1));
+        assert!(peer_table.expire(later(20)).is_empty(), "it is used again");
+        peer_table.unlist(&peer);
+        assert_eq!(peer_table.expire(later(11)), [peer]);
+        assert!(!peer_table.lists(&peer) && peer_table.expire(later(20)).is_empty());
     }
 
     #[test]
@@ -342,24 +342,27 @@ mod tests {
             });
             Neighbours(each.collect())
         };
-        let roster = Roster::new(None);
+        let peer_table = PeerTable::new(None);
         let [stays, used, leaves] = keys();
-        roster.keep_only(&neighbours(&[(&stays, 1), (&used, 2), (&leaves, 3)]));
-        roster.list(used.to_peer_id(), &used, &place(9));
+        peer_table.keep_only(&neighbours(&[(&stays, 1), (&used, 2), (&leaves, 3)]));
+        peer_table.list(used.to_peer_id(), &used, &place(9));
         let long_after = Instant::now() + 2 * RETAINED;
-        assert!(roster.expire(long_after).is_empty(), "the operator's stay");
-        roster.keep_only(&neighbours(&[(&stays, 4)]));
+        assert!(peer_table.expire(long_after).is_empty(), "the operator's stay");
+        peer_table.keep_only(&neighbours(&[(&stays, 4)]));
         assert_eq!(
-            roster.expire(Instant::now() + 2 * RETAINED),
+            peer_table.expire(Instant::now() + 2 * RETAINED),
             [leaves.to_peer_id()]
         );
-        assert_eq!(roster.look_up(&stays.to_peer_id()).unwrap().1, place(4));
+        assert_eq!(peer_table.look_up(&stays.to_peer_id()).unwrap().1, place(4));
         // Whom only a run lists now is where the next run has it, and ends with it.
-        roster.list(used.to_peer_id(), &used, &place(9));
-        assert_eq!(roster.look_up(&used.to_peer_id()).unwrap().1, place(9));
-        roster.unlist(&used.to_peer_id());
-        roster.unlist(&used.to_peer_id());
-        assert_eq!(roster.expire(Instant::now() + 2 * RETAINED), [used.to_peer_id()]);
+        peer_table.list(used.to_peer_id(), &used, &place(9));
+        assert_eq!(peer_table.look_up(&used.to_peer_id()).unwrap().1, place(9));
+        peer_table.unlist(&used.to_peer_id());
+        peer_table.unlist(&used.to_peer_id());
+        assert_eq!(
+            peer_table.expire(Instant::now() + 2 * RETAINED),
+            [used.to_peer_id()]
+        );
     }
 
     #[test]
@@ -368,14 +371,14 @@ mod tests {
         let (events, _events) = mpsc::channel(1);
         let (sender, _arrivals) = mpsc::channel(1);
         for named in [None, Some(only)] {
-            let roster = Roster::new(named);
+            let peer_table = PeerTable::new(named);
             let [member, neighbour] = keys();
             let (stop, stopping) = watch::channel(false);
             let stop_of = stopping.clone();
             for key in [&member, &neighbour] {
-                roster.list(key.to_peer_id(), key, &place(1));
+                peer_table.list(key.to_peer_id(), key, &place(1));
             }
-            let verdict = |key: &PublicKey, digest| match roster.verdict(&key.to_peer_id(), &digest) {
+            let verdict = |key: &PublicKey, digest| match peer_table.verdict(&key.to_peer_id(), &digest) {
                 Verdict::Welcome(_) => "welcome",
                 Verdict::Other(digest) => {
                     assert_eq!(digest, only);
@@ -389,7 +392,7 @@ mod tests {
                 (verdict(&member, only), verdict(&member, other)),
                 ("absent", elsewhere)
             );
-            roster.attach(
+            peer_table.attach(
                 only,
                 Reports {
                     events: events.clone(),
@@ -397,7 +400,7 @@ mod tests {
                 },
             );
             assert_eq!(verdict(&member, only), "absent", "it is not in the run yet");
-            drop(roster.enter(&member.to_peer_id(), only, sender.clone()));
+            drop(peer_table.enter(&member.to_peer_id(), only, sender.clone()));
             assert_eq!(
                 (verdict(&member, only), verdict(&member, other)),
                 ("welcome", elsewhere)
@@ -405,27 +408,27 @@ mod tests {
             assert_eq!(verdict(&neighbour, only), "absent", "the run is without it");
             stop.send(true).unwrap();
             assert_eq!(verdict(&member, only), "absent", "the run ends");
-            roster.leave(&member.to_peer_id(), &only);
-            roster.detach(&only);
-            assert!(!roster.has(&only) && verdict(&member, only) == "absent");
-            roster.decline(only);
+            peer_table.leave(&member.to_peer_id(), &only);
+            peer_table.detach(&only);
+            assert!(!peer_table.has(&only) && verdict(&member, only) == "absent");
+            peer_table.decline(only);
             assert_eq!(verdict(&member, only), "declined");
             for number in 0..DECLINED as u16 {
                 let [high, low] = number.to_be_bytes();
-                roster.decline([[9, high, low, 0]; 8].concat().try_into().unwrap());
+                peer_table.decline([[9, high, low, 0]; 8].concat().try_into().unwrap());
             }
-            assert_eq!(roster.lock().declined.len(), DECLINED);
+            assert_eq!(peer_table.lock().declined.len(), DECLINED);
             assert_eq!(verdict(&member, only), "absent", "the earliest is forgotten");
         }
     }
 
     #[test]
     fn a_run_moves_nobody_whom_the_operator_has_listed() {
-        let roster = Roster::new(None);
+        let peer_table = PeerTable::new(None);
         let [kept, met] = keys();
-        let port_of = |key: &PublicKey| roster.look_up(&key.to_peer_id()).unwrap().1;
-        roster.list(met.to_peer_id(), &met, &place(1));
-        roster.list(met.to_peer_id(), &met, &place(2));
+        let port_of = |key: &PublicKey| peer_table.look_up(&key.to_peer_id()).unwrap().1;
+        peer_table.list(met.to_peer_id(), &met, &place(1));
+        peer_table.list(met.to_peer_id(), &met, &place(2));
         assert_eq!(
             port_of(&met),
             place(2),
@@ -433,16 +436,16 @@ mod tests {
         );
 
         // Whether the run or the operator was there first.
-        roster.keep(kept.to_peer_id(), &kept, &place(3));
-        roster.keep(met.to_peer_id(), &met, &place(4));
+        peer_table.keep(kept.to_peer_id(), &kept, &place(3));
+        peer_table.keep(met.to_peer_id(), &met, &place(4));
         for (key, operators) in [(&kept, place(3)), (&met, place(4))] {
-            roster.list(key.to_peer_id(), key, &place(5));
+            peer_table.list(key.to_peer_id(), key, &place(5));
             assert_eq!(port_of(key), operators);
-            roster.unlist(&key.to_peer_id());
+            peer_table.unlist(&key.to_peer_id());
             assert_eq!(port_of(key), operators, "also after the run");
         }
         // The operator has moved it.
-        roster.keep(kept.to_peer_id(), &kept, &place(6));
+        peer_table.keep(kept.to_peer_id(), &kept, &place(6));
         assert_eq!(port_of(&kept), place(6));
     }
 }

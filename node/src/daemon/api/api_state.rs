@@ -11,7 +11,7 @@ use crate::daemon::service::Service;
 
 /// What every route has at hand.
 #[derive(Clone)]
-pub(super) struct Api {
+pub(super) struct ApiState {
     pub(super) service: Service,
     pub(super) token: Token,
     pub(super) requests: Arc<Requests>,

@@ -8,11 +8,11 @@ use crate::agreement::items::Taken;
 use crate::messages::notice::{ItemHash, Notice, SignedNotice};
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes, PublicFrame};
-use crate::run::commons::Commons;
+use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-impl Commons {
+impl PublicState {
     /// An announcement with its item: one after the other.
     pub(super) fn receive_item(
         &mut self,
@@ -35,7 +35,7 @@ impl Commons {
     }
 
     /// What came with announcements before its stage, in which this node has just come.
-    pub(super) fn take_at_hand(&mut self, now: Time, stage: Stage) {
+    pub(super) fn take_announced(&mut self, now: Time, stage: Stage) {
         for author in 0..self.flood.members().len() {
             let Some(held) = self.flood.get(Slot::Item(stage, author)) else {
                 continue;
@@ -111,7 +111,7 @@ impl Commons {
             // It may be a good one of the START that its author has begun with.
             Taken::Void(_) => {}
             Taken::New(hash) => {
-                self.lookout.news(now);
+                self.anti_entropy.news(now);
                 // A later version calls nobody gone: what this node has said rests on the first.
                 let first = self
                     .items(stage)

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::agreement::agreeing::{self, HeldItems, NamedBodies};
+use crate::agreement::anti_entropy::AntiEntropy;
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
 use crate::agreement::flood::{Flood, FloodError, Receipt};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::Items;
-use crate::agreement::lookout::Lookout;
 use crate::agreement::shelf::Shelf;
 use crate::agreement::trees::Trees;
 use crate::agreement::wanted_sets::WantedSets;
@@ -32,7 +32,7 @@ use crate::topology::party::Party;
 /// guess.
 const GATHERING_PATIENCE: u64 = 8;
 
-pub(super) struct Commons {
+pub(super) struct PublicState {
     signer: Signer,
     pub(super) flood: Flood,
     items: BTreeMap<Stage, Items>,
@@ -44,7 +44,7 @@ pub(super) struct Commons {
     pub(super) rules: ItemRules,
     neighbours: Vec<Party>,
     trees: Trees,
-    lookout: Lookout,
+    anti_entropy: AntiEntropy,
     connected: BTreeSet<Party>,
     /// The newest notice that each neighbour addressed to this node alone: older ones are replays.
     direct: BTreeMap<Party, u64>,
@@ -65,7 +65,7 @@ pub(super) struct Commons {
     pub(super) outbox: VecDeque<Output>,
 }
 
-impl Commons {
+impl PublicState {
     pub(super) fn new(signer: Signer, flood: Flood, rules: ItemRules, public: Arc<Graph>, now: Time) -> Self {
         let (sealed, me) = (rules.stages.are_sealed(), signer.me());
         let neighbours = public.neighbours(me).to_vec();
@@ -80,13 +80,13 @@ impl Commons {
             let items = Items::new(me, largest as u64, rules.settle_ms);
             (stage, if sealed { items.closed() } else { items })
         };
-        Commons {
+        PublicState {
             flood,
             items: rules.stages.all().into_iter().map(items).collect(),
             sealed: NamedBodies::new(),
             wanted_sets: WantedSets::new(rules.settle_ms),
             // Before START there is no hurry: most of what is lacking is not said yet.
-            lookout: Lookout::new(me, GATHERING_PATIENCE.saturating_mul(rules.settle_ms), now),
+            anti_entropy: AntiEntropy::new(me, GATHERING_PATIENCE.saturating_mul(rules.settle_ms), now),
             trees: Trees::new(me, public),
             signer,
             logs: BTreeMap::new(),
@@ -135,7 +135,7 @@ impl Commons {
 
     /// This node is gathered: what it waits for from now on should come soon.
     pub(super) fn gathered(&mut self, now: Time) {
-        self.lookout.restart(now, self.rules.settle_ms);
+        self.anti_entropy.restart(now, self.rules.settle_ms);
     }
 
     /// START is known: from now on logs, and what they say is sealed, are taken.
@@ -146,7 +146,7 @@ impl Commons {
         let empty = if terms.bytes == 0 { parties } else { 0 };
         for (stage, empty) in [(Stage::Settling, 0), (Stage::Sealed, empty)] {
             self.items_mut(stage).open(0..empty);
-            self.take_at_hand(now, stage);
+            self.take_announced(now, stage);
         }
     }
 
@@ -158,7 +158,7 @@ impl Commons {
         self.rules.owing.insert(number, owing);
         let stage = Stage::Correction(number);
         self.items_mut(stage).open(others.into_iter());
-        self.take_at_hand(now, stage);
+        self.take_announced(now, stage);
     }
 
     /// The secrets of these parties are known here.
@@ -402,15 +402,15 @@ impl Commons {
         if self.tells_finished {
             self.tell(peer, Notice::Finished);
         }
-        self.lookout.reconnected(peer);
-        if self.lookout.asks_everybody() {
+        self.anti_entropy.reconnected(peer);
+        if self.anti_entropy.asks_everybody() {
             self.ask(peer);
         }
     }
 
     pub(super) fn disconnected(&mut self, peer: Party) {
         self.connected.remove(&peer);
-        self.lookout.reconnected(peer);
+        self.anti_entropy.reconnected(peer);
         self.items.values_mut().for_each(|items| items.lost(peer));
     }
 
@@ -487,7 +487,7 @@ impl Commons {
                 self.announced(stage, author, item, from);
             }
             Ok(Receipt::New(slot)) => {
-                self.lookout.news(now);
+                self.anti_entropy.news(now);
                 if let Some(frame) = self.flood.get(slot).map(|held| held.frame.clone()) {
                     self.pass_on(slot.kind().1, &frame, &[from]);
                 }
@@ -567,7 +567,7 @@ impl Commons {
                 self.heard.insert(from, now);
             }
             Notice::Summary { gathered, holdings } => self.answer(from, gathered, &holdings),
-            Notice::Told => self.lookout.answered(now, from),
+            Notice::Told => self.anti_entropy.answered(now, from),
             Notice::Finished => self.has_finished(from),
             _ => {}
         }
