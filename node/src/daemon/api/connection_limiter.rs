@@ -65,7 +65,7 @@ impl ConnectionLimiter {
     }
 
     /// A stranger's place.
-    pub(super) fn enter(&self, origin: Origin) -> Admitted {
+    pub(super) fn enter(&self, origin: Origin) -> ConnectionPermit {
         let mut places = self.places();
         if places.strangers.len() >= STRANGERS
             && let Some(oldest) = places.who_gives_way()
@@ -82,7 +82,7 @@ impl ConnectionLimiter {
         };
         places.strangers.insert(number, stranger);
         drop(places);
-        Admitted(Arc::new(LimitedConnection {
+        ConnectionPermit(Arc::new(LimitedConnection {
             connection_limiter: self.clone(),
             number,
             here: is_here(origin),
@@ -120,9 +120,9 @@ impl Drop for LimitedConnection {
 
 /// One connection's place, for as long as a clone of this lives.
 #[derive(Clone, Debug)]
-pub(super) struct Admitted(Arc<LimitedConnection>);
+pub(super) struct ConnectionPermit(Arc<LimitedConnection>);
 
-impl Admitted {
+impl ConnectionPermit {
     /// Comes when the place is somebody else's.
     pub(super) async fn sent_away(&self) {
         self.0.sent_away.notified().await;
@@ -181,7 +181,7 @@ impl Admitted {
 mod tests {
     use super::*;
 
-    fn is_sent_away(visit: &Admitted) -> bool {
+    fn is_sent_away(visit: &ConnectionPermit) -> bool {
         futures::FutureExt::now_or_never(visit.sent_away()).is_some()
     }
 
@@ -190,7 +190,7 @@ mod tests {
         let connection_limiter = ConnectionLimiter::default();
         let source = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
         let lonely = connection_limiter.enter(source(1));
-        let crowd: Vec<Admitted> = (1..STRANGERS)
+        let crowd: Vec<ConnectionPermit> = (1..STRANGERS)
             .map(|_| connection_limiter.enter(source(2)))
             .collect();
         let newcomer = connection_limiter.enter(source(3));
@@ -203,7 +203,7 @@ mod tests {
         assert!(!others.into_iter().any(is_sent_away));
         // A place that was left is free.
         drop(crowd);
-        let again: Vec<Admitted> = (3..STRANGERS).map(|_| connection_limiter.enter(None)).collect();
+        let again: Vec<ConnectionPermit> = (3..STRANGERS).map(|_| connection_limiter.enter(None)).collect();
         assert!(!again.iter().chain([&lonely]).any(is_sent_away));
     }
 
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn who_has_the_token_keeps_its_place_and_there_are_so_many_of_these() {
         let connection_limiter = ConnectionLimiter::default();
-        let known: Vec<Admitted> = (0..KNOWN).map(|_| connection_limiter.enter(None)).collect();
+        let known: Vec<ConnectionPermit> = (0..KNOWN).map(|_| connection_limiter.enter(None)).collect();
         assert!(known.iter().all(|visit| visit.is_known().is_ok()));
-        let flood: Vec<Admitted> = (0..3 * STRANGERS)
+        let flood: Vec<ConnectionPermit> = (0..3 * STRANGERS)
             .map(|_| connection_limiter.enter(None))
             .collect();
         assert!(!known.iter().any(is_sent_away));

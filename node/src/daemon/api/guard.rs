@@ -12,7 +12,7 @@ use hyper::header;
 
 use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
-use crate::daemon::api::connection_limiter::Admitted;
+use crate::daemon::api::connection_limiter::ConnectionPermit;
 use crate::daemon::api::problem::Problem;
 
 /// Answers without a token; the rest never reads a byte of the body without it.
@@ -22,7 +22,7 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 /// may ask is answered at once, but for the page, which is longer.
 pub(super) async fn guard(
     State(api): State<ApiState>,
-    Extension(visit): Extension<Admitted>,
+    Extension(visit): Extension<ConnectionPermit>,
     request: Request,
     next: Next,
 ) -> Response {

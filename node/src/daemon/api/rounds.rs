@@ -10,7 +10,7 @@ use hyper::header;
 use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
 use crate::daemon::api::brings::{HeavyPlace, media_type, unsupported};
-use crate::daemon::api::connection_limiter::Admitted;
+use crate::daemon::api::connection_limiter::ConnectionPermit;
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
@@ -58,7 +58,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRound {
 )]
 pub(super) async fn mean(
     State(api): State<ApiState>,
-    Extension(visit): Extension<Admitted>,
+    Extension(visit): Extension<ConnectionPermit>,
     OfRound { digest, round }: OfRound,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

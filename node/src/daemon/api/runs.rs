@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::daemon::api::api_state::{ApiState, ended};
 use crate::daemon::api::brings::{Bringing, HeavyPlace, Named};
-use crate::daemon::api::connection_limiter::Admitted;
+use crate::daemon::api::connection_limiter::ConnectionPermit;
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
@@ -238,7 +238,7 @@ const PIECE: usize = 64 << 10;
 )]
 pub(super) async fn result(
     State(api): State<ApiState>,
-    Extension(visit): Extension<Admitted>,
+    Extension(visit): Extension<ConnectionPermit>,
     Digest(digest): Digest,
     HeavyPlace(place): HeavyPlace,
     headers: HeaderMap,

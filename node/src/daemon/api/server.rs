@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::daemon::api::api_state::{ApiState, ended};
-use crate::daemon::api::connection_limiter::{Admitted, ConnectionLimiter};
+use crate::daemon::api::connection_limiter::{ConnectionPermit, ConnectionLimiter};
 use crate::daemon::api::listen::Listener;
 use crate::daemon::api::routes::router;
 use crate::daemon::api::token::Token;
@@ -116,7 +116,7 @@ pub(super) async fn carry(
     http: http1::Builder,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
-    visit: &Admitted,
+    visit: &ConnectionPermit,
     mut closing: watch::Receiver<bool>,
 ) {
     let (routes, visit) = (TowerToHyperService::new(router), visit.clone());
