@@ -11,19 +11,19 @@
 //! - [`finite_time`]: 1/c_r are the eigenvalues themselves; after as many rounds as there are
 //!   different ones nothing is left. It stops earlier where that is accurate enough.
 //!
-//! [`AveragingCourse::fit`](course::AveragingCourse::fit) takes the one with fewest rounds and
+//! [`StepSchedule::fit`](step_schedule::StepSchedule::fit) takes the one with fewest rounds and
 //! bounds its error rigorously, the rounding to integers included. When a message is missed the
 //! finals are flooded instead.
 //!
 //! Nothing here knows of parties, signatures or time: see [`crate::publishing::averaging`].
 
 pub mod chebyshev;
-pub mod course;
 pub mod entry;
 pub mod finite_time;
 pub mod integers;
 pub mod plain;
 pub mod spectrum;
+pub mod step_schedule;
 pub mod terms;
 
 #[cfg(test)]

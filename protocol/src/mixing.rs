@@ -2,7 +2,6 @@
 //! of shares around it.
 
 pub mod ahead;
-pub mod course;
 pub mod exchange;
 mod feed;
 pub mod finals;
@@ -14,6 +13,7 @@ pub mod mechanism;
 pub mod noise;
 pub mod noisy;
 pub mod offence;
+pub mod parameters;
 pub mod portion;
 mod ppsc;
 mod state;

@@ -16,9 +16,9 @@ use undertone_protocol::clipping::contribution::Clipped;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::messages::wire::{self, PrivateFrame};
-use undertone_protocol::mixing::course::Course;
 use undertone_protocol::mixing::exchange::{Action, ExchangeStart, ShareExchange};
 use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::parameters::MixingParameters;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Ending, Event, Outcome};
 use undertone_protocol::simulator::scenario::{Conditions, Fault, Report};
@@ -135,9 +135,9 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
                 connected: others(&plan, &[me]),
             };
             let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
-            let course = Course::of(&plan, me);
-            let mixing = course.begin(noised, weight, Box::new(noise));
-            let mut exchange = ShareExchange::new(course, mixing, start);
+            let parameters = MixingParameters::of(&plan, me);
+            let mixing = parameters.begin(noised, weight, Box::new(noise));
+            let mut exchange = ShareExchange::new(parameters, mixing, start);
             let share = |action: Action| {
                 if let Action::Share { frame, .. } = action {
                     Some(frame)

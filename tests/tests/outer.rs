@@ -402,7 +402,7 @@ fn what_hostile_neighbours_send_changes_nothing() {
     assert!(run.offences >= 20, "{}", run.offences);
 }
 
-/// A kill in mid-course: exit 5, and every survivor's last iterate is written.
+/// A kill halfway: exit 5, and every survivor's last iterate is written.
 #[test]
 fn a_kill_ends_it_with_the_last_iterates() {
     let _alone = alone();

@@ -15,7 +15,7 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// An outer recursion's number of iterations, L, and what is asked of all of them together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OuterCourse {
+pub struct OuterIterations {
     /// How many parties there are, n.
     pub parties: usize,
     /// L.
@@ -46,7 +46,7 @@ pub fn least_singular_value(largest_piece: usize) -> f64 {
     2.0 * libm::sin(PI / (2.0 * largest_piece.max(2) as f64))
 }
 
-impl OuterCourse {
+impl OuterIterations {
     /// κ(ε/L, δ_#)/λ_ppsc times how far all states together may change in an iteration.
     pub fn of_change(&self, length: f64) -> f64 {
         let (epsilon, l) = (self.epsilon, self.iterations as f64);
@@ -141,7 +141,7 @@ mod tests {
     /// (e^{ε/L} + δ_#)^L = e^ε + δ, from the definition: with few iterations nothing cancels.
     #[test]
     fn delta_is_split_so_that_all_iterations_together_have_it() {
-        let course = OuterCourse {
+        let iterations = OuterIterations {
             parties: 3,
             iterations: 4,
             epsilon: 2.0,
@@ -150,7 +150,7 @@ mod tests {
         };
         let each = libm::pow(0.01 + libm::exp(2.0), 0.25) - libm::exp(0.5);
         let expected = kappa(0.5, each) * 3.0 / 0.5;
-        let found = course.of_change(3.0);
+        let found = iterations.of_change(3.0);
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
     }
 

@@ -15,7 +15,7 @@ use undertone_protocol::plan::computation::recursion::RecursionSettings;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::TaskName;
 
-use crate::bounds::printed_noise::{Equations, OuterCourse, least_singular_value};
+use crate::bounds::printed_noise::{Equations, OuterIterations, least_singular_value};
 use crate::calibration::error::CalibrateError;
 
 /// The seed of the first outer iteration's schedule; each later one has the next.
@@ -120,7 +120,7 @@ pub(crate) fn noise_of_exchange(draft: &Draft, outer: &RecursionSettings) -> Res
         return Ok(std);
     }
     let pieces = draft.private_graph.components();
-    let course = OuterCourse {
+    let iterations = OuterIterations {
         parties: draft.parties(),
         iterations: outer.iterations,
         epsilon: draft.privacy.epsilon,
@@ -130,16 +130,16 @@ pub(crate) fn noise_of_exchange(draft: &Draft, outer: &RecursionSettings) -> Res
     let std = match (outer.solution_norm, outer.gradient_change) {
         (Some(solution_norm), None) => {
             let start_norm = length(&outer.start());
-            let most = || course.most_contraction(outer.accuracy, solution_norm, start_norm);
+            let most = || iterations.most_contraction(outer.accuracy, solution_norm, start_norm);
             let contraction = outer.contraction.or_else(most).ok_or(CalibrateError::Reached)?;
-            course.of_equations(&Equations {
+            iterations.of_equations(&Equations {
                 accuracy: outer.accuracy,
                 solution_norm,
                 start_norm,
                 contraction,
             })
         }
-        (None, Some(gradient_change)) => course.of_gradients(gradient_change),
+        (None, Some(gradient_change)) => iterations.of_gradients(gradient_change),
         (_, _) => return Err(CalibrateError::Kind),
     };
     if std.is_finite() && std > 0.0 {

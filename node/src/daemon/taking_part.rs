@@ -1,5 +1,5 @@
-//! One run's course: it waits for a place, takes part over the daemon's network, and leaves its
-//! mean and receipt. Whatever happens to it stays its own affair.
+//! The life of a run in the daemon: it waits for a place, takes part over the daemon's network, and
+//! leaves its mean and receipt. Whatever happens to it stays its own affair.
 
 use std::io;
 use std::path::{Path, PathBuf};

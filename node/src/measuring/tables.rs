@@ -79,7 +79,7 @@ impl Trial<Tables> {
             return solved.ok_or_else(|| Failure::new(Exit::Internal, "no model was found"));
         }
         let terms = settings
-            .course()
+            .terms()
             .map_err(|e| Failure::new(Exit::Internal, e.to_string()))?;
         let mut descent = Descent::new(terms, vec![0.0; settings.parameters()]);
         for _ in 0..settings.iterations {

@@ -163,7 +163,7 @@ const LEAST_WAY: f64 = 5.0;
 /// How far a descent can get, in units of its slowest public direction; none where rows may be of
 /// any length.
 fn way(model: &ModelSettings) -> Option<f64> {
-    let terms = model.course().ok()?;
+    let terms = model.terms().ok()?;
     let steps: f64 = (1..=model.iterations).map(|k| terms.step.of(k)).sum();
     let known = model.rows != RowLength::AsIs;
     known.then(|| steps / (1.0 - terms.momentum) * model.loss().smoothness(1.0))

@@ -83,14 +83,14 @@ impl Training {
 pub(crate) fn descend(given: &Value) -> Answer {
     let given: Training = from_value(given.clone())?;
     let (loss, dimension) = (given.loss()?, given.noise[0].len());
-    let course = DescentTerms {
+    let terms = DescentTerms {
         step: given.step()?,
         momentum: given.momentum,
         ridge: given.ridge,
         set: given.set.projection(dimension)?,
         average: given.average,
     };
-    let mut descent = Descent::new(course, vec![0.0; dimension]);
+    let mut descent = Descent::new(terms, vec![0.0; dimension]);
     let sums_at = |model: &[f64]| -> Vec<Vec<f64>> {
         (0..given.parties.len())
             .map(|party| given.sum(loss, party, model))

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::averaging::course::{AveragingCourse, Goal};
 use crate::averaging::integers;
 use crate::averaging::spectrum::Spectrum;
+use crate::averaging::step_schedule::{Goal, StepSchedule};
 use crate::lattice::grid::Lattice;
 use crate::topology::graph::Graph;
 
@@ -36,10 +36,10 @@ pub enum TermsError {
         /// About the least one that would do.
         least: f64,
     },
-    /// No course within the rounds that there may be.
+    /// No schedule within the rounds that there may be.
     #[error(
         "the public graph is so long that averaging over it takes more than {} rounds; add public edges, or use dissemination = \"flood\"",
-        crate::averaging::course::MOST_ROUNDS
+        crate::averaging::step_schedule::MOST_ROUNDS
     )]
     Rounds,
 }
@@ -58,8 +58,8 @@ pub struct AveragingTerms {
     accuracy: f64,
     /// The eigenvalues of the whole public graph.
     spectrum: Arc<Spectrum>,
-    /// The course, if every final reaches as far as a party's own noise may.
-    pub at_most: AveragingCourse,
+    /// The schedule, if every final reaches as far as a party's own noise may.
+    pub at_most: StepSchedule,
     /// Bytes a coordinate that a node sends to one neighbour, for finals that reach as far as is
     /// usual.
     pub expected_bytes: usize,
@@ -105,8 +105,8 @@ impl AveragingTerms {
             unit_errors: 0.0,
             accuracy: request.accuracy,
             spectrum: spectrum.clone(),
-            at_most: AveragingCourse {
-                method: crate::averaging::course::Method::FiniteTime,
+            at_most: StepSchedule {
+                method: crate::averaging::step_schedule::Method::FiniteTime,
                 steps: vec![],
                 error: 0.0,
             },
@@ -126,9 +126,9 @@ impl AveragingTerms {
             let all = terms.fast_form(&spectrum, &ranges(1.0), request.total_weight);
             let usual = terms.fast_form(&spectrum, &ranges(USUAL_REACH), request.total_weight);
             if let (Some(all), Some(usual)) = (all, usual) {
-                terms.expected_rounds = usual.course.steps.len();
+                terms.expected_rounds = usual.step_schedule.steps.len();
                 terms.expected_bytes = terms.opening_bytes + usual.widths.iter().sum::<usize>();
-                terms.at_most = all.course;
+                terms.at_most = all.step_schedule;
                 return Ok(terms);
             }
         }
@@ -189,18 +189,18 @@ impl AveragingTerms {
             rounding: integers::ROUNDING,
             tolerance,
         };
-        let course = AveragingCourse::fit(spectrum, goal)?;
-        let changes = course.changes(spectrum, goal);
+        let step_schedule = StepSchedule::fit(spectrum, goal)?;
+        let changes = step_schedule.changes(spectrum, goal);
         let most = libm::exp2(f64::from(integers::PRODUCT_BITS));
         let fits = changes
             .iter()
-            .zip(&course.steps)
+            .zip(&step_schedule.steps)
             .all(|(change, step)| change / step.min(1.0) < most);
         // The last round's change stays with its node.
         let most_sent = changes[..changes.len() - 1].to_vec();
         let widths = most_sent.iter().map(|&change| integers::width(change)).collect();
         (fits && goal.norm < most).then_some(FastForm {
-            course,
+            step_schedule,
             widths,
             most: most_sent,
         })
@@ -220,7 +220,7 @@ impl AveragingTerms {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FastForm {
     /// The steps that each node takes.
-    pub course: AveragingCourse,
+    pub step_schedule: StepSchedule,
     /// Bytes a coordinate of the change that is sent after each round but the last.
     pub widths: Vec<usize>,
     /// The largest such change, by absolute value, that openings with these ranges lead to.

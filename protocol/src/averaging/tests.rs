@@ -1,10 +1,10 @@
-//! Courses against real runs, and against the paper's figures.
+//! Step schedules against real runs, and against the paper's figures.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::averaging::course::{AveragingCourse, Goal, Method};
 use crate::averaging::spectrum::Spectrum;
+use crate::averaging::step_schedule::{Goal, Method, StepSchedule};
 use crate::topology::graph::Graph;
 
 fn spectrum(graph: &Graph) -> Spectrum {
@@ -55,22 +55,22 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
                 let norm = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
                 let start: Vec<f64> = direction.iter().map(|x| x * start_norm / norm).collect();
                 let goal = reals(start_norm, tolerance);
-                let plain = AveragingCourse::plain(&spectrum, goal).expect("plain");
+                let plain = StepSchedule::plain(&spectrum, goal).expect("plain");
                 assert!(
                     (rounds..=rounds + 1).contains(&plain.steps.len()),
                     "{} for {rounds}",
                     plain.steps.len()
                 );
-                let chebyshev = AveragingCourse::chebyshev(&spectrum, goal).expect("Chebyshev");
-                let exact = AveragingCourse::fit(&spectrum, goal).expect("finite-time");
+                let chebyshev = StepSchedule::chebyshev(&spectrum, goal).expect("Chebyshev");
+                let exact = StepSchedule::fit(&spectrum, goal).expect("finite-time");
                 assert!(chebyshev.steps.len() <= 40, "{}", chebyshev.steps.len());
                 assert_eq!((exact.method, exact.steps.len()), (Method::FiniteTime, 5));
-                for course in [plain, chebyshev, exact] {
-                    let left = left_after(&graph, &course.steps, &start);
+                for schedule in [plain, chebyshev, exact] {
+                    let left = left_after(&graph, &schedule.steps, &start);
                     assert!(
-                        left <= tolerance && course.error <= tolerance,
+                        left <= tolerance && schedule.error <= tolerance,
                         "{:?}: {left}",
-                        course.method
+                        schedule.method
                     );
                 }
                 // Fewer rounds than the table's do not suffice for plain averaging along the
@@ -96,21 +96,21 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
 
 #[test]
 fn a_complete_graph_takes_one_round() {
-    let course = AveragingCourse::fit(&spectrum(&Graph::complete(8)), reals(1e6, 1.0)).expect("a course");
-    assert_eq!((course.method, course.steps.len()), (Method::FiniteTime, 1));
+    let schedule = StepSchedule::fit(&spectrum(&Graph::complete(8)), reals(1e6, 1.0)).expect("a schedule");
+    assert_eq!((schedule.method, schedule.steps.len()), (Method::FiniteTime, 1));
 }
 
 #[test]
-fn what_rounding_cannot_reach_has_no_course() {
+fn no_schedule_reaches_below_what_rounding_leaves() {
     let spectrum = spectrum(&Graph::ring(10));
     let goal = Goal {
         norm: 1e6,
         rounding: integers::ROUNDING,
         tolerance: 1.0,
     };
-    assert_eq!(AveragingCourse::fit(&spectrum, goal), None);
+    assert_eq!(StepSchedule::fit(&spectrum, goal), None);
     assert!(
-        AveragingCourse::fit(
+        StepSchedule::fit(
             &spectrum,
             Goal {
                 tolerance: 100.0,
@@ -122,12 +122,12 @@ fn what_rounding_cannot_reach_has_no_course() {
 }
 
 /// A run on integers, as nodes do it: each adds up its neighbours' changes.
-fn run_on_integers(graph: &Graph, course: &AveragingCourse, changes: &[f64], start: &[i64]) -> Vec<i64> {
+fn run_on_integers(graph: &Graph, schedule: &StepSchedule, changes: &[f64], start: &[i64]) -> Vec<i64> {
     let mut states: Vec<i64> = start.to_vec();
     let mut sums: Vec<i64> = (0..states.len())
         .map(|i| graph.neighbours(i).iter().map(|&j| start[j]).sum())
         .collect();
-    for (step, bound) in course.steps.iter().zip(changes) {
+    for (step, bound) in schedule.steps.iter().zip(changes) {
         let mut moved = vec![0; states.len()];
         for i in 0..states.len() {
             let degree = graph.neighbours(i).len() as i64;
@@ -151,7 +151,7 @@ proptest! {
     /// Any graph, any start: all three methods end within what they say, and the changes stay
     /// within what they say.
     #[test]
-    fn courses_keep_their_promise(
+    fn schedules_end_within_their_stated_error(
         parties in 3usize..24,
         extra in proptest::collection::vec((0usize..24, 0usize..24), 0..40),
         scale in 1u32..40,
@@ -168,19 +168,19 @@ proptest! {
         let start: Vec<i64> = (0..parties as u64).map(drawn).collect();
         let norm = (parties as f64).sqrt() * range as f64;
         let goal = Goal { norm, rounding: integers::ROUNDING, tolerance: 4096.0 };
-        let courses = [
-            AveragingCourse::fit(&spectrum, goal),
-            AveragingCourse::chebyshev(&spectrum, goal),
-            AveragingCourse::finite_time(&spectrum, goal),
+        let schedules = [
+            StepSchedule::fit(&spectrum, goal),
+            StepSchedule::chebyshev(&spectrum, goal),
+            StepSchedule::finite_time(&spectrum, goal),
         ];
-        prop_assert!(courses[0].is_some());
+        prop_assert!(schedules[0].is_some());
         let mean = start.iter().sum::<i64>() as f64 / parties as f64;
-        for course in courses.into_iter().flatten() {
-            let changes = course.changes(&spectrum, goal);
-            prop_assert!(course.error <= goal.tolerance);
-            for state in run_on_integers(&graph, &course, &changes, &start) {
+        for schedule in schedules.into_iter().flatten() {
+            let changes = schedule.changes(&spectrum, goal);
+            prop_assert!(schedule.error <= goal.tolerance);
+            for state in run_on_integers(&graph, &schedule, &changes, &start) {
                 let off = (state as f64 - mean).abs();
-                prop_assert!(off <= course.error, "{:?}: {off}, not {}", course.method, course.error);
+                prop_assert!(off <= schedule.error, "{:?}: {off}, not {}", schedule.method, schedule.error);
             }
         }
     }

@@ -24,9 +24,9 @@ use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{Answer, ShareId, Verdict};
 use crate::messages::wire::Bytes;
-use crate::mixing::course::Course;
 use crate::mixing::machine::Mixing;
 use crate::mixing::offence::{MixingOffence, Unsendable};
+use crate::mixing::parameters::MixingParameters;
 use crate::mixing::portion::NoiseSource;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -141,7 +141,7 @@ pub struct ExchangeStart {
 
 /// The mixing phase of one node.
 pub struct ShareExchange {
-    course: Course,
+    parameters: MixingParameters,
     mixing: Mixing<LatticeVector, LatticeWeight>,
     /// The running round, from 1; one more than the last once all are over.
     round: u32,
@@ -163,8 +163,12 @@ pub struct ShareExchange {
 }
 
 impl ShareExchange {
-    /// Begins round 1. `mixing` is what [`Course::begin`] made.
-    pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, start: ExchangeStart) -> Self {
+    /// Begins round 1. `mixing` is what [`MixingParameters::begin`] made.
+    pub fn new(
+        parameters: MixingParameters,
+        mixing: Mixing<LatticeVector, LatticeWeight>,
+        start: ExchangeStart,
+    ) -> Self {
         let ExchangeStart {
             start,
             now,
@@ -172,7 +176,7 @@ impl ShareExchange {
             connected,
         } = start;
         let mut exchange = ShareExchange {
-            course,
+            parameters,
             mixing,
             round: 0,
             began: start,
@@ -203,21 +207,21 @@ impl ShareExchange {
 
     /// Whether all rounds are over.
     pub fn is_over(&self) -> bool {
-        self.round > self.course.rounds()
+        self.round > self.parameters.rounds()
     }
 
     /// When round `round` ends at the latest.
     pub fn deadline(&self, round: u32) -> Time {
         self.start
-            .plus_millis(u64::from(round).saturating_mul(self.course.round_ms))
+            .plus_millis(u64::from(round).saturating_mul(self.parameters.round_ms))
     }
 
     /// When to call [`ShareExchange::advance`] although nothing happened.
     pub fn wake(&self, now: Time) -> Time {
-        let round = self.round.min(self.course.rounds());
+        let round = self.round.min(self.parameters.rounds());
         let earlier = [
-            self.began.plus_millis(self.course.pace_ms),
-            self.began.plus_millis(self.course.handover_patience_ms()),
+            self.began.plus_millis(self.parameters.pace_ms),
+            self.began.plus_millis(self.parameters.handover_patience_ms()),
         ];
         let running = earlier.into_iter().filter(|&at| !self.is_over() && at > now);
         running

@@ -46,7 +46,7 @@ pub struct DescentTerms {
 /// A descent under way.
 #[derive(Clone, Debug)]
 pub struct Descent {
-    course: DescentTerms,
+    terms: DescentTerms,
     /// Iterations so far, those that were given up included.
     iterations: u64,
     model: Vec<f64>,
@@ -57,9 +57,9 @@ pub struct Descent {
 
 impl Descent {
     /// Begins at `start`.
-    pub fn new(course: DescentTerms, start: Vec<f64>) -> Self {
+    pub fn new(terms: DescentTerms, start: Vec<f64>) -> Self {
         Descent {
-            course,
+            terms,
             iterations: 0,
             velocity: vec![0.0; start.len()],
             last: VecDeque::from([start.clone()]),
@@ -80,15 +80,15 @@ impl Descent {
     /// Takes a step against a sum of gradients over `rows` > 0 rows: g = Σ/W + λθ, v ← βv + g,
     /// θ ← P(θ − αv). The sum has as many coordinates as the model.
     pub fn step(&mut self, sum: impl IntoIterator<Item = f64>, rows: f64) {
-        let DescentTerms { momentum, ridge, .. } = self.course;
-        let length = self.course.step.of(self.iterations + 1);
+        let DescentTerms { momentum, ridge, .. } = self.terms;
+        let length = self.terms.step.of(self.iterations + 1);
         let state = self.model.iter_mut().zip(&mut self.velocity);
         for ((theta, velocity), sum) in state.zip(sum) {
             let gradient = sum / rows + ridge * *theta;
             *velocity = momentum * *velocity + gradient;
             *theta -= length * *velocity;
         }
-        self.course.set.apply(&mut self.model);
+        self.terms.set.apply(&mut self.model);
         self.iterated();
     }
 
@@ -108,7 +108,7 @@ impl Descent {
 
     /// How many iterates the result is the mean of.
     fn counted(&self) -> usize {
-        let share = (self.course.average * self.iterations as f64).ceil();
+        let share = (self.terms.average * self.iterations as f64).ceil();
         (share as usize).max(1)
     }
 
@@ -130,7 +130,7 @@ mod tests {
     use super::super::projection::ModelSet;
     use super::*;
 
-    fn course(average: f64) -> DescentTerms {
+    fn terms(average: f64) -> DescentTerms {
         DescentTerms {
             step: StepLength::Constant(0.5),
             momentum: 0.25,
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_step_is_what_the_formula_says() {
-        let mut descent = Descent::new(course(0.0), vec![2.0]);
+        let mut descent = Descent::new(terms(0.0), vec![2.0]);
         // g = 6/2 + 0.5·2 = 4, v = 4, θ = 2 − 0.5·4 = 0; g = 1, v = 2, θ = −1.
         descent.step([6.0], 2.0);
         assert_eq!(descent.model(), [0.0]);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_result_is_the_mean_of_the_last_iterates_whenever_it_ends() {
         for average in [0.0, 0.2, 0.5, 1.0] {
-            let mut descent = Descent::new(course(average), vec![1.0]);
+            let mut descent = Descent::new(terms(average), vec![1.0]);
             let mut all = vec![1.0];
             assert_eq!(descent.result(), [1.0]);
             for k in 1..30usize {

@@ -7,7 +7,7 @@
 //!    its entry a node sends its neighbours its *opening*: the final in units of the plan's
 //!    [`terms`](crate::averaging::terms). They take it only if it has the entry's hash and range.
 //! 2. **Rounds** ([`fast`]): those that
-//!    [`AveragingCourse::fit`](crate::averaging::course::AveragingCourse::fit) gives for E's graph
+//!    [`StepSchedule::fit`](crate::averaging::step_schedule::StepSchedule::fit) gives for E's graph
 //!    and ranges, on integers. Their error is bounded beforehand, so a node that has done the last
 //!    one is within ν/2 of the exact mean, whatever becomes of others. It says so
 //!    ([`Averaged`](crate::messages::notice::Notice::Averaged)), and gives its mean out once all

@@ -8,8 +8,8 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::ItemSet;
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::course::Course;
 use crate::mixing::finals::FinalState;
+use crate::mixing::parameters::MixingParameters;
 use crate::mixing::portion::{Portion, Resting};
 use crate::plan::checked::Plan;
 use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingAction, Surroundings};
@@ -28,10 +28,10 @@ pub struct FloodedFinals {
 
 impl FloodedFinals {
     /// The finals of a plan.
-    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
+    pub(super) fn of(plan: &Plan, parameters: &MixingParameters) -> Self {
         FloodedFinals {
-            lattice: course.lattice,
-            dimension: course.dimension,
+            lattice: parameters.lattice,
+            dimension: parameters.dimension,
             parties: plan.parties(),
         }
     }

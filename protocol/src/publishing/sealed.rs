@@ -12,8 +12,8 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::course::Course;
 use crate::mixing::finals::{LoggedState, StateCorrection};
+use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
 use crate::publishing::interface::{FinalError, OwnItem};
 use crate::publishing::result::{Sum, sum_of_vectors};
@@ -56,11 +56,11 @@ pub struct SealedFinals {
 
 impl SealedFinals {
     /// The sealed finals of a plan.
-    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
+    pub(super) fn of(plan: &Plan, parameters: &MixingParameters) -> Self {
         SealedFinals {
-            lattice: course.lattice,
-            dimension: course.dimension,
-            digest: course.digest,
+            lattice: parameters.lattice,
+            dimension: parameters.dimension,
+            digest: parameters.digest,
             round: plan.sealed_round(),
             most_masks: if plan.pairs() { plan.parties() - 1 } else { 0 },
             circles: plan.reads_circles(),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::messages::stage::Stage;
 use crate::messages::wire::Bytes;
-use crate::mixing::course::Course;
 use crate::mixing::finals::FinalState;
+use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::publication::AveragedFinals;
@@ -36,16 +36,16 @@ pub enum ReadableFinals {
 
 impl Way {
     /// The way of a plan.
-    pub fn of(plan: &Plan, course: &Course) -> Self {
-        if course.ahead {
+    pub fn of(plan: &Plan, parameters: &MixingParameters) -> Self {
+        if parameters.ahead {
             return Way::Kept;
         }
         if plan.draft().run.sealed {
-            return Way::Sealed(SealedFinals::of(plan, course));
+            return Way::Sealed(SealedFinals::of(plan, parameters));
         }
         Way::Readable(match plan.terms() {
-            None => ReadableFinals::Flood(FloodedFinals::of(plan, course)),
-            Some(terms) => ReadableFinals::Averaging(AveragedFinals::of(plan, course, terms.clone())),
+            None => ReadableFinals::Flood(FloodedFinals::of(plan, parameters)),
+            Some(terms) => ReadableFinals::Averaging(AveragedFinals::of(plan, parameters, terms.clone())),
         })
     }
 

@@ -3,7 +3,7 @@
 
 use crate::agreement::flood::disclosures::CANDIDATES;
 use crate::messages::wire;
-use crate::mixing::course::Course;
+use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
 use crate::publishing::way::Way;
 use crate::run::item_rules::ItemRules;
@@ -60,7 +60,7 @@ impl Run {
             ItemRules::of_all_runs(plan).map(public).max().unwrap_or(0),
             wire::private_frame_limit(match plan.circle_ring() {
                 Some(ring) => ring.width() * plan.draft().dimension(),
-                None => Course::of(plan, 0).share_bytes(),
+                None => MixingParameters::of(plan, 0).share_bytes(),
             }),
         )
     }

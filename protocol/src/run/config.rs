@@ -8,8 +8,8 @@ use crate::agreement::gathering::Attendance;
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::commitment::MOST_REVEALS;
 use crate::messages::log::{AgreedLogs, ShareId};
-use crate::mixing::course::Course;
 use crate::mixing::exchange::ExchangeStart;
+use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
 use crate::time::Time;
 use crate::topology::graph::Graph;
@@ -18,7 +18,7 @@ use crate::topology::party::Party;
 /// What is fixed for a run: by its plan, and by START where that draws the schedule.
 pub(super) struct RunConfig {
     pub(super) plan: Arc<Plan>,
-    pub(super) course: Course,
+    pub(super) mixing: MixingParameters,
     pub(super) electorate: Electorate,
     pub(super) settle_ms: u64,
     /// The number of the run, from 1: with circles that of its round.
@@ -33,7 +33,7 @@ impl RunConfig {
     /// That of a plan's first run.
     pub(super) fn first(plan: Arc<Plan>, me: Party) -> Self {
         RunConfig {
-            course: Course::of(&plan, me),
+            mixing: MixingParameters::of(&plan, me),
             electorate: electorate(&plan, me),
             settle_ms: plan.draft().run.settle_ms,
             number: 1,
@@ -43,11 +43,11 @@ impl RunConfig {
         }
     }
 
-    /// That of a run after this one, over `course`.
-    pub(super) fn next(&self, course: Course) -> Self {
+    /// The configuration of the run after this one, with `parameters`.
+    pub(super) fn next(&self, mixing: MixingParameters) -> Self {
         RunConfig {
             plan: self.plan.clone(),
-            course,
+            mixing,
             electorate: self.electorate.clone(),
             settle_ms: self.settle_ms,
             number: self.number + 1,
@@ -60,12 +60,12 @@ impl RunConfig {
     pub(super) fn draw(&mut self, seed: u64) {
         self.plan = Arc::new(self.plan.with_draw(seed));
         let schedule = Arc::new(self.plan.exchanges().clone());
-        self.course.draw(schedule, self.plan.mechanism(self.course.me));
+        self.mixing.draw(schedule, self.plan.mechanism(self.mixing.me));
     }
 
     /// The party's own weight.
     pub(super) fn own_weight(&self) -> LatticeWeight {
-        let units = self.plan.draft().weight_units(self.course.me);
+        let units = self.plan.draft().weight_units(self.mixing.me);
         LatticeWeight(self.plan.lattice().weight(units))
     }
 
@@ -95,7 +95,7 @@ impl RunConfig {
 
     /// When mixing ends at the latest, where it has begun then.
     pub(super) fn mixing_ends(&self, begun_at: Time) -> Time {
-        let mixing_ms = u64::from(self.course.rounds).saturating_mul(self.course.round_ms);
+        let mixing_ms = u64::from(self.mixing.rounds).saturating_mul(self.mixing.round_ms);
         begun_at.plus_millis(mixing_ms)
     }
 
@@ -138,7 +138,7 @@ impl RunConfig {
     /// that fewer would accuse an honest neighbour, and lose its share.
     pub(super) fn may_be_due(&self, id: ShareId) -> bool {
         if !self.plan.draws_at_start() || self.plan.seed_at_start().is_some() {
-            return self.course.is_due(id.round, id.from);
+            return self.mixing.is_due(id.round, id.from);
         }
         let graph = &self.plan.draft().private_graph;
         (1..=self.plan.rounds()).contains(&id.round) && graph.joins(id.from, id.to)

@@ -27,9 +27,9 @@ impl EarlyShares {
         id: ShareId,
         it: ArrivedShare,
     ) {
-        let course = &cx.config.course;
-        let due = id.from == from && id.to == course.me && cx.config.may_be_due(id);
-        if due && it.values.len() == course.share_bytes() {
+        let parameters = &cx.config.mixing;
+        let due = id.from == from && id.to == parameters.me && cx.config.may_be_due(id);
+        if due && it.values.len() == parameters.share_bytes() {
             self.0.entry(id).or_insert(it);
         } else {
             cx.public_state.offence(from, undue(id));
@@ -43,7 +43,7 @@ impl EarlyShares {
         id: ShareId,
         it: ArrivedShare,
     ) {
-        let (plan, me) = (&cx.config.plan, cx.config.course.me);
+        let (plan, me) = (&cx.config.plan, cx.config.mixing.me);
         let edges = cx
             .config
             .circle_edges()
@@ -59,10 +59,10 @@ impl EarlyShares {
 
     /// START has drawn the schedule: what is not due by it is dropped.
     pub(super) fn drop_undue(&mut self, cx: &mut StepContext<'_>) {
-        let course = &cx.config.course;
+        let parameters = &cx.config.mixing;
         let mut dropped = vec![];
         self.0.retain(|id, _| {
-            let due = course.is_due(id.round, id.from);
+            let due = parameters.is_due(id.round, id.from);
             dropped.extend((!due).then_some(*id));
             due
         });

@@ -7,7 +7,7 @@ use crate::messages::log::{Log, SealTerms, ShareId};
 use crate::messages::signing::Members;
 use crate::messages::stage::{Stage, Stages};
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::course::Course;
+use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
 use crate::publishing::way::Way;
 use crate::topology::party::Party;
@@ -66,28 +66,29 @@ pub(super) struct ItemRules {
 }
 
 impl ItemRules {
-    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
+    pub(super) fn of(plan: &Plan, parameters: &MixingParameters) -> Self {
         // Nobody logs what a task does by itself; of circles each run is one round.
         let rounds = match plan.goes_on_by_task() {
             true => 0,
             false if plan.reads_circles() => 1,
-            false => course.rounds as usize,
+            false => parameters.rounds as usize,
         };
-        let sent = (1..=course.rounds).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
+        let sent =
+            (1..=parameters.rounds).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
         let fanout = sent
-            .map(|(round, party)| course.schedule.sends_to(round, party).len())
+            .map(|(round, party)| parameters.schedule.sends_to(round, party).len())
             .max()
             .filter(|&most| most > 0);
         let degree = plan.reads_circles().then(|| plan.shares().most_at_once);
         let fanout = degree.or(fanout).unwrap_or(plan.fanout() as usize);
-        let stages = stages(plan, course);
+        let stages = stages(plan, parameters);
         // The fewer members start, the fewer hold shares. A plan has a threshold if it seals.
         let threshold = plan.threshold(plan.parties()).ok().flatten();
         let threshold = threshold.filter(|_| stages.are_sealed());
         let unsealed = wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received);
         let schedule = match plan.reads_circles() {
             true => Arc::new(Schedule::both_ways(std::iter::once(&plan.active_edges(1)))),
-            false => course.schedule.clone(),
+            false => parameters.schedule.clone(),
         };
         ItemRules {
             schedule,
@@ -97,7 +98,7 @@ impl ItemRules {
             disclosures: threshold.map_or(0, |threshold| 1 + threshold.holders()),
             settle_ms: plan.draft().run.settle_ms,
             stages,
-            way: Way::of(plan, course),
+            way: Way::of(plan, parameters),
             owing: BTreeMap::new(),
         }
     }
@@ -105,11 +106,11 @@ impl ItemRules {
     /// Those of each kind of run that a plan has: where noise is mixed ahead its mixing comes
     /// first, and releases are runs of another kind.
     pub(super) fn of_all_runs(plan: &Plan) -> impl Iterator<Item = Self> {
-        let first = Course::of(plan, 0);
+        let first = MixingParameters::of(plan, 0);
         let later = first.ahead.then(|| first.of_release(plan, *plan.digest()));
         std::iter::once(first)
             .chain(later)
-            .map(|course| ItemRules::of(plan, &course))
+            .map(|parameters| ItemRules::of(plan, &parameters))
     }
 
     pub(super) fn log_limit(&self) -> usize {
@@ -170,8 +171,8 @@ impl ItemRules {
 }
 
 /// The stages that a run of a plan may have.
-pub(super) fn stages(plan: &Plan, course: &Course) -> Stages {
-    if course.ahead {
+pub(super) fn stages(plan: &Plan, parameters: &MixingParameters) -> Stages {
+    if parameters.ahead {
         Stages::KEPT
     } else if plan.draft().run.sealed {
         let stages = Stages::sealed(plan.draft().privacy.dropouts);
@@ -196,7 +197,7 @@ mod tests {
 
     /// The rules of a plan in which party 1 owes as `owing` says, in the second correction.
     fn rules(plan: &Plan, owing: Owing) -> ItemRules {
-        let mut rules = ItemRules::of(plan, &Course::of(plan, 0));
+        let mut rules = ItemRules::of(plan, &MixingParameters::of(plan, 0));
         rules.owing.insert(2, owing);
         rules
     }
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn a_mixing_of_noise_ahead_has_no_items_but_logs() {
         let plan = rounds_plan("inca", 2, "");
-        let rules = ItemRules::of(&plan, &Course::of(&plan, 0));
+        let rules = ItemRules::of(&plan, &MixingParameters::of(&plan, 0));
         for stage in [Stage::Sealed, Stage::Publishing, Stage::Correction(1)] {
             assert!(!taken(&rules, (stage, 1), 0), "{stage:?}");
         }

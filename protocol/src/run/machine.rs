@@ -227,11 +227,11 @@ impl Run {
         let config = RunConfig::first(plan, me);
         let RunConfig {
             plan,
-            course,
+            mixing: parameters,
             electorate,
             ..
         } = &config;
-        let rules = ItemRules::of(plan, course);
+        let rules = ItemRules::of(plan, parameters);
         let draws = plan.draws_at_start();
         let flood = Flood::new(me, Members::of(plan))
             .committing(draws)
@@ -255,7 +255,7 @@ impl Run {
         public_state.event(Event::Phase(Phase::Gathering));
         public_state.say(gathering.ready());
         public_state.event(Event::Ready(1));
-        let mixing_start = course.begin_once_drawn(value, config.own_weight(), noise);
+        let mixing_start = parameters.begin_once_drawn(value, config.own_weight(), noise);
         Run {
             config,
             peers: Connectivity::default(),
@@ -388,7 +388,7 @@ impl Run {
     fn gather(&mut self, step: GatheringStep) {
         if let GatheringStep::Begin { seed: Some(seed), .. } = step {
             self.config.draw(seed);
-            self.public_state.rules.schedule = self.config.course.schedule.clone();
+            self.public_state.rules.schedule = self.config.mixing.schedule.clone();
         }
         self.transition(|phase, cx| match phase {
             RunPhase::Gathering(phase) => phase.gather(step, cx),

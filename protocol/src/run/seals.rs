@@ -44,7 +44,7 @@ impl Seals {
         (run_key, pair_key): (RunKey, Option<PairKey>),
         cx: &mut StepContext<'_>,
     ) -> Result<Option<Box<Seals>>, ThresholdError> {
-        let (plan, me, started) = (&cx.config.plan, cx.config.course.me, &cx.record.started);
+        let (plan, me, started) = (&cx.config.plan, cx.config.mixing.me, &cx.record.started);
         let Some(threshold) = plan.threshold(started.len())? else {
             return Ok(None);
         };
@@ -76,7 +76,7 @@ impl Seals {
 
     /// Draws a secret, and deals it to its holders.
     pub(super) fn deal(&mut self, cx: &StepContext<'_>) -> (Secret, Deal) {
-        let me = cx.config.course.me;
+        let me = cx.config.mixing.me;
         let holders = self.holders(me, &cx.record.started).into_iter();
         let to: Vec<(Party, [u8; 32])> = holders
             .filter_map(|holder| Some((holder, *self.keys.get(&holder)?)))
@@ -84,7 +84,7 @@ impl Seals {
         let dealer = Dealer {
             key: &self.run_key,
             party: me,
-            digest: &cx.config.course.digest,
+            digest: &cx.config.mixing.digest,
             round: cx.config.plan.sealed_round(),
         };
         dealer.deal(self.threshold.needed(), &to, &mut self.rng)
@@ -98,7 +98,7 @@ impl Seals {
             return None;
         };
         let state = exchange.state();
-        let item = match finals.seal(cx.config.course.me, &state, self.masks.as_ref(), &secret) {
+        let item = match finals.seal(cx.config.mixing.me, &state, self.masks.as_ref(), &secret) {
             Ok(item) => item,
             Err(reason) => {
                 cx.fault(reason);
@@ -130,7 +130,7 @@ impl Seals {
         of: &BTreeMap<Party, (Sealed, Dealt)>,
         cx: &StepContext<'_>,
     ) -> Kept {
-        let me = cx.config.course.me;
+        let me = cx.config.mixing.me;
         let may_open = cx.record.withheld.is_none();
         let own = self.own.take().filter(|_| may_open);
         let mut kept = Kept::new(me, cx.config.plan.sealed_round(), own);
@@ -138,7 +138,7 @@ impl Seals {
             let Some(key) = self.keys.get(&party) else {
                 continue;
             };
-            let digest = &cx.config.course.digest;
+            let digest = &cx.config.mixing.digest;
             kept.keep_letter(&self.run_key, digest, (party, key), &sealed.deal, dealt);
         }
         kept
@@ -146,7 +146,7 @@ impl Seals {
 
     /// This node's masks with its neighbours in the mask graph who have started.
     fn pair_masks(pair_key: PairKey, cx: &StepContext<'_>) -> PairMasks {
-        let (me, started) = (cx.config.course.me, &cx.record.started);
+        let (me, started) = (cx.config.mixing.me, &cx.record.started);
         let graph = match cx.config.plan.reads_circles() {
             // In some round anybody may be in a circle with anybody.
             true => Some(Graph::complete(cx.config.electorate.parties)),
@@ -155,7 +155,7 @@ impl Seals {
         let neighbours = graph.iter().flat_map(|graph| graph.neighbours(me));
         let others = neighbours.filter(|other| started.contains(other));
         let keys = others.filter_map(|&other| Some((other, *cx.public_state.flood.pair_key(other)?)));
-        PairMasks::of(me, pair_key, &cx.config.course.digest, &keys.collect())
+        PairMasks::of(me, pair_key, &cx.config.mixing.digest, &keys.collect())
     }
 
     /// Wipes the keys of this release's masks; those of the next one follow from them first, if

@@ -14,10 +14,10 @@ use crate::messages::commitment;
 use crate::messages::log::{AgreedLogs, Answer, ShareId};
 use crate::messages::signature::Signature;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
-use crate::mixing::course::Course;
 use crate::mixing::exchange::{Action, ArrivedShare, ExchangeStart, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::noisy::Noisy;
+use crate::mixing::parameters::MixingParameters;
 use crate::mixing::portion::{Portion, Resting};
 use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
@@ -102,7 +102,7 @@ impl World {
             shares_left: vec![false; plan.parties()],
             violations: Vec::new(),
         };
-        let course = Course::of(plan, 0);
+        let parameters = MixingParameters::of(plan, 0);
         for (me, mut value) in inputs.into_iter().enumerate() {
             let rng = stream(seed, "noise", me);
             let mut noise = LatticeNoise::new(
@@ -113,7 +113,7 @@ impl World {
             );
             noise.add_independent(calibration.independent_std, &mut value);
             let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
-            let course = course.of_another(plan, me);
+            let parameters = parameters.of_another(plan, me);
             let connected = draft.private_graph.neighbours(me).iter().copied().collect();
             let start = ExchangeStart {
                 start: Time::ZERO,
@@ -121,8 +121,10 @@ impl World {
                 absent: BTreeSet::new(),
                 connected,
             };
-            let mixing = course.begin(Noisy::with_noise_in(value.clone()), weight, Box::new(noise));
-            world.nodes.push(Some(ShareExchange::new(course, mixing, start)));
+            let mixing = parameters.begin(Noisy::with_noise_in(value.clone()), weight, Box::new(noise));
+            world
+                .nodes
+                .push(Some(ShareExchange::new(parameters, mixing, start)));
             world.noised.push(value);
             world.weights.push(weight);
         }

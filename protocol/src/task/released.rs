@@ -121,7 +121,7 @@ impl Released {
         if model.is_statistics() {
             return Released::Moments(Moments::default());
         }
-        let terms = model.course().expect("the plan is checked");
+        let terms = model.terms().expect("the plan is checked");
         Released::Model(Descent::new(terms, vec![0.0; model.parameters()]))
     }
 

@@ -26,7 +26,7 @@ const QUESTIONS: [&str; 38] = [
     "rolls_back(",
     "goes_on_by_task(",
     "mixes_ahead(",
-    "course.ahead",
+    "parameters.ahead",
     "most_mixings(",
     "TaskName::",
     ".sequence()",

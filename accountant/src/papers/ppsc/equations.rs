@@ -10,7 +10,7 @@ use ndarray::Array2;
 use ndarray::linalg::kron;
 use serde::Serialize;
 
-use crate::bounds::printed_noise::{Equations, OuterCourse};
+use crate::bounds::printed_noise::{Equations, OuterIterations};
 use crate::papers::error::PaperError;
 use crate::papers::figure::{Cell, Compared, Figure, Table};
 use crate::papers::given::Given;
@@ -98,14 +98,14 @@ impl TableFour {
             contraction: self.left,
         };
         let bound = equations.bound(spread);
-        let course = OuterCourse {
+        let iterations = OuterIterations {
             parties: PARTIES,
             iterations: outer as u64,
             epsilon,
             delta: DELTA,
             least_singular_value: printed_lambda(),
         };
-        let pairwise = course.of_change(accuracy.sqrt() + bound + n.sqrt());
+        let pairwise = iterations.of_change(accuracy.sqrt() + bound + n.sqrt());
         let noise = ((PATHS.len() * GOSSIP_ITERATIONS) as f64 * pairwise).powi(2);
         let missed = -libm::expm1(libm::log(RHO) / (2.0 * l));
         let shrinks = 1.0 - self.left * self.left;

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::daemon::api::api_state::{ApiState, ended};
-use crate::daemon::api::connection_limiter::{ConnectionPermit, ConnectionLimiter};
+use crate::daemon::api::connection_limiter::{ConnectionLimiter, ConnectionPermit};
 use crate::daemon::api::listen::Listener;
 use crate::daemon::api::routes::router;
 use crate::daemon::api::token::Token;

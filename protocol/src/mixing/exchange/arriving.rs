@@ -1,16 +1,16 @@
 //! What arrives: shares of others, and their answers to own ones.
 
 use crate::messages::log::{Answer, ShareId, Verdict};
-use crate::mixing::course::Course;
 use crate::mixing::exchange::{Action, ArrivedShare, ShareExchange, Whereabouts};
 use crate::mixing::offence::MixingOffence;
+use crate::mixing::parameters::MixingParameters;
 use crate::mixing::portion::Share;
 use crate::topology::party::Party;
 
 impl ShareExchange {
     /// A share arrived from `peer` over its authenticated channel.
     pub(crate) fn share(&mut self, peer: Party, id: ShareId, arrival: ArrivedShare) {
-        if id.to != self.course.me || id.from != peer || !self.course.is_due(id.round, peer) {
+        if id.to != self.parameters.me || id.from != peer || !self.parameters.is_due(id.round, peer) {
             return self.offence(peer, MixingOffence::NotDue(id));
         }
         let key = (id.round, peer);
@@ -20,7 +20,7 @@ impl ShareExchange {
         } else if self.closed {
             self.say(id, Verdict::Refused);
         } else if id.round > self.round {
-            if arrival.values.len() == self.course.share_bytes() {
+            if arrival.values.len() == self.parameters.share_bytes() {
                 self.waiting.entry(key).or_insert(arrival);
             } else {
                 let (round, bytes) = (id.round, arrival.values.len());
@@ -35,19 +35,19 @@ impl ShareExchange {
     /// Adds a share of this or an earlier round, or refuses it.
     pub(super) fn take_in(&mut self, id: ShareId, arrival: ArrivedShare) {
         let weight = arrival.weight;
-        let grid = self.course.lattice.round_grid(id.round);
+        let grid = self.parameters.lattice.round_grid(id.round);
         let carries =
-            weight.0.unsigned_abs() <= self.course.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
-        let Course {
+            weight.0.unsigned_abs() <= self.parameters.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
+        let MixingParameters {
             lattice, dimension, ..
-        } = &self.course;
+        } = &self.parameters;
         match Share::received(lattice, (arrival.values, weight), *dimension, id.round) {
             Ok(share) if carries => {
                 self.mixing.accept(id.from, &share);
                 self.say(
                     id,
                     Verdict::Accepted {
-                        applied: self.round.min(self.course.rounds()),
+                        applied: self.round.min(self.parameters.rounds()),
                     },
                 );
             }
@@ -74,7 +74,7 @@ impl ShareExchange {
 
     /// An answer arrived from `peer`; its signature is good.
     pub fn answer(&mut self, peer: Party, id: ShareId, answer: Answer) {
-        let rounds = self.course.rounds();
+        let rounds = self.parameters.rounds();
         let possible = match answer.verdict {
             Verdict::Refused => true,
             Verdict::Accepted { applied } => (id.round..=rounds).contains(&applied),

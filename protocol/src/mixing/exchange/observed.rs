@@ -78,7 +78,7 @@ impl ShareExchange {
     /// Z) that it has.
     pub(crate) fn injections(&self) -> usize {
         if self.is_over() {
-            self.course.rounds() as usize + 1
+            self.parameters.rounds() as usize + 1
         } else {
             self.round as usize
         }

@@ -83,10 +83,10 @@ impl ShareExchange {
         if now >= self.deadline(self.round) {
             return true;
         }
-        if now < self.began.plus_millis(self.course.pace_ms) {
+        if now < self.began.plus_millis(self.parameters.pace_ms) {
             return false;
         }
-        let handover = self.began.plus_millis(self.course.handover_patience_ms());
+        let handover = self.began.plus_millis(self.parameters.handover_patience_ms());
         let in_hand = |from: Party| {
             self.received.contains_key(&(self.round, from))
                 || self.gone.contains(&from)
@@ -95,7 +95,7 @@ impl ShareExchange {
         let left = |to: &Party| {
             let id = ShareId {
                 round: self.round,
-                from: self.course.me,
+                from: self.parameters.me,
                 to: *to,
             };
             let given_up = self.missed.contains(to) && (!self.connected.contains(to) || now >= handover);
@@ -106,11 +106,11 @@ impl ShareExchange {
                     .get(&id)
                     .is_none_or(|share| share.whereabouts == Whereabouts::Left)
         };
-        self.course.due_in(self.round).all(in_hand)
+        self.parameters.due_in(self.round).all(in_hand)
             && self
-                .course
+                .parameters
                 .schedule
-                .sends_to(self.round, self.course.me)
+                .sends_to(self.round, self.parameters.me)
                 .iter()
                 .all(left)
     }
@@ -120,8 +120,8 @@ impl ShareExchange {
         if !self.is_over() {
             self.actions.push(Action::Round(round));
         }
-        let schedule = self.course.schedule.clone();
-        let to = schedule.sends_to(round, self.course.me);
+        let schedule = self.parameters.schedule.clone();
+        let to = schedule.sends_to(round, self.parameters.me);
         self.hand_out(round, to);
         // What came too early for this round joins now; what is for later rounds waits on.
         let later = self.waiting.split_off(&(round, Party::MAX));
@@ -130,7 +130,7 @@ impl ShareExchange {
                 ShareId {
                     round,
                     from,
-                    to: self.course.me,
+                    to: self.parameters.me,
                 },
                 arrival,
             );
@@ -141,24 +141,24 @@ impl ShareExchange {
     /// from.
     fn hand_out(&mut self, round: u32, to: &[Party]) {
         let Some(&first) = to.first() else { return };
-        let (course, length) = (&self.course, self.course.share_bytes());
+        let (parameters, length) = (&self.parameters, self.parameters.share_bytes());
         let id = |to: Party| ShareId {
             round,
-            from: course.me,
+            from: parameters.me,
             to,
         };
         // The values are packed by writing them into the first share's frame: no copy is made.
         let mut frame = None;
         let share = self.mixing.split(to, |state| {
-            let write = |bytes: &mut [u8]| course.lattice.write_share(&state.value, round, bytes);
+            let write = |bytes: &mut [u8]| parameters.lattice.write_share(&state.value, round, bytes);
             let (made, written) =
-                wire::share_frame_with(&course.digest, id(first), state.weight, length, write);
+                wire::share_frame_with(&parameters.digest, id(first), state.weight, length, write);
             if written.is_err() {
                 return state.value.pack();
             }
             let values = Bytes::from_owner(made.clone()).slice(made.len() - length..);
             frame = Some(made);
-            course.lattice.own_share(values)
+            parameters.lattice.own_share(values)
         });
         let Some(frame) = frame else {
             // Twelve standard deviations fit, whatever peers send: see `Lattice::share_bound`.
@@ -170,7 +170,7 @@ impl ShareExchange {
         let others = to[1..].iter().map(|&to| {
             (
                 id(to),
-                wire::share_frame(&course.digest, id(to), share.0.weight, values),
+                wire::share_frame(&parameters.digest, id(to), share.0.weight, values),
             )
         });
         for (id, frame) in std::iter::once((id(first), frame.clone())).chain(others) {
@@ -220,12 +220,12 @@ impl ShareExchange {
             }
         }
         self.recall = Recall::Unasked;
-        for from in self.course.due_in(self.round) {
+        for from in self.parameters.due_in(self.round) {
             if !self.received.contains_key(&(self.round, from)) {
                 self.missed.insert(from);
             }
         }
-        if self.round < self.course.rounds() {
+        if self.round < self.parameters.rounds() {
             self.mixing.inject(&mut Drawn, self.round);
         } else {
             self.mixing.cancel();

@@ -20,13 +20,13 @@ impl ShareExchange {
         };
         let in_hand = |key: (u32, Party)| self.received.contains_key(&key) || self.gone.contains(&key.1);
         self.is_over()
-            && (now >= self.deadline(self.course.rounds())
-                || (self.course.due().all(in_hand) && self.outgoing.iter().all(answered)))
+            && (now >= self.deadline(self.parameters.rounds())
+                || (self.parameters.due().all(in_hand) && self.outgoing.iter().all(answered)))
     }
 
     /// Whether a share that is due from this party has not come.
     pub fn is_owed_by(&self, party: Party) -> bool {
-        self.course
+        self.parameters
             .due()
             .any(|(round, from)| from == party && !self.received.contains_key(&(round, from)))
     }
@@ -37,8 +37,8 @@ impl ShareExchange {
         self.closed = true;
         self.waiting.clear();
         let mut due: BTreeMap<(u32, Party), SentEntry> = BTreeMap::new();
-        for round in 1..=self.course.rounds() {
-            for &to in self.course.schedule.sends_to(round, self.course.me) {
+        for round in 1..=self.parameters.rounds() {
+            for &to in self.parameters.schedule.sends_to(round, self.parameters.me) {
                 due.insert(
                     (round, to),
                     SentEntry {
@@ -67,7 +67,7 @@ impl ShareExchange {
                 Verdict::Refused => None,
             });
         Log {
-            party: self.course.me,
+            party: self.parameters.me,
             sent: due.into_values().collect(),
             received: received.collect(),
             gone,
@@ -126,13 +126,13 @@ impl ShareExchange {
     }
 
     fn departed(&self, publishers: &BTreeSet<Party>) -> BTreeSet<Party> {
-        let parties = 0..self.course.parties;
+        let parties = 0..self.parameters.parties;
         parties.filter(|party| !publishers.contains(party)).collect()
     }
 
     /// Takes back the own shares that left and that the agreed logs do not list.
     fn take_back_returned(&mut self, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<(), Party> {
-        let fates = fates(logs, self.course.rounds());
+        let fates = fates(logs, self.parameters.rounds());
         let ids: Vec<ShareId> = self
             .outgoing
             .iter()
@@ -142,7 +142,7 @@ impl ShareExchange {
         for id in ids {
             let back = match fates.get(&id) {
                 Some(fate) => matches!(fate, Fate::Returned { .. }),
-                None => !self.course.rollback && self.was_refused(id),
+                None => !self.parameters.rollback && self.was_refused(id),
             };
             if back && !self.take_back(id) && publishers.contains(&id.to) {
                 return Err(id.to);

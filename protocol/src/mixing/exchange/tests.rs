@@ -323,7 +323,10 @@ fn a_suspended_node_makes_up_its_round_ends_in_order() {
 #[test]
 fn pace_and_waking_are_kept() {
     let mut world = World::with("[mechanism]\nrollback = true");
-    world.nodes.iter_mut().for_each(|node| node.course.pace_ms = 20);
+    world
+        .nodes
+        .iter_mut()
+        .for_each(|node| node.parameters.pace_ms = 20);
     world.deliver_all();
     assert!(world.nodes.iter().all(|node| node.round() == 1), "too early");
     assert!(

@@ -222,7 +222,7 @@ impl ModelSettings {
     ///
     /// # Errors
     /// The set is none for a model of this size.
-    pub fn course(&self) -> Result<DescentTerms, NoSet> {
+    pub fn terms(&self) -> Result<DescentTerms, NoSet> {
         let step = match self.step {
             StepChoice::Auto => StepLength::Constant(2.0 / self.loss().smoothness(1.0)),
             StepChoice::Constant(step) => StepLength::Constant(step),

@@ -46,7 +46,7 @@ impl Fast {
 
     /// The round whose messages are needed next; none when all is done.
     pub fn wants(&self) -> Option<u32> {
-        (self.done < self.schedule.course.steps.len()).then_some(self.done as u32)
+        (self.done < self.schedule.step_schedule.steps.len()).then_some(self.done as u32)
     }
 
     /// Bytes of the vector in a message of a round; none if the schedule has no such message.
@@ -87,7 +87,7 @@ impl Fast {
                 .zip(changes)
                 .for_each(|(sum, change)| *sum = sum.wrapping_add(change));
         }
-        let c = self.schedule.course.steps[self.done];
+        let c = self.schedule.step_schedule.steps[self.done];
         integers::step(
             &mut self.state,
             &self.sums,

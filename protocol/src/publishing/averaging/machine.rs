@@ -258,7 +258,7 @@ impl Averaging {
         let weight = LatticeWeight(weights.fold(0, i128::saturating_add));
         let in_parties = self.lattice.weight_to_f64(weight.0);
         let terms = &self.terms;
-        let units = fast.schedule().course.error + terms.rounded(included.len());
+        let units = fast.schedule().step_schedule.error + terms.rounded(included.len());
         let steps = units * included.len() as f64 * libm::exp2(f64::from(terms.grain_log2));
         let standard_errors = units * terms.unit_errors(included.len(), in_parties);
         let sum = fast

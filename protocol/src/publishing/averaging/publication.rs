@@ -9,8 +9,8 @@ use crate::averaging::terms::AveragingTerms;
 use crate::messages::notice::{ItemSet, Round};
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::course::Course;
 use crate::mixing::finals::FinalState;
+use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::averaging::machine::{Averaging, MOST_STAGES};
@@ -31,11 +31,15 @@ pub struct AveragedFinals {
 
 impl AveragedFinals {
     /// The finals of a plan with these terms.
-    pub(in crate::publishing) fn of(plan: &Plan, course: &Course, terms: Arc<AveragingTerms>) -> Self {
+    pub(in crate::publishing) fn of(
+        plan: &Plan,
+        parameters: &MixingParameters,
+        terms: Arc<AveragingTerms>,
+    ) -> Self {
         AveragedFinals {
             terms,
-            finals: FloodedFinals::of(plan, course),
-            dimension: course.dimension,
+            finals: FloodedFinals::of(plan, parameters),
+            dimension: parameters.dimension,
             parties: plan.parties(),
         }
     }

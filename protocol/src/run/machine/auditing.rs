@@ -81,7 +81,7 @@ impl AuditingPhase {
         let shares = &transfers.shares;
         (cx.record.tally, cx.record.received) = (shares.tally(), shares.received.len());
         cx.record.verdict = Some(verdict.clone());
-        let ahead = cx.config.course.ahead;
+        let ahead = cx.config.mixing.ahead;
         let publishers = match verdict.publish {
             Some(publishers)
                 if !publishers.is_empty() && publishers.iter().all(|party| logs.contains_key(party)) =>
@@ -104,7 +104,7 @@ impl AuditingPhase {
         if matches!(audited, Audited::All(_)) && !ahead {
             cx.public_state.event(Event::Phase(Phase::Publishing));
         }
-        if !publishers.contains(&cx.config.course.me) {
+        if !publishers.contains(&cx.config.mixing.me) {
             cx.stays_closed();
             cx.withhold(verdict.reason);
         }

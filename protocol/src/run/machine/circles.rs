@@ -49,7 +49,7 @@ impl StepContext<'_> {
             return Ok(None);
         };
         let seals = seals.ok_or("this plan seals nothing")?;
-        let (me, dimension) = (self.config.course.me, self.config.plan.draft().dimension());
+        let (me, dimension) = (self.config.mixing.me, self.config.plan.draft().dimension());
         let weights = RoundWeights::of(&edges);
         let row: Vec<(Party, u32)> = weights
             .row(me)
@@ -110,9 +110,9 @@ impl StepContext<'_> {
         secret: &Secret,
         seals: &Seals,
     ) -> Result<Arc<[u8]>, String> {
-        let me = self.config.course.me;
+        let me = self.config.mixing.me;
         let place = MaskPlace {
-            digest: &self.config.course.digest,
+            digest: &self.config.mixing.digest,
             author: me,
             round: self.config.plan.sealed_round(),
             circle: reader as u32,
@@ -136,7 +136,7 @@ impl StepContext<'_> {
             to: reader,
         };
         Ok(wire::sealed_frame(
-            &self.config.course.digest,
+            &self.config.mixing.digest,
             id,
             &vector.to_bytes(),
         ))
@@ -173,7 +173,7 @@ impl StepContext<'_> {
         let id = ShareId {
             round: LOGGED,
             from,
-            to: self.config.course.me,
+            to: self.config.mixing.me,
         };
         if !self.peers.private.contains(&from) {
             // It sends its vector again on a new connection.
@@ -186,7 +186,7 @@ impl StepContext<'_> {
         match answer {
             Ok(answer) => self.output(Output::Private {
                 to: from,
-                frame: wire::answer_frame(&self.config.course.digest, id, &answer),
+                frame: wire::answer_frame(&self.config.mixing.digest, id, &answer),
                 share: None,
             }),
             Err(reason) => self.fault(reason),
@@ -228,10 +228,10 @@ impl OpeningPhase {
         let members = &self.unsealing.members;
         let secrets = self.opening.secrets().ok_or(FinalError::NoResidues)?;
         let (of, mut sum) = circle.sealed_sum(members).ok_or(FinalError::NoResidues)?;
-        let me = cx.config.course.me as u32;
+        let me = cx.config.mixing.me as u32;
         for author in &of {
             let place = MaskPlace {
-                digest: &cx.config.course.digest,
+                digest: &cx.config.mixing.digest,
                 author: *author,
                 round: cx.config.plan.sealed_round(),
                 circle: me,
@@ -241,7 +241,7 @@ impl OpeningPhase {
         }
         let edges = cx.config.circle_edges().ok_or(FinalError::NoResidues)?;
         let masked =
-            |other: &Party| edges.joins(*other, cx.config.course.me) && cx.record.started.contains(other);
+            |other: &Party| edges.joins(*other, cx.config.mixing.me) && cx.record.started.contains(other);
         let told = self.corrections_given(cx).into_iter();
         for (stage, giver, body) in told.filter(|(_, giver, _)| of.contains(giver)) {
             let owed = self.unsealing.masks.get(stage).and_then(|owed| owed.get(&giver));

@@ -111,7 +111,7 @@ impl CorrectingPhase {
         if remaining == unsealing.members {
             return OpeningPhase::begin(transfers, unsealing, cx);
         }
-        if !remaining.contains(&cx.config.course.me) {
+        if !remaining.contains(&cx.config.mixing.me) {
             cx.stays_closed();
             cx.withhold("the agreed set of corrections does not hold this node's");
         }
@@ -128,7 +128,7 @@ impl Transfers {
     /// Gives this node's correction, if it owes one and nothing is opened yet: with a correction
     /// that comes after a secret somebody could read what was sealed as it was, and as it is.
     fn give_correction(&mut self, unsealing: &Unsealing, owing: &Owing, cx: &mut StepContext<'_>) {
-        let me = cx.config.course.me;
+        let me = cx.config.mixing.me;
         if cx.record.withheld.is_some() {
             return;
         }

@@ -175,7 +175,7 @@ impl GatheringPhase {
         };
         cx.output(Output::Spend);
         RunPhase::Spending(Box::new(SpendingPhase {
-            mixing: self.mixing_start.mixing(&cx.config.course),
+            mixing: self.mixing_start.mixing(&cx.config.mixing),
             seals,
             early: self.early,
             marked: false,

@@ -84,7 +84,7 @@ impl Run {
             .config
             .electorate
             .public
-            .neighbours(self.config.course.me)
+            .neighbours(self.config.mixing.me)
             .iter();
         if self.now >= until || (neighbours.all(ended) && self.is_published()) {
             self.record.complete = true;
@@ -200,7 +200,7 @@ impl Transfers {
     /// noise alone tell nothing.
     fn leave(&self, reason: String, cx: &mut StepContext<'_>) {
         cx.record.tally = self.shares.tally();
-        let shares_left = self.shares.anything_left() && !cx.config.course.ahead;
+        let shares_left = self.shares.anything_left() && !cx.config.mixing.ahead;
         if shares_left || cx.record.sealed.is_some() {
             cx.finish(Ending::Withheld { reason }, Published::default());
         } else {

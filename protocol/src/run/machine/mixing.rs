@@ -98,7 +98,7 @@ impl Run {
     }
 
     pub(super) fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {
-        if id.to != from || id.from != self.config.course.me {
+        if id.to != from || id.from != self.config.mixing.me {
             return self
                 .public_state
                 .offence(from, "an answer about somebody else's share");
@@ -140,7 +140,7 @@ impl Run {
                 Action::Answer { id, verdict } if self.peers.private.contains(&id.from) => {
                     match self.public_state.signer().answer(id, verdict) {
                         Ok(answer) => {
-                            let frame = wire::answer_frame(&self.config.course.digest, id, &answer);
+                            let frame = wire::answer_frame(&self.config.mixing.digest, id, &answer);
                             self.public_state.outbox.push_back(Output::Private {
                                 to: id.from,
                                 frame,

@@ -30,7 +30,7 @@ impl Run {
         let exchange = self.holdings();
         let round = match self.phase {
             RunPhase::Gathering(_) | RunPhase::Awaiting(_) | RunPhase::Spending(_) => 0,
-            _ => exchange.map_or(self.config.course.rounds + 1, ShareExchange::round),
+            _ => exchange.map_or(self.config.mixing.rounds + 1, ShareExchange::round),
         };
         Progress {
             phase: self.phase(),

@@ -88,7 +88,7 @@ impl OpeningPhase {
     pub(super) fn opened(&mut self, cx: &mut StepContext<'_>) {
         let opened_for = self.opening.opened_for();
         let included = self.unsealing.members.clone();
-        let mine = included.contains(&cx.config.course.me);
+        let mine = included.contains(&cx.config.mixing.me);
         let opened = match &self.circle {
             Some(circle) if mine => self.circle_sum(circle, cx),
             Some(_) => Ok(None),

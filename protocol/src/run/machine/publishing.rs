@@ -199,7 +199,7 @@ impl StepContext<'_> {
         let final_state =
             settled.map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
         let setup = Setup {
-            me: self.config.course.me,
+            me: self.config.mixing.me,
             signer: self.public_state.signer().clone(),
             graph: self.config.electorate.public.clone(),
             settle_ms: self.config.settle_ms,

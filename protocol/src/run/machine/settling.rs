@@ -124,7 +124,7 @@ impl SettlingPhase {
     /// Tells once that this node's sealed final is out of its hands: another party's list or vote
     /// names the log that it left with, and such a log counts as held only with what it seals.
     fn notice_own_final(&mut self, cx: &mut StepContext<'_>) {
-        let me = cx.config.course.me;
+        let me = cx.config.mixing.me;
         let (Some(own), Way::Sealed(finals)) = (self.left_with, &cx.public_state.rules.way) else {
             return;
         };
@@ -148,7 +148,7 @@ impl SettlingPhase {
             .iter()
             .filter_map(|(party, hash)| Some((*party, cx.public_state.log_named(*party, hash)?)));
         let logs: Arc<AgreedLogs> = Arc::new(logs.collect());
-        if !logs.contains_key(&cx.config.course.me) {
+        if !logs.contains_key(&cx.config.mixing.me) {
             cx.withhold(cx.voted_out(set));
             cx.stays_closed();
         }

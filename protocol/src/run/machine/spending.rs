@@ -27,7 +27,7 @@ impl AwaitingPhase {
     pub(super) fn contribute(self, value: Noisy, cx: &mut StepContext<'_>) -> RunPhase {
         let weight = cx.config.own_weight();
         let mixing = match self.block {
-            None => cx.config.course.begin(value, weight, Box::new(NoNoise)),
+            None => cx.config.mixing.begin(value, weight, Box::new(NoNoise)),
             Some(block) => {
                 let value = value.vector().pack();
                 let mut mixing = Mixing::of_block(Portion { value, weight }, block);
@@ -75,7 +75,7 @@ impl SpendingPhase {
             .peers
             .exchange_start(&cx.record.started, cx.config, (cx.begun_at(), cx.now));
         let mut transfers = Transfers {
-            shares: ShareExchange::new(cx.config.course.clone(), mixing, start),
+            shares: ShareExchange::new(cx.config.mixing.clone(), mixing, start),
             circle,
             seals,
             leaving: None,

@@ -51,9 +51,9 @@ impl Run {
         };
         let started = members.clone();
         let threshold = self.config.plan.threshold(started.len()).ok()??;
-        let course = self.config.course.of_release(&self.config.plan, digest);
-        let mut rules = ItemRules::of(&self.config.plan, &course);
-        let mut config = self.config.next(course);
+        let parameters = self.config.mixing.of_release(&self.config.plan, digest);
+        let mut rules = ItemRules::of(&self.config.plan, &parameters);
+        let mut config = self.config.next(parameters);
         if config.plan.reads_circles() && config.number <= config.plan.rounds() {
             let edges = config.plan.active_edges(config.number);
             rules.schedule = Arc::new(Schedule::both_ways(std::iter::once(&edges)));
@@ -89,7 +89,7 @@ impl Run {
         let RunPhase::Mixed(mixed) = &mut self.phase else {
             return None;
         };
-        if mixed.noise.is_some() || !mixed.members.contains(&self.config.course.me) {
+        if mixed.noise.is_some() || !mixed.members.contains(&self.config.mixing.me) {
             return None;
         }
         let seals = mixed.seals.take()?;
@@ -98,19 +98,23 @@ impl Run {
             started_at: Some(self.now),
             ..Record::default()
         };
-        let mut config = self.config.next(self.config.course.clone());
+        let mut config = self.config.next(self.config.mixing.clone());
         config.succeeds = false;
-        config.course.digest = digest;
-        let RunConfig { plan, course, .. } = &config;
-        let rules = ItemRules::of(plan, course);
-        let zeros = Noisy::with_noise_in(plan.lattice().zeros(course.dimension));
+        config.mixing.digest = digest;
+        let RunConfig {
+            plan,
+            mixing: parameters,
+            ..
+        } = &config;
+        let rules = ItemRules::of(plan, parameters);
+        let zeros = Noisy::with_noise_in(plan.lattice().zeros(parameters.dimension));
         let start = self
             .peers
             .exchange_start(&record.started, &config, (self.now, self.now));
         let transfers = Transfers {
             shares: ShareExchange::new(
-                course.clone(),
-                course.begin(zeros, config.own_weight(), noise),
+                parameters.clone(),
+                parameters.begin(zeros, config.own_weight(), noise),
                 start,
             ),
             circle: None,
@@ -128,16 +132,16 @@ impl Run {
     /// Whether a share of a neighbour may be one of the next mixing: it is due, and of a share's
     /// length.
     pub(crate) fn is_like_due(&self, id: &ShareId, bytes: usize) -> bool {
-        id.to == self.config.course.me
-            && self.config.course.is_due(id.round, id.from)
-            && bytes == self.config.course.share_bytes()
+        id.to == self.config.mixing.me
+            && self.config.mixing.is_due(id.round, id.from)
+            && bytes == self.config.mixing.share_bytes()
     }
 
     /// What a run after this one says and hears, signed for `digest`: of this node, among the same
     /// parties, over the connections that are there.
     pub(super) fn public_state_of_next(&self, digest: Digest, rules: ItemRules) -> PublicState {
         let members = self.public_state.flood.members().for_digest(digest);
-        let flood = Flood::new(self.config.course.me, members)
+        let flood = Flood::new(self.config.mixing.me, members)
             .pairing(self.config.plan.pairs())
             .with_stages(rules.stages)
             .with_colluding(self.config.plan.draft().privacy.colluding);
@@ -190,7 +194,7 @@ impl Run {
 
     /// Whether this run mixes noise of releases to come.
     pub(crate) fn mixes_ahead(&self) -> bool {
-        self.config.course.ahead
+        self.config.mixing.ahead
     }
 
     /// Those who take part in this run.
@@ -200,7 +204,7 @@ impl Run {
 
     /// What everything of this run is signed for.
     pub fn digest(&self) -> &Digest {
-        &self.config.course.digest
+        &self.config.mixing.digest
     }
 
     /// When this node held every START.
@@ -216,7 +220,7 @@ impl Run {
     /// Whether the next release is without whose secrets lacked, this node among its members.
     pub(crate) fn goes_on_without_sum(&self) -> bool {
         match &self.phase {
-            RunPhase::Opening(phase) => phase.goes_on_without_sum(self.config.course.me),
+            RunPhase::Opening(phase) => phase.goes_on_without_sum(self.config.mixing.me),
             _ => false,
         }
     }

@@ -560,7 +560,7 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
     };
     let due: Vec<(u32, Party)> = (1..=4)
         .map(|round| (round, 1))
-        .filter(|&(round, from)| run.config.course.is_due(round, from))
+        .filter(|&(round, from)| run.config.mixing.is_due(round, from))
         .collect();
     assert!(!due.is_empty());
     phase.transfers.shares.received.extend(

@@ -89,7 +89,7 @@ impl Run {
             self.config
                 .electorate
                 .public
-                .neighbours(self.config.course.me)
+                .neighbours(self.config.mixing.me)
                 .len(),
         );
         missed_ms
@@ -152,7 +152,7 @@ impl Run {
             return None;
         }
         let heard = self.public_state.flood.late_arrivals();
-        let arrivals = self.waking.with_own(self.config.course.me, heard);
+        let arrivals = self.waking.with_own(self.config.mixing.me, heard);
         (self.waking.is_news(&arrivals) && self.waits_for_logs()).then_some(arrivals)
     }
 
@@ -174,7 +174,7 @@ impl Run {
         let waiting = self
             .public_state
             .flood
-            .waiting_after(self.config.course.me, arrival);
+            .waiting_after(self.config.mixing.me, arrival);
         let waiting = waiting
             .filter(|party| self.record.started.contains(party))
             .count();

@@ -5,7 +5,7 @@ use crate::messages::row::Row;
 use crate::messages::signature::Signature;
 use crate::messages::signing::Members;
 use crate::messages::stage::Stages;
-use crate::mixing::course::Course;
+use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
 use crate::plan::peers::simulated_keypair;
 use crate::run::backlog::Backlog;
@@ -52,7 +52,7 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
         Notice::Averaged,
     ];
     let about = 0..if author < suspects { parties } else { suspects };
-    let of_plan = stages(plan, &Course::of(plan, 0));
+    let of_plan = stages(plan, &MixingParameters::of(plan, 0));
     for stage in of_plan.all() {
         notices.push(Notice::Item {
             stage,
@@ -111,7 +111,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
             };
             public_state.flood.publish(signed);
         }
-        for stage in stages(plan, &Course::of(plan, 0)).all() {
+        for stage in stages(plan, &MixingParameters::of(plan, 0)).all() {
             let length = if stage == Stage::Settling {
                 public_state.rules.log_limit()
             } else {
@@ -128,7 +128,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     public_state.connected(peer);
     // It asks for all that it lacks at the same time.
     public_state.answer(peer, false, &[]);
-    let bodies = stages(plan, &Course::of(plan, 0))
+    let bodies = stages(plan, &MixingParameters::of(plan, 0))
         .all()
         .into_iter()
         .flat_map(|stage| (0..parties).flat_map(move |author| [(stage, author)]));
@@ -270,7 +270,7 @@ fn nothing_of_other_stages_is_taken() {
         (&sealed, Stage::Correction(u32::MAX)),
     ];
     for (plan, stage) in foreign {
-        assert!(!stages(plan, &Course::of(plan, 0)).has(stage));
+        assert!(!stages(plan, &MixingParameters::of(plan, 0)).has(stage));
         let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
         let mut sign =
             |recipient, notice| wire::notice_frame(&signer.sign(recipient, notice).expect("signs")).to_vec();
@@ -417,8 +417,8 @@ fn log_with_answers(plan: &Plan, digest: [u8; 32], key: impl Fn(Party) -> Party)
 #[test]
 fn a_log_whose_answers_somebody_else_signed_or_for_another_plan_is_none() {
     let plan = plan(4, "", 3);
-    let course = Course::of(&plan, 0);
-    let rules = ItemRules::of(&plan, &course);
+    let parameters = MixingParameters::of(&plan, 0);
+    let rules = ItemRules::of(&plan, &parameters);
     let keys = plan.draft().members.iter().map(|member| member.public_key());
     let members = Members::new(*plan.digest(), keys.collect());
     let taken = |bytes: Vec<u8>| rules.log(1, &members, &bytes).is_ok();

@@ -6,9 +6,9 @@ use crate::lattice::grid::{Lattice, LatticeWeight};
 use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::ShareId;
-use crate::mixing::course::Course;
 use crate::mixing::exchange::{Action, ArrivedShare, ExchangeStart, ShareExchange};
 use crate::mixing::noisy::Noisy;
+use crate::mixing::parameters::MixingParameters;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
@@ -25,7 +25,7 @@ impl NoiseSource<LatticeVector> for Silent {
 }
 
 /// A node that has as much of its own as a party ever has, in one direction.
-fn full_node(plan: &Plan, course: &Course) -> ShareExchange {
+fn full_node(plan: &Plan, parameters: &MixingParameters) -> ShareExchange {
     let lattice = plan.lattice();
     let own = lattice.own_reach as f64 * lattice.step();
     let value = lattice.encode([own, -own].into_iter());
@@ -35,9 +35,9 @@ fn full_node(plan: &Plan, course: &Course) -> ShareExchange {
         absent: BTreeSet::new(),
         connected: (1..plan.parties()).collect(),
     };
-    let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(course.me)));
-    let mixing = course.begin(Noisy::with_noise_in(value), weight, Box::new(Silent(*lattice)));
-    ShareExchange::new(course.clone(), mixing, start)
+    let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(parameters.me)));
+    let mixing = parameters.begin(Noisy::with_noise_in(value), weight, Box::new(Silent(*lattice)));
+    ShareExchange::new(parameters.clone(), mixing, start)
 }
 
 /// The largest share of a round that is accepted.
@@ -83,10 +83,10 @@ fn end_round(node: &mut ShareExchange, leaves: bool) {
 /// their rounds, or all come back. `late`: everything arrives in the last round only.
 fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
     let (lattice, me) = (*plan.lattice(), 0);
-    let course = Course::of(plan, me);
-    let rounds = course.rounds();
-    let mut node = full_node(plan, &course);
-    let due: Vec<(u32, Party)> = course.due().collect();
+    let parameters = MixingParameters::of(plan, me);
+    let rounds = parameters.rounds();
+    let mut node = full_node(plan, &parameters);
+    let due: Vec<(u32, Party)> = parameters.due().collect();
     for round in 1..=rounds {
         let_leave(&mut node, leaves);
         let now_due = due

@@ -11,11 +11,11 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, Answer, Log, ShareId, Verdict};
 use crate::messages::signature::Signature;
 use crate::messages::wire::{self, Bytes};
-use crate::mixing::course::Course;
 use crate::mixing::exchange::{Action, ArrivedShare, ExchangeStart, ShareExchange};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::offence::MixingOffence;
+use crate::mixing::parameters::MixingParameters;
 use crate::mixing::ticket::{Ticket, Tickets};
 use crate::plan::checked::Plan;
 use crate::simulator::cluster::tests::{inputs, plan};
@@ -81,15 +81,15 @@ impl World {
             world
                 .ledgers
                 .push(Ledger::new(plan.mechanism(me), value.clone(), weight, draws));
-            let course = Course::of(&plan, me);
+            let parameters = MixingParameters::of(&plan, me);
             let start = ExchangeStart {
                 start: Time::ZERO,
                 now: Time::ZERO,
                 absent: BTreeSet::new(),
                 connected: others,
             };
-            let mixing = course.begin(Noisy::with_noise_in(value), LatticeWeight(weight), noise);
-            world.nodes.push(ShareExchange::new(course, mixing, start));
+            let mixing = parameters.begin(Noisy::with_noise_in(value), LatticeWeight(weight), noise);
+            world.nodes.push(ShareExchange::new(parameters, mixing, start));
             world.tickets.push(Tickets::default());
             world.collect(me);
         }

@@ -186,7 +186,7 @@ fn the_drawn_schedule_throws_out_what_it_has_not() {
     assert_eq!((run.early().len(), offences(&drain(&mut run)).len()), expected);
     assert!(expected.0 > 0 && expected.1 > 0);
     assert_eq!(run.plan().seed_at_start(), Some(77));
-    assert_eq!(run.config.course.schedule.rounds(), 5);
+    assert_eq!(run.config.mixing.schedule.rounds(), 5);
     assert_eq!(run.public_state.rules.schedule.rounds(), 5, "logs are read by it");
     // From now on it is the schedule that says what is due.
     let id = |round| ShareId {

@@ -16,7 +16,7 @@ use crate::topology::schedule::Schedule;
 
 /// What a plan fixes for the mixing phase of one party.
 #[derive(Clone)]
-pub struct Course {
+pub struct MixingParameters {
     /// The party that this node acts for.
     pub me: Party,
     /// The number of parties n.
@@ -48,7 +48,7 @@ pub struct Course {
     pub weight_bound: LatticeWeight,
 }
 
-impl Course {
+impl MixingParameters {
     /// What a plan fixes for one of its parties.
     pub fn of(plan: &Plan, me: Party) -> Self {
         let draft = plan.draft();
@@ -61,7 +61,7 @@ impl Course {
         };
         let weights: u64 =
             (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
-        Course {
+        MixingParameters {
             me,
             due: due(exchanges, me),
             parties: plan.parties(),
@@ -86,7 +86,7 @@ impl Course {
     /// What the plan fixes for a later release, whose messages are signed for `digest`. Nobody
     /// mixes in it.
     pub(crate) fn of_release(&self, plan: &Plan, digest: Digest) -> Self {
-        Course {
+        MixingParameters {
             digest,
             dimension: plan.draft().dimension(),
             ahead: false,
@@ -98,9 +98,9 @@ impl Course {
         }
     }
 
-    /// What the plan fixes for another of its parties, with the schedule that this course has.
+    /// What the plan fixes for another of its parties, with the schedule of these parameters.
     pub fn of_another(&self, plan: &Plan, me: Party) -> Self {
-        Course {
+        MixingParameters {
             me,
             due: due(&self.schedule, me),
             mechanism: plan.mechanism(me),
@@ -113,9 +113,9 @@ impl Course {
         (self.due, self.schedule, self.mechanism) = (due(&schedule, self.me), schedule, mechanism);
     }
 
-    /// [`Course::begin`], at once where it does not depend on the draw at START, so that nobody
-    /// waits for the noise; else once START has drawn: a noise for each round would be several
-    /// times the memory.
+    /// [`MixingParameters::begin`], at once where it does not depend on the draw at START, so that
+    /// nobody waits for the noise; else once START has drawn: a noise for each round would be
+    /// several times the memory.
     pub(crate) fn begin_once_drawn(&self, value: Noisy, weight: LatticeWeight, noise: Noise) -> MixingStart {
         let by_draw = matches!(self.mechanism, Mechanism::HandOver { .. });
         match by_draw && self.schedule.rounds() == 0 {
@@ -193,11 +193,11 @@ pub(crate) enum MixingStart {
 }
 
 impl MixingStart {
-    /// The mixing machine, with the schedule that the course has by now.
-    pub(crate) fn mixing(self, course: &Course) -> Mixing<LatticeVector, LatticeWeight> {
+    /// The mixing machine, with the schedule that the parameters have by now.
+    pub(crate) fn mixing(self, parameters: &MixingParameters) -> Mixing<LatticeVector, LatticeWeight> {
         match self {
             MixingStart::Prepared(mixing) => mixing,
-            MixingStart::Waiting { value, weight, noise } => course.begin(value, weight, noise),
+            MixingStart::Waiting { value, weight, noise } => parameters.begin(value, weight, noise),
         }
     }
 }

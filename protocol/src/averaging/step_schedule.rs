@@ -1,9 +1,9 @@
-//! A course: the steps of a run of averaging, and what it guarantees.
+//! Step schedules: the steps of a run of averaging, and what it guarantees.
 
 use crate::averaging::spectrum::Spectrum;
 use crate::averaging::{chebyshev, finite_time, plain};
 
-/// Rounds of any course, at most. Our choice: where more are needed a flood is faster.
+/// Rounds of any schedule, at most. Our choice: where more are needed a flood is faster.
 pub const MOST_ROUNDS: usize = 1024;
 
 /// How the steps were chosen.
@@ -28,7 +28,7 @@ impl Method {
     }
 }
 
-/// What a course must cope with, and reach. One unit for all three.
+/// What a schedule must cope with, and reach. One unit for all three.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// √Σ xᵢ² over the parties of what they begin with, the largest of all coordinates.
@@ -41,7 +41,7 @@ pub struct Goal {
 
 /// A schedule of steps that meets its goal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AveragingCourse {
+pub struct StepSchedule {
     /// How the steps were chosen.
     pub method: Method,
     /// c_r of x ← x − c_r·L·x, r = 1…K.
@@ -50,21 +50,21 @@ pub struct AveragingCourse {
     pub error: f64,
 }
 
-impl AveragingCourse {
-    /// The course with fewest rounds that meets the goal; of equal ones finite-time, then
+impl StepSchedule {
+    /// The schedule with fewest rounds that meets the goal; of equal ones finite-time, then
     /// Chebyshev. None if none does within
     /// [`MOST_ROUNDS`]: the tolerance is below what rounding leaves, or the graph is too long.
     pub fn fit(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
-        let courses = [Self::finite_time(spectrum, goal), Self::chebyshev(spectrum, goal)];
-        let best = courses
+        let schedules = [Self::finite_time(spectrum, goal), Self::chebyshev(spectrum, goal)];
+        let best = schedules
             .into_iter()
             .flatten()
-            .min_by_key(|course| course.steps.len());
-        // It never needs fewer than Chebyshev's; only where that has no course it is looked at.
+            .min_by_key(|schedule| schedule.steps.len());
+        // It never needs fewer than Chebyshev's; only where that has no schedule it is looked at.
         best.or_else(|| Self::plain(spectrum, goal))
     }
 
-    /// The shortest course by plain averaging, the paper's edge weight in every round.
+    /// The shortest schedule by plain averaging, the paper's edge weight in every round.
     pub fn plain(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
         let rounds = plain::rounds(spectrum, goal.tolerance / goal.norm, MOST_ROUNDS)?;
         let candidates = (rounds..=MOST_ROUNDS).take(64);
@@ -76,7 +76,7 @@ impl AveragingCourse {
         )
     }
 
-    /// The shortest course by Chebyshev's polynomial.
+    /// The shortest schedule by Chebyshev's polynomial.
     pub fn chebyshev(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
         // On the few eigenvalues that there are it is never worse than on the whole interval, so a
         // few rounds less may do.
@@ -119,7 +119,7 @@ impl AveragingCourse {
     ) -> Option<Self> {
         candidates.find_map(|steps| {
             let error = Bounds::of(spectrum).error(&steps, goal);
-            (error <= goal.tolerance).then_some(AveragingCourse { method, steps, error })
+            (error <= goal.tolerance).then_some(StepSchedule { method, steps, error })
         })
     }
 
