@@ -1,7 +1,6 @@
 //! What a run's private phase does: one party's arithmetic, one file a mechanism, and the exchange
 //! of shares around it.
 
-pub mod ahead;
 pub mod exchange;
 mod feed;
 pub mod finals;
@@ -16,5 +15,6 @@ pub mod offence;
 pub mod parameters;
 pub mod portion;
 mod ppsc;
+pub mod precomputed;
 mod state;
 pub mod ticket;

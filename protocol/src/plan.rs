@@ -1,6 +1,5 @@
 //! What was agreed on paper: what a person writes, and the checked, calibrated plan.
 
-mod ahead;
 pub mod calibration;
 pub mod checked;
 pub mod claim;
@@ -16,6 +15,7 @@ pub mod lines;
 mod links;
 pub mod named_graph;
 pub mod peers;
+mod precomputed_noise;
 pub mod quorum;
 mod range;
 pub mod run_file;

@@ -1,4 +1,4 @@
-//! Budgets of iterations, and the losses of noise that was mixed ahead.
+//! Budgets of iterations, and the losses of precomputed noise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -37,7 +37,7 @@ pub(crate) fn budget(given: &Value) -> Answer {
 }
 
 #[derive(Deserialize)]
-struct Ahead {
+struct PrecomputedMixing {
     parties: usize,
     rounds: usize,
     out: Value,
@@ -49,7 +49,7 @@ struct Ahead {
     sensitivity: f64,
 }
 
-impl Ahead {
+impl PrecomputedMixing {
     /// μ of each honest party, with these in the coalition.
     fn losses(&self, corrupted: &[usize]) -> Result<BTreeMap<usize, f64>, Box<dyn Error>> {
         let mut execution = json!({
@@ -72,8 +72,8 @@ impl Ahead {
     }
 }
 
-pub(crate) fn ahead(given: &Value) -> Answer {
-    let given: Ahead = from_value(given.clone())?;
+pub(crate) fn precomputed(given: &Value) -> Answer {
+    let given: PrecomputedMixing = from_value(given.clone())?;
     let with_gone = [&given.corrupted[..], &given.rolled_back].concat();
     Ok(json!({
         "losses": given.losses(&given.corrupted)?,

@@ -1,10 +1,10 @@
 //! Answers the reference vectors of trainings that are the accountant's: budgets of iterations, and
-//! the losses of noise that was mixed ahead.
+//! the losses of precomputed noise.
 //!
 //! `cargo run -p undertone-accountant --example training_vectors -- IN.json OUT.json`
 //!
 //! IN has `{"vectors": [{name, kind, given}]}`, answered as `{name: answer}` for the kinds `budget`
-//! and `ahead`; all others are left to the protocol's example `reference_vectors`.
+//! and `precomputed`; all others are left to the protocol's example `reference_vectors`.
 
 mod answers;
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for vector in asked["vectors"].as_array().into_iter().flatten() {
         let answer = match vector["kind"].as_str().unwrap_or_default() {
             "budget" => answers::budget(&vector["given"]),
-            "ahead" => answers::ahead(&vector["given"]),
+            "ahead" => answers::precomputed(&vector["given"]),
             _ => continue,
         };
         let name = vector["name"].as_str().ok_or("a vector has a name")?;

@@ -154,7 +154,7 @@ fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
         let unopened = unopened.map(|(iteration, lacking)| (iteration.to_string(), json!(named(lacking))));
         iterations["unopened"] = Value::Object(unopened.collect());
     }
-    if plan.mixes_ahead() {
+    if plan.precomputes_noise() {
         iterations["mixings"] = json!(training.mixings);
     }
     iterations

@@ -78,7 +78,7 @@ pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, F
     Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
         let failure = match e {
             // Too few to hold shares: a plan that could not be carried out, not a file in error.
-            PlanError::Threshold(_) | PlanError::Ahead { .. } => {
+            PlanError::Threshold(_) | PlanError::PrecomputedNoise { .. } => {
                 Failure::new(Exit::PlanRefused, e.to_string())
             }
             _ => Failure::usage(e.to_string()),

@@ -25,7 +25,7 @@ pub(super) fn noise(plan: &Plan) -> f64 {
 }
 
 /// What a plan says of a training: how many sums it releases, of what size, and how often noise is
-/// mixed for them, which is 0 where it is not mixed ahead; none of any other task.
+/// mixed for them, which is 0 where it is not precomputed; none of any other task.
 pub(super) fn json(plan: &Plan) -> Option<Value> {
     let draft = plan.draft();
     draft.computation.sequence().map(|_| {
@@ -37,7 +37,7 @@ pub(super) fn json(plan: &Plan) -> Option<Value> {
     })
 }
 
-/// How often noise is mixed for a training, where it is mixed ahead.
+/// How often noise is mixed for a training, where it is precomputed.
 pub(super) fn attempts(plan: &Plan) -> Option<String> {
     let most = plan.most_mixings();
     (most > 0).then(|| {

@@ -28,9 +28,9 @@ use crate::lattice::grid::LatticeWeight;
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::AgreedLogs;
-use crate::mixing::ahead::{NoiseAhead, NoiseBlock};
 use crate::mixing::feed::Feed;
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
+use crate::mixing::precomputed::{NoiseBlock, PrecomputedNoise};
 use crate::mixing::state::{Multiples, State, borrowed};
 use crate::plan::exchange::ways_in::Mechanism;
 use crate::topology::party::Party;
@@ -192,7 +192,7 @@ where
 }
 
 impl Mixing<LatticeVector, LatticeWeight> {
-    /// Goes on from noise that was mixed ahead and is settled: a value comes in, and no shares.
+    /// Goes on from precomputed noise and is settled: a value comes in, and no shares.
     pub(crate) fn of_block(own: Resting<LatticeVector, LatticeWeight>, block: NoiseBlock) -> Self {
         let none = LatticeWeight(0);
         let (feed, mut state) = Mechanism::<Ratio>::Masks { masks: 0 }.way().begin(own);
@@ -218,7 +218,7 @@ impl Mixing<LatticeVector, LatticeWeight> {
 
     /// The state, and for each neighbour who was not rolled back what was deducted for it minus
     /// what was added from it, cut into blocks of `dimension` coordinates.
-    pub(crate) fn into_ahead(mut self, dimension: usize, logs: Arc<AgreedLogs>) -> NoiseAhead {
+    pub(crate) fn into_precomputed(mut self, dimension: usize, logs: Arc<AgreedLogs>) -> PrecomputedNoise {
         self.state.add_due(1);
         let state = self.state.sum.value.pack();
         let summed = |account: Account<LatticeVector, LatticeWeight>| {
@@ -229,7 +229,7 @@ impl Mixing<LatticeVector, LatticeWeight> {
         };
         let record = self.record.into_iter().flatten();
         let record = record.map(|(party, account)| (party, summed(account))).collect();
-        NoiseAhead::cut(&state, &record, dimension, logs)
+        PrecomputedNoise::cut(&state, &record, dimension, logs)
     }
 }
 

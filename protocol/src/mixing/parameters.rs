@@ -25,10 +25,10 @@ pub struct MixingParameters {
     pub digest: Digest,
     /// The lattice that states live on.
     pub lattice: Lattice,
-    /// Coordinates of a state, d; of noise that is mixed ahead those of all releases together.
+    /// Coordinates of a state, d; of precomputed noise those of all releases together.
     pub dimension: usize,
     /// Whether what is mixed is noise of releases to come: no state leaves its party.
-    pub ahead: bool,
+    pub precomputed: bool,
     /// The number of rounds T; none where parties do not mix.
     pub rounds: u32,
     /// Who sends to whom; no rounds yet where START draws it.
@@ -68,7 +68,7 @@ impl MixingParameters {
             digest: *plan.digest(),
             lattice: *plan.lattice(),
             dimension: plan.mixed_coordinates(),
-            ahead: plan.mixes_ahead(),
+            precomputed: plan.precomputes_noise(),
             rounds: if plan.reads_circles() {
                 0
             } else {
@@ -89,7 +89,7 @@ impl MixingParameters {
         MixingParameters {
             digest,
             dimension: plan.draft().dimension(),
-            ahead: false,
+            precomputed: false,
             rounds: 0,
             schedule: Arc::new(Schedule::none()),
             due: Arc::new([]),

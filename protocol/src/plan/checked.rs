@@ -12,7 +12,6 @@ use crate::averaging::terms::{AveragingTerms, Request};
 use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest};
 use crate::lattice::payload::Ratio;
 use crate::lattice::residue::Ring;
-use crate::plan::ahead;
 use crate::plan::calibration::{Calibration, SeededSchedule};
 use crate::plan::claim::{Claim, Established};
 use crate::plan::draft::Draft;
@@ -21,6 +20,7 @@ use crate::plan::exchange::rules::Planned;
 use crate::plan::exchange::ways_in::Mechanism;
 use crate::plan::hex::hex;
 use crate::plan::known_signatures::{KnownSignatures, WhileRun};
+use crate::plan::precomputed_noise;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
 use crate::plan::sensitivity::Scales;
@@ -121,15 +121,15 @@ impl Plan {
             return Err(LatticeError::TooWide { bits: 128 }.into());
         }
         plan.check_ranges()?;
-        plan.check_ahead()?;
+        plan.check_precomputed_noise()?;
         plan.threshold(plan.parties())?;
         plan.choose_dissemination()?;
         Ok(plan)
     }
 
-    /// Refuses noise ahead that is more than a node may hold.
-    fn check_ahead(&self) -> Result<(), PlanError> {
-        if !self.mixes_ahead() {
+    /// Refuses precomputed noise that is more than a node may hold.
+    fn check_precomputed_noise(&self) -> Result<(), PlanError> {
+        if !self.precomputes_noise() {
             return Ok(());
         }
         let (graph, releases) = (&self.draft.private_graph, self.draft.releases());
@@ -138,15 +138,15 @@ impl Plan {
             .max();
         let held = |releases: u64| {
             let coordinates = releases.saturating_mul(self.draft.dimension() as u64);
-            ahead::bytes_held(busiest.unwrap_or(0), coordinates, self.lattice.wire_bytes)
+            precomputed_noise::bytes_held(busiest.unwrap_or(0), coordinates, self.lattice.wire_bytes)
         };
         let sequence = self.draft.computation.sequence();
-        let most = sequence.map_or(0, |sequence| sequence.ahead_bytes);
+        let most = sequence.map_or(0, |sequence| sequence.precomputed_bytes);
         let found = held(releases);
         if found <= most {
             return Ok(());
         }
-        Err(PlanError::Ahead {
+        Err(PlanError::PrecomputedNoise {
             found,
             most,
             releases: most / held(1).max(1),
@@ -238,8 +238,8 @@ impl Plan {
         self.draft.exchange.rules().mixes()
     }
 
-    /// How often noise is mixed ahead at most, each time afresh, before a training gives up: 0
-    /// where it is not mixed ahead.
+    /// How often noise is precomputed at most, each time afresh, before a training gives up: 0
+    /// where it is not precomputed.
     pub fn most_mixings(&self) -> u32 {
         let sequence = self.draft.computation.sequence();
         let attempts = sequence.map_or(0, |sequence| sequence.mixing_attempts);
@@ -248,7 +248,7 @@ impl Plan {
 
     /// Whether what parties mix is noise for all releases of a training, before any value is
     /// touched.
-    pub fn mixes_ahead(&self) -> bool {
+    pub fn precomputes_noise(&self) -> bool {
         self.draft.computation.sequence().is_some() && self.mixes()
     }
 
@@ -280,14 +280,14 @@ impl Plan {
         !self.mixes() || self.reads_circles()
     }
 
-    /// Coordinates of what parties mix: of noise that is mixed ahead those of all releases.
+    /// Coordinates of what parties mix: of precomputed noise those of all releases.
     pub fn mixed_coordinates(&self) -> usize {
-        let releases = if self.mixes_ahead() {
+        let releases = if self.precomputes_noise() {
             self.draft.releases()
         } else {
             1
         };
-        // A checked plan's are within `run.ahead_bytes`.
+        // A checked plan's are within `run.precomputed_bytes`.
         self.draft.dimension().saturating_mul(releases as usize)
     }
 

@@ -192,14 +192,14 @@ pub enum PlanError {
     /// Finals cannot be averaged as the run file asks.
     #[error("plan: {0}")]
     Averaging(TermsError),
-    /// More noise ahead than a node may hold.
+    /// More precomputed noise than a node may hold.
     #[error(
-        "plan: noise that is mixed ahead takes {found} bytes on a node, more than run.ahead_bytes = {most}; {releases} releases fit: ask for fewer, raise it, or write kind = \"pairwise\" under [mechanism]"
+        "plan: precomputed noise takes {found} bytes on a node, more than run.precomputed_bytes = {most}; {releases} releases fit: ask for fewer, raise it, or write kind = \"pairwise\" under [mechanism]"
     )]
-    Ahead {
+    PrecomputedNoise {
         /// The bytes that it takes.
         found: u64,
-        /// `run.ahead_bytes`.
+        /// `run.precomputed_bytes`.
         most: u64,
         /// How many releases fit.
         releases: u64,
@@ -230,7 +230,7 @@ impl PlanError {
             PlanError::Threshold(_) => Some("run.sealed"),
             PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),
             PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
-            PlanError::Ahead { .. } => Some("run.ahead_bytes"),
+            PlanError::PrecomputedNoise { .. } => Some("run.precomputed_bytes"),
             PlanError::FarBox => Some("data.clip"),
             PlanError::CoarseCells => Some("privacy.epsilon"),
         }

@@ -37,7 +37,7 @@ pub enum ReadableFinals {
 impl Way {
     /// The way of a plan.
     pub fn of(plan: &Plan, parameters: &MixingParameters) -> Self {
-        if parameters.ahead {
+        if parameters.precomputed {
             return Way::Kept;
         }
         if plan.draft().run.sealed {

@@ -103,11 +103,11 @@ impl ItemRules {
         }
     }
 
-    /// Those of each kind of run that a plan has: where noise is mixed ahead its mixing comes
+    /// Those of each kind of run that a plan has: where noise is precomputed its mixing comes
     /// first, and releases are runs of another kind.
     pub(super) fn of_all_runs(plan: &Plan) -> impl Iterator<Item = Self> {
         let first = MixingParameters::of(plan, 0);
-        let later = first.ahead.then(|| first.of_release(plan, *plan.digest()));
+        let later = first.precomputed.then(|| first.of_release(plan, *plan.digest()));
         std::iter::once(first)
             .chain(later)
             .map(|parameters| ItemRules::of(plan, &parameters))
@@ -172,7 +172,7 @@ impl ItemRules {
 
 /// The stages that a run of a plan may have.
 pub(super) fn stages(plan: &Plan, parameters: &MixingParameters) -> Stages {
-    if parameters.ahead {
+    if parameters.precomputed {
         Stages::KEPT
     } else if plan.draft().run.sealed {
         let stages = Stages::sealed(plan.draft().privacy.dropouts);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mixing_of_noise_ahead_has_no_items_but_logs() {
+    fn a_mixing_of_precomputed_noise_has_no_items_but_logs() {
         let plan = rounds_plan("inca", 2, "");
         let rules = ItemRules::of(&plan, &MixingParameters::of(&plan, 0));
         for stage in [Stage::Sealed, Stage::Publishing, Stage::Correction(1)] {

@@ -147,7 +147,7 @@ pub struct MissedMessages {
 pub struct TrainingOutcome {
     /// Iterations that are over, those that were rejected or not opened included.
     pub iterations: u64,
-    /// How often noise was mixed ahead: 0 where it is not.
+    /// How often noise was precomputed: 0 where it is not.
     pub mixings: u32,
     /// Iterations that have cost this node's data: its sealed contribution may have been opened.
     pub spent: u64,

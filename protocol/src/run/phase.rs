@@ -17,11 +17,11 @@ use crate::lattice::vector::LatticeVector;
 use crate::messages::log::AgreedLogs;
 use crate::messages::notice::{ItemHash, ItemSet};
 use crate::messages::stage::Stage;
-use crate::mixing::ahead::{NoiseAhead, NoiseBlock};
 use crate::mixing::exchange::ShareExchange;
 use crate::mixing::gossip::circles::CircleRound;
 use crate::mixing::machine::Mixing;
 use crate::mixing::parameters::MixingStart;
+use crate::mixing::precomputed::{NoiseBlock, PrecomputedNoise};
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::opening::SetOpening;
 use crate::publishing::publication::Publication;
@@ -148,7 +148,7 @@ pub(super) struct MixedPhase {
     /// `None` once the next run has it.
     pub(super) seals: Option<Box<Seals>>,
     /// `None`: mixing was in vain, or the task has it.
-    pub(super) noise: Option<NoiseAhead>,
+    pub(super) noise: Option<PrecomputedNoise>,
 }
 
 impl RunPhase {

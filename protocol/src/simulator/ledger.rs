@@ -59,9 +59,9 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
     }
 }
 
-/// The value that a party mixes, or nothing where noise is mixed ahead.
+/// The value that a party mixes, or nothing where noise is precomputed.
 pub(crate) fn mixed_of(plan: &Plan, value: &LatticeVector) -> LatticeVector {
-    if plan.mixes_ahead() {
+    if plan.precomputes_noise() {
         plan.lattice().zeros(plan.mixed_coordinates())
     } else {
         value.clone()

@@ -152,7 +152,7 @@ impl Task {
         self.release().plan()
     }
 
-    /// The number of the run that is under way, from 1; a mixing of noise ahead counts.
+    /// The number of the run that is under way, from 1; a mixing of precomputed noise counts.
     pub fn run_number(&self) -> u32 {
         match &self.computation {
             TaskMachine::Mean(_) | TaskMachine::Outer(_) | TaskMachine::Gossip(_) => 1,

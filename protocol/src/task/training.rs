@@ -3,7 +3,7 @@
 //!
 //! Iteration k is one [`Run`], the first one with gathering and START, each later one the
 //! [successor](Run::successor) of the one before, of those whose contributions are in that one's
-//! sum. Where noise is mixed ahead, one run before them all mixes that of all iterations; it has
+//! sum. Where noise is precomputed, one run before them all mixes that of all iterations; it has
 //! START then, and no value is touched before it is over: whatever goes wrong in it has told
 //! nothing, and where it was in vain another one may follow. Everybody who opens a sum comes to the
 //! same model or mean, to the bit. What is said in a later run is signed for a digest that has it
@@ -30,9 +30,9 @@ use crate::messages::log::ShareId;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
-use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::{Noise, SharedNoise};
+use crate::mixing::precomputed::PrecomputedNoise;
 use crate::plan::checked::Plan;
 use crate::run::interface::{Input, InputError, Output};
 #[cfg(test)]
@@ -53,7 +53,7 @@ const EARLY_FRAMES: usize = 4096;
 pub struct Training {
     plan: Arc<Plan>,
     released: Released,
-    /// This node's first contribution, while noise is mixed ahead of it.
+    /// This node's first contribution, kept while noise is precomputed.
     first: Option<Noisy>,
     /// The number of the run that is under way, from 1.
     number: u32,
@@ -63,10 +63,10 @@ pub struct Training {
     shelf: Option<Shelf>,
     /// The run that is opened, while its pace lets the next one wait, and until when.
     paced: Option<(Time, Box<Outcome>)>,
-    /// How many runs have mixed noise ahead, the present one included: none where it is not.
+    /// How many runs have precomputed noise, the present one included: none where it is not.
     mixings: u32,
     /// Noise of the iterations to come, where it was mixed before them.
-    ahead: Option<NoiseAhead>,
+    precomputed: Option<PrecomputedNoise>,
     /// What a further mixing would draw from, as long as there may be one.
     noise: Option<SharedNoise>,
     /// What mixings that were in vain were signed for.
@@ -100,7 +100,7 @@ fn digest_of(plan: &Plan, number: u32, released: &[f64]) -> Digest {
 impl Training {
     /// This node's part; `value` is its first contribution, with its own noise.
     pub(super) fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
-        let (mixed, first) = if plan.mixes_ahead() {
+        let (mixed, first) = if plan.precomputes_noise() {
             let nothing = plan.lattice().zeros(plan.mixed_coordinates());
             (Noisy::with_noise_in(nothing), Some(value))
         } else {
@@ -114,8 +114,8 @@ impl Training {
             }
         };
         let mut training = Training {
-            mixings: u32::from(plan.mixes_ahead()),
-            ahead: None,
+            mixings: u32::from(plan.precomputes_noise()),
+            precomputed: None,
             noise: again,
             vain: vec![],
             early_shares: BTreeMap::new(),
@@ -218,7 +218,7 @@ impl Training {
         if self.plan.reads_circles() {
             return self.receive_of_circle(now, from, frame);
         }
-        if self.plan.mixes_ahead() {
+        if self.plan.precomputes_noise() {
             return self.receive_of_mixing(now, from, frame);
         }
         self.run.handle(now, Input::Private { from, frame })
@@ -307,7 +307,7 @@ impl Training {
     fn is_told(&self, number: u32, phase: Phase) -> bool {
         match phase {
             Phase::Done => false,
-            // Nothing is published by a run that mixes ahead.
+            // Nothing is published by a run that precomputes noise.
             Phase::Publishing => number == 1 + self.mixings,
             _ => number <= self.mixings.max(1),
         }
@@ -337,13 +337,13 @@ impl Training {
         let parties = 0..self.plan.parties();
         let gone = parties.filter(|party| !outcome.included.contains(party));
         self.record.departed.extend(gone.map(|party| (party, 1)));
-        self.ahead = self.run.take_noise();
+        self.precomputed = self.run.take_noise();
         self.go_on(now, outcome);
     }
 
     /// A run is over for this node: the next one begins, or the training ends.
     fn ended(&mut self, now: Time, outcome: Box<Outcome>) {
-        if self.run.mixes_ahead() {
+        if self.run.precomputes_noise() {
             return self.mixed(now, outcome);
         }
         let iteration = u64::from(self.iteration());
@@ -447,7 +447,7 @@ impl Training {
             false => self.released.latest(),
         };
         let digest = digest_of(&self.plan, next, common);
-        let noise = self.ahead.as_mut().map(NoiseAhead::take_next);
+        let noise = self.precomputed.as_mut().map(PrecomputedNoise::take_next);
         if noise.as_ref().is_some_and(Option::is_none) {
             return self.finish(outcome);
         }
@@ -500,14 +500,14 @@ impl Training {
         self.released.latest()
     }
 
-    /// The number of the present iteration, from 1; 0 while noise is mixed ahead.
+    /// The number of the present iteration, from 1; 0 while noise is precomputed.
     pub fn iteration(&self) -> u32 {
         self.number - self.mixings
     }
 
     pub(super) fn keeps_secrets(&self) -> bool {
         let mut runs = self.before.iter().chain([&self.run]);
-        self.ahead.is_some() || runs.any(Run::keeps_secrets)
+        self.precomputed.is_some() || runs.any(Run::keeps_secrets)
     }
 
     #[cfg(test)]
@@ -521,7 +521,7 @@ impl Training {
         runs.for_each(|run| run.held_secrets(held));
     }
 
-    /// The number of the present run, from 1; a mixing of noise ahead counts.
+    /// The number of the present run, from 1; a mixing of precomputed noise counts.
     pub fn run_number(&self) -> u32 {
         self.number
     }

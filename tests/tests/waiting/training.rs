@@ -30,7 +30,7 @@ fn accuracy(object: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no accuracy: {object}"))
 }
 
-/// How often noise is mixed ahead is in the plan and in its quote; elsewhere nothing is said of it.
+/// How often noise is precomputed is in the plan and in its quote; elsewhere nothing is said of it.
 #[test]
 fn a_plan_says_how_often_noise_is_mixed() {
     let parties = Parties::new(6);
@@ -103,7 +103,7 @@ fn ten_parties_fit_digits_without_a_server() {
     let stated = read_json(&folder.join(receipt));
     let mu = stated["mu_iteration"].as_f64().expect("μ") * (ITERATIONS as f64).sqrt();
     assert_close(&stated["mu"], mu, 1e-9, "μ over all iterations");
-    // Noise of all iterations was mixed ahead: the receipt has that mixing's execution.
+    // Noise of all iterations was precomputed: the receipt has that mixing's execution.
     assert_mu_follows(&stated);
     predict(folder, accuracy(&object));
 }
@@ -280,11 +280,11 @@ fn what_makes_no_training_is_refused_by_field() {
         "[mechanism]\nkind = \"ppsc\"\n[privacy]",
         (2, "mechanism.kind"),
     );
-    // Noise ahead that is more than a node may hold.
+    // Precomputed noise that is more than a node may hold.
     refused(
         "[privacy]",
         "[mechanism]\nkind = \"inca\"\n[run]\nahead_bytes = 100000\n[privacy]",
-        (3, "run.ahead_bytes"),
+        (3, "run.precomputed_bytes"),
     );
     refused(
         "[privacy]",

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::messages::log::{AgreedLogs, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
-use crate::mixing::ahead::NoiseAhead;
 use crate::mixing::exchange::{Outgoing, ShareExchange, Whereabouts};
 use crate::mixing::finals::{FinalState, StateCorrection};
+use crate::mixing::precomputed::PrecomputedNoise;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -113,16 +113,16 @@ impl ShareExchange {
     ///
     /// # Errors
     /// As [`ShareExchange::settle`]'s.
-    pub(crate) fn into_ahead(
+    pub(crate) fn into_precomputed(
         mut self,
         logs: &Arc<AgreedLogs>,
         publishers: &BTreeSet<Party>,
         dimension: usize,
-    ) -> Result<NoiseAhead, Party> {
+    ) -> Result<PrecomputedNoise, Party> {
         self.take_back_returned(logs, publishers)?;
         let departed = self.departed(publishers);
         self.mixing.roll_back(&departed);
-        Ok(self.mixing.into_ahead(dimension, logs.clone()))
+        Ok(self.mixing.into_precomputed(dimension, logs.clone()))
     }
 
     fn departed(&self, publishers: &BTreeSet<Party>) -> BTreeSet<Party> {

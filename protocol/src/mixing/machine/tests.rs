@@ -453,8 +453,9 @@ fn algorithm_1(gossip: &MultiGossip) -> Vec<Vec<f64>> {
     states
 }
 
-/// What the machines hold after all network rounds, with noises drawn `ahead` or as they come.
-fn in_network_rounds(gossip: &MultiGossip, ahead: bool) -> Vec<Vec<f64>> {
+/// What the machines hold after all network rounds, with noises drawn `precomputed` or as they
+/// come.
+fn in_network_rounds(gossip: &MultiGossip, precomputed: bool) -> Vec<Vec<f64>> {
     let schedule = gossip.schedule();
     let Unknowns {
         hand_outs,
@@ -468,7 +469,7 @@ fn in_network_rounds(gossip: &MultiGossip, ahead: bool) -> Vec<Vec<f64>> {
         Mixing::<Impulse, f64>::new(mechanism, own, 1.0, false, noise)
     };
     let mut machines: Vec<_> = noises.iter_mut().enumerate().map(machine).collect();
-    if ahead {
+    if precomputed {
         let machines = machines.iter_mut().zip(&mut noises);
         machines.for_each(|(machine, noise)| machine.prepare(noise));
     }
@@ -485,15 +486,16 @@ fn in_network_rounds(gossip: &MultiGossip, ahead: bool) -> Vec<Vec<f64>> {
     machines.iter().map(|machine| machine.state().value.0).collect()
 }
 
-/// The machines, in network rounds, give the C and D of Algorithm 1; with noises drawn ahead too.
+/// The machines, in network rounds, give the C and D of Algorithm 1; with noises drawn precomputed
+/// too.
 #[test]
 fn hand_overs_in_network_rounds_are_algorithm_1() {
     let graphs = [three_paths(), Graph::complete(5)];
     for (seed, graph) in graphs.into_iter().cycle().take(20).enumerate() {
         let gossip = MultiGossip::draw(&graph, 15, seed as u64).unwrap();
         let (states, parties) = (algorithm_1(&gossip), gossip.parties());
-        for ahead in [false, true] {
-            assert_eq!(in_network_rounds(&gossip, ahead), states, "seed {seed}");
+        for precomputed in [false, true] {
+            assert_eq!(in_network_rounds(&gossip, precomputed), states, "seed {seed}");
         }
         let total: Vec<f64> = (0..states[0].len())
             .map(|column| states.iter().map(|row| row[column]).sum())

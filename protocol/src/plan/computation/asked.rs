@@ -171,7 +171,7 @@ fn check_model(model: &ModelSettings, beside: &Beside<'_>) -> Checked {
     })
 }
 
-/// Each sum in sequence is sealed, over uniform noise that is mixed ahead or over masks of pairs.
+/// Each sum in sequence is sealed, over precomputed uniform noise or over masks of pairs.
 fn check_sealed_sums(beside: &Beside<'_>) -> Checked {
     let summed = matches!(beside.exchange, Exchange::Inca(_) | Exchange::PairMasks(_));
     require(summed, "mechanism.kind", || Problem::OnlyFor {

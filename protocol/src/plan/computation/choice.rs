@@ -21,7 +21,7 @@ pub enum Computation {
     Regression {
         /// What is fitted, and how.
         model: ModelSettings,
-        /// The time of an iteration, and the noise that is mixed ahead.
+        /// The time of an iteration, and the precomputed noise.
         sequence: SequenceSettings,
     },
     /// Means in sequence of what programs hand over.

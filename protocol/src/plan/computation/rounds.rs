@@ -20,7 +20,7 @@ pub struct RoundsSettings {
     /// of whole numbers. Nothing else depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// The time of a round, and the noise that is mixed ahead.
+    /// The time of a round, and the precomputed noise.
     pub sequence: SequenceSettings,
 }
 

@@ -1,4 +1,4 @@
-//! Releases in sequence, each with a time of its own, over noise that may be mixed ahead: what a
+//! Releases in sequence, each with a time of its own, over noise that may be precomputed: what a
 //! training and rounds have in common.
 
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use crate::plan::run_file::limits::{LONGEST_MS, MOST_ATTEMPTS};
 use crate::plan::run_file::problem::{Checked, Problem, count, require};
 use crate::plan::run_file::settings::RunSettings;
 
-/// The time of an iteration, and the noise that is mixed ahead of all.
+/// The time of an iteration, and the precomputed noise of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SequenceSettings {
     /// Contribution, flood and vote of one iteration, in milliseconds.
     pub iteration_ms: u64,
-    /// The most bytes that a node may hold of noise that is mixed ahead.
-    pub ahead_bytes: u64,
+    /// The most bytes that a node may hold of precomputed noise.
+    pub precomputed_bytes: u64,
     /// How often noise is mixed, each time afresh, before a training gives up.
     pub mixing_attempts: u32,
 }

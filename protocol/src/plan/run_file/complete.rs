@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::lattice::grid::WEIGHT_UNIT;
-use crate::plan::ahead;
 use crate::plan::computation::asked::{count_parties, majority};
 use crate::plan::computation::choice::Computation;
 use crate::plan::computation::model::RowsOf;
@@ -17,6 +16,7 @@ use crate::plan::exchange::gossip::{Gossip, MessagesRead};
 use crate::plan::exchange::inca::{Cancelling, GaussianNoise, Inca};
 use crate::plan::exchange::pair_masks::PairwiseMasks;
 use crate::plan::exchange::ppsc::{Ppsc, PpscNoise};
+use crate::plan::precomputed_noise;
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::{Checked, Problem, require};
@@ -77,7 +77,7 @@ impl RawRunFile {
             Computation::Regression { sequence, .. }
             | Computation::Rounds(RoundsSettings { sequence, .. }) => {
                 let all = computation.releases().saturating_mul(data.dimension() as u64);
-                let fits = fits_ahead(all, &topology, parties, sequence.ahead_bytes);
+                let fits = fits_precomputed(all, &topology, parties, sequence.precomputed_bytes);
                 self.mechanism.in_sequence(chosen, fits)?
             }
             Computation::Stream(_) => self.mechanism.of_stream(),
@@ -86,7 +86,7 @@ impl RawRunFile {
         let mixes = exchange.rules().mixes();
         require(attempts.is_none() || mixes, "run.mixing_attempts", || {
             Problem::OnlyFor {
-                only: "kind = \"inca\", whose noise is mixed ahead",
+                only: "kind = \"inca\", whose noise is precomputed",
             }
         })?;
         let sealed = wishes.sealed.unwrap_or(seals(&exchange));
@@ -214,11 +214,15 @@ fn seals(exchange: &Exchange) -> bool {
 }
 
 impl RawRunSettings {
-    /// The time of an iteration, and the noise that is mixed ahead.
+    /// The time of an iteration, and the precomputed noise.
     fn sequence(&self) -> Checked<SequenceSettings> {
         Ok(SequenceSettings {
             iteration_ms: given(self.iteration_ms, "run.iteration_ms", "iteration_ms = 8000")?,
-            ahead_bytes: given(self.ahead_bytes, "run.ahead_bytes", "ahead_bytes = 268435456")?,
+            precomputed_bytes: given(
+                self.precomputed_bytes,
+                "run.precomputed_bytes",
+                "precomputed_bytes = 268435456",
+            )?,
             mixing_attempts: given(self.mixing_attempts, "run.mixing_attempts", "mixing_attempts = 3")?,
         })
     }
@@ -326,18 +330,18 @@ impl RawMechanism {
         }
     }
 
-    /// The exchange of releases in sequence: noise that is mixed ahead where a node may hold as
+    /// The exchange of releases in sequence: precomputed noise where a node may hold as
     /// much, masks of pairs else.
-    fn in_sequence(self, chosen: Option<ExchangeName>, fits_ahead: bool) -> Checked<Exchange> {
+    fn in_sequence(self, chosen: Option<ExchangeName>, fits_precomputed: bool) -> Checked<Exchange> {
         let rounds = self.rounds.unwrap_or(Rounds::Auto);
-        let ahead = Exchange::Inca(Inca {
+        let precomputed = Exchange::Inca(Inca {
             rounds,
             noise: Cancelling::Uniform,
         });
         match chosen {
-            Some(ExchangeName::Inca) => Ok(ahead),
+            Some(ExchangeName::Inca) => Ok(precomputed),
             Some(ExchangeName::Pairwise) => Ok(Exchange::PairMasks(PairwiseMasks { rounds })),
-            None if fits_ahead => Ok(ahead),
+            None if fits_precomputed => Ok(precomputed),
             None => Ok(Exchange::PairMasks(PairwiseMasks { rounds })),
             Some(ExchangeName::Ppsc | ExchangeName::Gossip) => {
                 foreign_kind("task = \"mean\": here it is \"inca\" or \"pairwise\"")
@@ -480,11 +484,11 @@ fn most_neighbours(graph: &GraphChoice, parties: usize) -> usize {
     }
 }
 
-/// Whether noise of so many coordinates of all releases, mixed ahead, is within the bytes that a
+/// Whether noise of so many coordinates of all releases, precomputed, is within the bytes that a
 /// node may hold of it, whatever its plan will be.
-fn fits_ahead(coordinates: u64, topology: &Topology, parties: usize, ahead_bytes: u64) -> bool {
+fn fits_precomputed(coordinates: u64, topology: &Topology, parties: usize, precomputed_bytes: u64) -> bool {
     let neighbours = most_neighbours(&topology.private, parties);
-    ahead::bytes_held(neighbours, coordinates, ahead::WIDEST) <= ahead_bytes
+    precomputed_noise::bytes_held(neighbours, coordinates, precomputed_noise::WIDEST) <= precomputed_bytes
 }
 
 fn given<T>(value: Option<T>, field: &str, example: &'static str) -> Checked<T> {

@@ -13,7 +13,7 @@ pub const MOST_EXCHANGE_ROUNDS: u32 = 4096;
 /// rounds, and drawing a schedule takes seconds.
 pub const MOST_FANOUT: u32 = 16;
 /// The most bytes that the iterates take whose mean is a model, on every node. The design's
-/// `ahead_bytes`.
+/// `precomputed_bytes`.
 pub(crate) const MOST_ITERATE_BYTES: u64 = 256 << 20;
 /// The most equations that a model is held to. Our choice: making them orthogonal, which whoever
 /// reads a plan does, takes their square times the parameters.

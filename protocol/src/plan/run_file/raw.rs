@@ -112,7 +112,7 @@ pub struct RawRunSettings {
     pub accuracy: Option<f64>,
     pub pace_ms: Option<u64>,
     pub iteration_ms: Option<u64>,
-    pub ahead_bytes: Option<u64>,
+    pub precomputed_bytes: Option<u64>,
     pub mixing_attempts: Option<u32>,
 }
 
@@ -233,7 +233,7 @@ impl RawRunFile {
             accuracy,
             pace_ms,
             iteration_ms,
-            ahead_bytes,
+            precomputed_bytes,
             mixing_attempts
         );
     }

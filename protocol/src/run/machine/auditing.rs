@@ -81,7 +81,7 @@ impl AuditingPhase {
         let shares = &transfers.shares;
         (cx.record.tally, cx.record.received) = (shares.tally(), shares.received.len());
         cx.record.verdict = Some(verdict.clone());
-        let ahead = cx.config.mixing.ahead;
+        let precomputed = cx.config.mixing.precomputed;
         let publishers = match verdict.publish {
             Some(publishers)
                 if !publishers.is_empty() && publishers.iter().all(|party| logs.contains_key(party)) =>
@@ -91,7 +91,7 @@ impl AuditingPhase {
             _ => {
                 cx.stays_closed();
                 cx.finish_withheld(verdict.reason);
-                return match ahead {
+                return match precomputed {
                     true => RunPhase::Mixed(Box::new(MixedPhase {
                         members: logs.keys().copied().collect(),
                         seals: transfers.seals,
@@ -101,7 +101,7 @@ impl AuditingPhase {
                 };
             }
         };
-        if matches!(audited, Audited::All(_)) && !ahead {
+        if matches!(audited, Audited::All(_)) && !precomputed {
             cx.public_state.event(Event::Phase(Phase::Publishing));
         }
         if !publishers.contains(&cx.config.mixing.me) {
@@ -109,7 +109,7 @@ impl AuditingPhase {
             cx.withhold(verdict.reason);
         }
         match audited {
-            _ if ahead => MixedPhase::begin(transfers, &logs, publishers, cx),
+            _ if precomputed => MixedPhase::begin(transfers, &logs, publishers, cx),
             Audited::Fewer(unsealing) => CorrectingPhase::begin(transfers, publishers, unsealing, cx),
             Audited::All(_) if cx.public_state.rules.stages.are_sealed() => {
                 CorrectingPhase::begin(transfers, publishers, Unsealing::of(logs), cx)
@@ -133,7 +133,7 @@ impl MixedPhase {
             Some(reason) => Err(reason),
             None => {
                 let dimension = cx.config.plan.draft().dimension();
-                let noise = transfers.shares.into_ahead(logs, &members, dimension);
+                let noise = transfers.shares.into_precomputed(logs, &members, dimension);
                 noise.map_err(|denier| cx.denied(denier))
             }
         };

@@ -200,7 +200,7 @@ impl Transfers {
     /// noise alone tell nothing.
     fn leave(&self, reason: String, cx: &mut StepContext<'_>) {
         cx.record.tally = self.shares.tally();
-        let shares_left = self.shares.anything_left() && !cx.config.mixing.ahead;
+        let shares_left = self.shares.anything_left() && !cx.config.mixing.precomputed;
         if shares_left || cx.record.sealed.is_some() {
             cx.finish(Ending::Withheld { reason }, Published::default());
         } else {

@@ -3,7 +3,7 @@
 //!
 //! The next run is of those whose values are in the sum that was opened just now, with keys that
 //! START has fixed. Everything that is said in it is signed for a digest of its own. Its noise is
-//! masks of pairs, or a block of what was mixed ahead: then the first run only mixes, and all
+//! masks of pairs, or a block of what was precomputed: then the first run only mixes, and all
 //! releases succeed it.
 
 use std::collections::BTreeSet;
@@ -13,10 +13,10 @@ use crate::agreement::flood::Flood;
 use crate::messages::log::{SealTerms, ShareId};
 use crate::messages::signature::Digest;
 use crate::messages::stage::Phase;
-use crate::mixing::ahead::{NoiseAhead, ReleaseNoise};
 use crate::mixing::exchange::ShareExchange;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
+use crate::mixing::precomputed::{PrecomputedNoise, ReleaseNoise};
 use crate::publishing::way::Way;
 use crate::run::config::RunConfig;
 use crate::run::context::Record;
@@ -81,10 +81,11 @@ impl Run {
         Some(self.next(config, public_state, phase, record))
     }
 
-    /// Another mixing of noise ahead, where the gate let none of those go on whose logs were agreed
-    /// on; it is of these, which all of them see alike, with fresh noise, and begins now. All that
-    /// is said in it is signed for `digest`, so that nothing of an earlier attempt is understood
-    /// there. `None` of any other run, and where this node's log is not in the agreed set.
+    /// Another mixing of precomputed noise, where the gate let none of those go on whose logs were
+    /// agreed on; it is of these, which all of them see alike, with fresh noise, and begins now.
+    /// All that is said in it is signed for `digest`, so that nothing of an earlier attempt is
+    /// understood there. `None` of any other run, and where this node's log is not in the agreed
+    /// set.
     pub fn again(&mut self, digest: Digest, noise: Noise) -> Option<Run> {
         let RunPhase::Mixed(mixed) = &mut self.phase else {
             return None;
@@ -185,7 +186,7 @@ impl Run {
     }
 
     /// The noise of all releases to come, once, when it is mixed.
-    pub(crate) fn take_noise(&mut self) -> Option<NoiseAhead> {
+    pub(crate) fn take_noise(&mut self) -> Option<PrecomputedNoise> {
         match &mut self.phase {
             RunPhase::Mixed(phase) => phase.noise.take(),
             _ => None,
@@ -193,8 +194,8 @@ impl Run {
     }
 
     /// Whether this run mixes noise of releases to come.
-    pub(crate) fn mixes_ahead(&self) -> bool {
-        self.config.mixing.ahead
+    pub(crate) fn precomputes_noise(&self) -> bool {
+        self.config.mixing.precomputed
     }
 
     /// Those who take part in this run.

@@ -30,7 +30,7 @@ impl<'a> Simulation<'a> {
     /// Those of the mixing that a party is in, or of the first one.
     pub(super) fn checks_of_mixing(&mut self, party: Party) -> &mut Checks {
         let task = &self.nodes[party].task;
-        let run = if task.release().mixes_ahead() {
+        let run = if task.release().precomputes_noise() {
             task.run_number()
         } else {
             1
@@ -42,7 +42,7 @@ impl<'a> Simulation<'a> {
     /// first frame to each neighbour.
     pub(super) fn replay(&mut self, network: Network, (party, to): (Party, Party), frame: &Arc<[u8]>) {
         let task = &self.nodes[party].task;
-        if self.conditions.replays != Some(party) || !task.release().mixes_ahead() {
+        if self.conditions.replays != Some(party) || !task.release().precomputes_noise() {
             return;
         }
         let number = task.run_number();

@@ -77,7 +77,7 @@ pub(crate) fn plan_of_text((parties, records): (usize, Option<u64>), text: &str,
 }
 
 /// A plan of so many rounds of what programs hand over: by masks of pairs, or by noise that is
-/// mixed ahead in `mixing` rounds.
+/// precomputed in `mixing` rounds.
 pub(crate) fn rounds_plan(kind: &str, releases: u32, run: &str) -> Arc<Plan> {
     let text = format!(
         "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [2]\nreleases = {releases}\n\

@@ -31,7 +31,7 @@ impl Training {
         if std::mem::replace(&mut self.record.finished, true) {
             return;
         }
-        self.ahead = None;
+        self.precomputed = None;
         self.run.wipe();
         self.before.iter_mut().for_each(Run::wipe);
         let TrainingRecord {

@@ -1,4 +1,4 @@
-//! Noise that is mixed ahead, several times where a mixing was in vain.
+//! Precomputed noise, several times where a mixing was in vain.
 //!
 //! An attempt follows only from the agreed logs of the one before, with which the gate let nobody
 //! go on: all of their authors see that alike. It is of these, with fresh noise, and all that is
@@ -20,7 +20,7 @@ use crate::time::Time;
 use crate::topology::party::Party;
 
 /// How far the rounds of one attempt are from those of the next, in what is told of shares to
-/// whoever carries them. A plan that mixes ahead has fewer rounds.
+/// whoever carries them. A plan that precomputes noise has fewer rounds.
 const ROUNDS_APART: u32 = 1 << 8;
 
 /// What everything of another mixing is signed for: the plan, the mixing's number, and those whom
@@ -91,7 +91,7 @@ impl Training {
         frame: Bytes,
     ) -> Result<(), InputError> {
         let input = |frame| Input::Private { from, frame };
-        if !self.run.mixes_ahead() {
+        if !self.run.precomputes_noise() {
             let before = self.before.as_ref().map(|before| *before.digest());
             match wire::read_private(&frame) {
                 Ok(PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })
@@ -126,12 +126,12 @@ impl Training {
     /// What is told of shares has the attempt in it.
     pub(super) fn with_attempt(&self, output: Output, number: u32) -> Output {
         match output {
-            Output::Private { to, frame, share } if self.plan.mixes_ahead() => Output::Private {
+            Output::Private { to, frame, share } if self.plan.precomputes_noise() => Output::Private {
                 to,
                 frame,
                 share: share.map(|share| told(number, share)),
             },
-            Output::Recall(shares) if self.plan.mixes_ahead() => {
+            Output::Recall(shares) if self.plan.precomputes_noise() => {
                 Output::Recall(shares.into_iter().map(|share| told(number, share)).collect())
             }
             output => output,
@@ -140,7 +140,7 @@ impl Training {
 
     /// What became of shares; of an attempt that is over nothing hangs on it.
     pub(super) fn hear_of_shares(&mut self, now: Time, input: Input) -> Result<(), InputError> {
-        if !self.plan.mixes_ahead() {
+        if !self.plan.precomputes_noise() {
             return self.run.handle(now, input);
         }
         let number = self.number;

@@ -169,9 +169,10 @@ fn who_leaves_a_circle_has_left_its_vectors() {
     }
 }
 
-/// Shares of noise alone tell nothing: who leaves a mixing ahead has given nothing away.
+/// Shares of noise alone tell nothing: who leaves a mixing of precomputed noise has given nothing
+/// away.
 #[test]
-fn who_leaves_a_mixing_of_noise_ahead_has_given_nothing_away() {
+fn who_leaves_a_mixing_of_precomputed_noise_has_given_nothing_away() {
     for stage in ["mixing", "settling", "auditing"] {
         let mut ensemble = Ensemble::new(&rounds_plan("inca", 2, ""));
         bring(&mut ensemble, stage);

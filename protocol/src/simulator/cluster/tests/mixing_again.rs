@@ -1,4 +1,5 @@
-//! Noise ahead that is mixed again: after a mixing in vain, by those whose logs were agreed on.
+//! Precomputed noise that is mixed again: after a mixing in vain, by those whose logs were agreed
+//! on.
 
 use std::cell::{Cell, RefCell};
 

@@ -9,7 +9,7 @@ const PARTIES: usize = 6;
 const ROUNDS: u64 = 5;
 const DIMENSION: usize = 4;
 
-/// Rounds by masks of pairs, and by noise that is mixed ahead.
+/// Rounds by masks of pairs, and by precomputed noise.
 pub(super) fn plans_of(data: &str) -> [Arc<Plan>; 2] {
     ["pairwise", "inca"].map(|kind| plan_of(data, kind))
 }

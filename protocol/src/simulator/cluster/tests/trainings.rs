@@ -10,7 +10,7 @@ const ROWS: u64 = 20;
 const FEATURES: usize = 3;
 pub(super) const ITERATIONS: u64 = 6;
 
-/// A training by masks of pairs, and one by noise that is mixed ahead.
+/// A training by masks of pairs, and one by precomputed noise.
 pub(super) fn training_plans() -> [Arc<Plan>; 2] {
     ["pairwise", "inca"].map(training_plan)
 }

@@ -1,4 +1,4 @@
-//! Noise that is mixed ahead: mixings that were in vain, and who goes on with one that was not.
+//! Precomputed noise: mixings that were in vain, and who goes on with one that was not.
 
 use super::*;
 use crate::lattice::grid::LatticeWeight;
@@ -23,7 +23,7 @@ fn share_of_another(plan: &Plan, digest: &Digest, from: Party, (round, bytes): (
     let id = ShareId { round, from, to: 0 };
     let frame = wire::share_frame(digest, id, LatticeWeight(0), &vec![0; bytes]);
     let frame = Bytes::from_owner(frame);
-    assert!(plan.mixes_ahead());
+    assert!(plan.precomputes_noise());
     Input::Private { from, frame }
 }
 
@@ -162,7 +162,7 @@ fn another_mixing_waits_for_nobody_who_is_gone() {
         Some(again),
         "its rounds begin now"
     );
-    ensemble.until(|ensemble| !of(ensemble, 0).run.mixes_ahead() || ensemble.outcomes.contains_key(&0));
+    ensemble.until(|ensemble| !of(ensemble, 0).run.precomputes_noise() || ensemble.outcomes.contains_key(&0));
     assert!(ensemble.outcomes.is_empty(), "{:?}", ensemble.outcome(0).ending);
     assert!(
         ensemble.now < again.plus_millis(3000),

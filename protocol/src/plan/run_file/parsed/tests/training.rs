@@ -124,9 +124,9 @@ fn tensors_have_extents_and_radii() {
     }
 }
 
-/// Noise of all iterations is mixed ahead where a node may hold it.
+/// Noise of all iterations is precomputed where a node may hold it.
 #[test]
-fn noise_is_mixed_ahead_where_that_is_small() {
+fn noise_is_precomputed_where_that_is_small() {
     // A state, another with its value in it, and a record of each of seven neighbours.
     let held = 9 * 50 * 3 * 8;
     let kind_of = |bytes: u64| {
@@ -137,7 +137,7 @@ fn noise_is_mixed_ahead_where_that_is_small() {
     assert_eq!(kind_of(held - 1), ExchangeName::Pairwise);
     let mean = "name = \"x\"\n[data]\nshape = [3]\n[run]\nahead_bytes = 9\n";
     let error = RunFile::parse(mean, 8).expect_err("refused");
-    assert_eq!(error.field(), Some("run.ahead_bytes"));
+    assert_eq!(error.field(), Some("run.precomputed_bytes"));
 }
 
 const SQUARED: &str =

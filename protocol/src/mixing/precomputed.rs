@@ -1,4 +1,4 @@
-//! Noise that is mixed ahead: of all releases of a training at once, before any value is touched.
+//! Precomputed noise: of all releases of a training at once, before any value is touched.
 //!
 //! It is one mixing of zeros, over as many coordinates as all releases have together; block k of
 //! every state, and of what was exchanged with each neighbour, belongs to release k. Shares carry
@@ -27,12 +27,12 @@ pub struct ReleaseNoise {
 }
 
 /// A party's mixed noise of all releases to come.
-pub struct NoiseAhead {
+pub struct PrecomputedNoise {
     logs: Arc<AgreedLogs>,
     blocks: VecDeque<NoiseBlock>,
 }
 
-impl NoiseAhead {
+impl PrecomputedNoise {
     /// What was mixed, cut into blocks of `dimension` coordinates; `logs` are those that were
     /// agreed on.
     pub(super) fn cut(
@@ -48,7 +48,7 @@ impl NoiseAhead {
                 .map(|(&party, kept)| (party, kept.block(first, dimension)))
                 .collect(),
         };
-        NoiseAhead {
+        PrecomputedNoise {
             logs,
             blocks: (0..state.len()).step_by(dimension.max(1)).map(block).collect(),
         }
