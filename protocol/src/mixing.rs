@@ -2,7 +2,7 @@
 //! of shares around it.
 
 pub mod exchange;
-mod feed;
+mod injector;
 pub mod finals;
 pub mod gossip;
 mod inca;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use undertone_protocol::lattice::injection::Injection;
-use undertone_protocol::plan::exchange::ways_in;
+use undertone_protocol::plan::exchange::injector;
 use undertone_protocol::topology::party::Party;
 
 use crate::execution::adversary::Adversary;
@@ -145,13 +145,13 @@ impl Execution {
     }
 
     /// What `party`'s machine is made for.
-    pub(crate) fn machine(&self, party: Party) -> ways_in::Mechanism<f64> {
+    pub(crate) fn machine(&self, party: Party) -> injector::Mechanism<f64> {
         match &self.injection {
-            Some(injection) => ways_in::Mechanism::Injection(injection.clone()),
-            None if *self.mechanism() == Mechanism::Pairwise => ways_in::Mechanism::Masks {
+            Some(injection) => injector::Mechanism::Injection(injection.clone()),
+            None if *self.mechanism() == Mechanism::Pairwise => injector::Mechanism::Masks {
                 masks: self.noises(party).len(),
             },
-            None => ways_in::Mechanism::HandOver {
+            None => injector::Mechanism::HandOver {
                 hand_outs: self.noises(party).len(),
             },
         }

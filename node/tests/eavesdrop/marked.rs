@@ -9,7 +9,7 @@ use undertone_protocol::mixing::machine::Mixing;
 use undertone_protocol::mixing::noisy::Noisy;
 use undertone_protocol::mixing::portion::NoiseSource;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::exchange::ways_in::Mechanism;
+use undertone_protocol::plan::exchange::injector::Mechanism;
 use undertone_protocol::topology::party::Party;
 
 use crate::{DIMENSION, PARTIES};

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use crate::lattice::injection::Injection;
 use crate::lattice::payload::{Coefficient, Payload};
-use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
+use crate::mixing::injector::{DrawnNoise, Injector, Pack, InjectorRule};
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
 
 /// A party of INCA with this (c, Z).
-pub(super) struct InjectionWay<C>(pub(super) Arc<Injection<C>>);
+pub(super) struct InjectionRule<C>(pub(super) Arc<Injection<C>>);
 
-impl<P, W> WayIn<P, W> for InjectionWay<P::Coefficient>
+impl<P, W> InjectorRule<P, W> for InjectionRule<P::Coefficient>
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     /// Nothing is in the state before the first row.
-    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Injector<P, W>>, State<P, W>) {
         let state = State::zero_like(&own);
         (Box::new(Injecting::new(self.0.clone(), own)), state)
     }
@@ -124,7 +124,7 @@ where
     }
 }
 
-impl<P, W> Feed<P, W> for Injecting<P, W>
+impl<P, W> Injector<P, W> for Injecting<P, W>
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,

@@ -28,11 +28,11 @@ use crate::lattice::grid::LatticeWeight;
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::AgreedLogs;
-use crate::mixing::feed::Feed;
+use crate::mixing::injector::Injector;
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::precomputed::{NoiseBlock, PrecomputedNoise};
 use crate::mixing::state::{Multiples, State, borrowed};
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::topology::party::Party;
 
 /// What was deducted for one neighbour minus what was added from it.
@@ -81,7 +81,7 @@ where
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     state: State<P, W>,
-    feed: Box<dyn Feed<P, W>>,
+    injector: Box<dyn Injector<P, W>>,
     /// By neighbour; none if roll-back is off.
     record: Option<BTreeMap<Party, Account<P, W>>>,
 }
@@ -101,10 +101,10 @@ where
         record: bool,
         noise: &mut impl NoiseSource<P>,
     ) -> Self {
-        let (feed, state) = mechanism.into().way().begin(Portion { value, weight });
+        let (injector, state) = mechanism.into().rule().begin(Portion { value, weight });
         let mut mixing = Mixing {
             state,
-            feed,
+            injector,
             record: record.then(BTreeMap::new),
         };
         mixing.inject(noise, 0);
@@ -116,7 +116,7 @@ where
     /// PPSC, to one party, the whole state less the fresh noise that stays. Its values are as
     /// `pack` puts them.
     pub fn split(&mut self, to: &[Party], pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
-        let share = self.feed.split(&mut self.state, to.len(), Box::new(pack));
+        let share = self.injector.split(&mut self.state, to.len(), Box::new(pack));
         to.iter()
             .for_each(|&neighbour| self.enter(neighbour, P::Coefficient::one(), &share));
         share
@@ -150,18 +150,18 @@ where
     /// one vector a round is then left to add while others wait for it. Costs a vector at rest for
     /// each round, with PPSC for each hand-out.
     pub fn prepare(&mut self, source: &mut impl NoiseSource<P>) {
-        self.feed.prepare(source);
+        self.injector.prepare(source);
     }
 
     /// The end of an online round before the last: INCA's injection.
     pub fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32) {
-        self.feed.inject(source, round, &mut self.state);
+        self.injector.inject(source, round, &mut self.state);
     }
 
     /// The end of the last online round: INCA injects the next part of x̃ minus all correlated
     /// noise that is still out. PPSC's noises cancel by themselves.
     pub fn cancel(&mut self) {
-        self.feed.cancel(&mut self.state);
+        self.injector.cancel(&mut self.state);
     }
 
     /// The present state and its weight.
@@ -195,7 +195,7 @@ impl Mixing<LatticeVector, LatticeWeight> {
     /// Goes on from precomputed noise and is settled: a value comes in, and no shares.
     pub(crate) fn of_block(own: Resting<LatticeVector, LatticeWeight>, block: NoiseBlock) -> Self {
         let none = LatticeWeight(0);
-        let (feed, mut state) = Mechanism::<Ratio>::Masks { masks: 0 }.way().begin(own);
+        let (injector, mut state) = Mechanism::<Ratio>::Masks { masks: 0 }.rule().begin(own);
         state.join(&Portion {
             value: block.state,
             weight: none,
@@ -211,7 +211,7 @@ impl Mixing<LatticeVector, LatticeWeight> {
         };
         Mixing {
             state,
-            feed,
+            injector,
             record: Some(block.record.into_iter().map(account).collect()),
         }
     }

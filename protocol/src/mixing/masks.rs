@@ -8,19 +8,19 @@
 use std::collections::VecDeque;
 
 use crate::lattice::payload::{Coefficient, Payload};
-use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
+use crate::mixing::injector::{DrawnNoise, Injector, Pack, InjectorRule};
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::State;
 
 /// A party that draws so many masks.
-pub(super) struct MaskWay(pub(super) usize);
+pub(super) struct MaskRule(pub(super) usize);
 
-impl<P, W> WayIn<P, W> for MaskWay
+impl<P, W> InjectorRule<P, W> for MaskRule
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Injector<P, W>>, State<P, W>) {
         let masking = Masking {
             masks: self.0,
             drawn: 0,
@@ -48,7 +48,7 @@ impl<P: Payload> Masking<P> {
     }
 }
 
-impl<P, W> Feed<P, W> for Masking<P>
+impl<P, W> Injector<P, W> for Masking<P>
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,

@@ -1,25 +1,25 @@
 //! The mechanisms. Everything in which they differ while a party mixes stands in a file of each, as
-//! a `WayIn` and a `Feed` (`mixing/feed.rs`); here they are only chosen between.
+//! an `InjectorRule` and an `Injector` (`mixing/injector.rs`); here they are only chosen between.
 
 use crate::lattice::payload::Payload;
-use crate::mixing::feed::WayIn;
-use crate::mixing::inca::InjectionWay;
-use crate::mixing::masks::MaskWay;
+use crate::mixing::injector::InjectorRule;
+use crate::mixing::inca::InjectionRule;
+use crate::mixing::masks::MaskRule;
 use crate::mixing::portion::{Portion, Resting};
-use crate::mixing::ppsc::HandOverWay;
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::mixing::ppsc::HandOverRule;
+use crate::plan::exchange::injector::Mechanism;
 
 impl<C: 'static> Mechanism<C> {
     /// How parties of this mechanism mix.
-    pub(super) fn way<P, W>(&self) -> Box<dyn WayIn<P, W>>
+    pub(super) fn rule<P, W>(&self) -> Box<dyn InjectorRule<P, W>>
     where
         P: Payload<Coefficient = C>,
         W: Payload<Coefficient = C, Packed = W>,
     {
         match self {
-            Mechanism::Injection(injection) => Box::new(InjectionWay(injection.clone())),
-            Mechanism::HandOver { hand_outs } => Box::new(HandOverWay(*hand_outs)),
-            Mechanism::Masks { masks } => Box::new(MaskWay(*masks)),
+            Mechanism::Injection(injection) => Box::new(InjectionRule(injection.clone())),
+            Mechanism::HandOver { hand_outs } => Box::new(HandOverRule(*hand_outs)),
+            Mechanism::Masks { masks } => Box::new(MaskRule(*masks)),
         }
     }
 
@@ -35,6 +35,6 @@ impl<C: 'static> Mechanism<C> {
         P: Payload<Coefficient = C>,
         W: Payload<Coefficient = C, Packed = W>,
     {
-        self.way().injected(ends, own, drawn)
+        self.rule().injected(ends, own, drawn)
     }
 }

@@ -10,7 +10,7 @@ use crate::mixing::machine::Mixing;
 use crate::mixing::noisy::Noisy;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 

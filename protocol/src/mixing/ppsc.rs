@@ -4,19 +4,19 @@
 use std::collections::VecDeque;
 
 use crate::lattice::payload::Payload;
-use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
+use crate::mixing::injector::{DrawnNoise, Injector, Pack, InjectorRule};
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::State;
 
 /// A party of PPSC with so many hand-outs in the whole run.
-pub(super) struct HandOverWay(pub(super) usize);
+pub(super) struct HandOverRule(pub(super) usize);
 
-impl<P, W> WayIn<P, W> for HandOverWay
+impl<P, W> InjectorRule<P, W> for HandOverRule
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Injector<P, W>>, State<P, W>) {
         (Box::new(HandingOver::new(self.0)), State::of(&own))
     }
 
@@ -48,7 +48,7 @@ impl<P: Payload> HandingOver<P> {
     }
 }
 
-impl<P, W> Feed<P, W> for HandingOver<P>
+impl<P, W> Injector<P, W> for HandingOver<P>
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,

@@ -17,7 +17,7 @@ use crate::plan::claim::{Claim, Established};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
 use crate::plan::exchange::rules::Planned;
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::plan::hex::hex;
 use crate::plan::known_signatures::{KnownSignatures, WhileRun};
 use crate::plan::precomputed_noise;
@@ -360,14 +360,14 @@ impl Plan {
 
     /// How value and noise get into the states of `party`, at its node.
     pub fn mechanism(&self, party: Party) -> Mechanism<Ratio> {
-        self.mechanism.way_in(self.exchanges(), party)
+        self.mechanism.injector(self.exchanges(), party)
     }
 
     /// How value and noise get into the states of `party`, for whoever looks at what a coalition
     /// learns: masks of pairs are drawn, and handed to the other party of the pair, where nodes
     /// expand them from a key.
     pub fn mechanism_as_drawn(&self, party: Party) -> Mechanism<Ratio> {
-        self.mechanism.way_in(self.schedule(), party)
+        self.mechanism.injector(self.schedule(), party)
     }
 
     /// The number of PPSC's iterations, in each of which every component of the private graph has

@@ -3,7 +3,7 @@
 //! A run file chooses an [`Exchange`](choice::Exchange), whose variant holds its settings alone.
 //! Its [`Rules`](rules::Rules) say which graphs and schedules go with it; with the number of rounds
 //! they make the [`Planned`](rules::Planned) exchange that a plan keeps, which says what its
-//! lattice has to carry, and how value and noise [enter](ways_in::Mechanism) a party's states. A
+//! lattice has to carry, and how value and noise [enter](injector::Mechanism) a party's states. A
 //! new exchange is a file here, one in [`mixing`](crate::mixing::mechanism) with what a party does,
 //! and a variant of each enum.
 
@@ -14,4 +14,4 @@ pub mod inca;
 pub mod pair_masks;
 pub mod ppsc;
 pub mod rules;
-pub mod ways_in;
+pub mod injector;

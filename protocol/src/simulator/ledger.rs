@@ -11,7 +11,7 @@ use crate::messages::log::ShareId;
 use crate::mixing::exchange::ShareExchange;
 use crate::mixing::portion::{NoiseSource, Portion, Resting};
 use crate::plan::checked::Plan;
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::invariants::{mass, weight};
 use crate::topology::party::Party;

@@ -11,7 +11,7 @@ use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
 use crate::plan::exchange::rules::{Occasion, Planned, Rules};
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::{MOST_EXCHANGE_ROUNDS, MOST_PARTIES};
 use crate::plan::run_file::problem::{Checked, count};
@@ -115,7 +115,7 @@ impl Planned for PlannedGossip {
     }
 
     /// A party's state is its task's: none mixes.
-    fn way_in(&self, _: &Schedule, _: Party) -> Mechanism<Ratio> {
+    fn injector(&self, _: &Schedule, _: Party) -> Mechanism<Ratio> {
         Mechanism::Masks { masks: 0 }
     }
 

@@ -9,7 +9,7 @@ use crate::lattice::injection::{Injection, InjectionError};
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
 use crate::plan::exchange::rules::{Occasion, Planned, Rules};
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::fraction::Fraction;
 use crate::plan::run_file::limits::{MOST_FANOUT, MOST_ROUNDS};
@@ -214,7 +214,7 @@ impl Planned for PlannedInca {
         }
     }
 
-    fn way_in(&self, _: &Schedule, _: Party) -> Mechanism<Ratio> {
+    fn injector(&self, _: &Schedule, _: Party) -> Mechanism<Ratio> {
         Mechanism::Injection(self.injection.clone())
     }
 

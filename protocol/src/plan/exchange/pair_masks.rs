@@ -10,7 +10,7 @@ use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
 use crate::plan::exchange::rules::{Occasion, Planned, Rules};
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_PARTIES;
 use crate::plan::run_file::problem::Checked;
@@ -108,7 +108,7 @@ impl Planned for PlannedPairMasks {
         Travel::Residues { halved: false }
     }
 
-    fn way_in(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio> {
+    fn injector(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio> {
         Mechanism::Masks {
             masks: schedule.hand_outs(party),
         }

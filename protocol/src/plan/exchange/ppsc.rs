@@ -10,7 +10,7 @@ use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
 use crate::plan::exchange::inca::check_even;
 use crate::plan::exchange::rules::{Occasion, Planned, Rules};
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
 use crate::plan::run_file::problem::Checked;
@@ -126,7 +126,7 @@ impl Planned for PlannedPpsc {
         }
     }
 
-    fn way_in(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio> {
+    fn injector(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio> {
         Mechanism::HandOver {
             hand_outs: schedule.hand_outs(party),
         }

@@ -9,7 +9,7 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::problem::Checked;
 use crate::plan::run_file::settings::Privacy;
@@ -83,7 +83,7 @@ pub trait Planned: Debug + Send + Sync {
     fn travel(&self, shares: &ShareCounts) -> Travel<'_>;
 
     /// How value and noise get into the states of `party`.
-    fn way_in(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio>;
+    fn injector(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio>;
 
     /// How many iterations a schedule on this private graph has; none where rounds are all there
     /// is.

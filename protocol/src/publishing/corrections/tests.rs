@@ -15,7 +15,7 @@ use crate::messages::log::{Answer, ReceivedEntry, SentEntry, Verdict};
 use crate::messages::signature::Signature;
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::{NoiseSource, Portion, Share};
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 
 /// 2^61 − 1, a prime: fractions are exact.
 const PRIME: u128 = (1 << 61) - 1;

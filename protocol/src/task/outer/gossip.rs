@@ -8,7 +8,7 @@ use crate::messages::notice::Network;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Share;
-use crate::plan::exchange::ways_in::Mechanism;
+use crate::plan::exchange::injector::Mechanism;
 use crate::task::outer::turn::GossipTurn;
 use crate::task::outer::{Outer, OuterStage};
 use crate::topology::multi_gossip::{HandOver, MultiGossip};

@@ -12,14 +12,14 @@ pub(super) type Pack<'a, P, W> = Box<dyn FnOnce(&Portion<P, W>) -> <P as Payload
 pub(super) type DrawnNoise<'a, P> = &'a dyn Fn(usize) -> Option<&'a <P as Payload>::Packed>;
 
 /// A mechanism, before a party mixes.
-pub(super) trait WayIn<P, W>
+pub(super) trait InjectorRule<P, W>
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     /// Begins with a party's own noisy value and weight, and with what is of them in its state
     /// before anything is injected.
-    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>);
+    fn begin(&self, own: Resting<P, W>) -> (Box<dyn Injector<P, W>>, State<P, W>);
 
     /// Everything that a party has brought into the run after `ends` ends of rounds (one of them
     /// before round 1), from what it has drawn of its noise.
@@ -27,7 +27,7 @@ where
 }
 
 /// A mechanism at work in one party.
-pub(super) trait Feed<P, W>: Send
+pub(super) trait Injector<P, W>: Send
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
