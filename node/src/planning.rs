@@ -13,4 +13,4 @@ mod printed;
 pub mod quote;
 pub mod template;
 mod trained;
-pub mod worth;
+pub mod utility;

@@ -2,10 +2,10 @@
 //! of shares around it.
 
 pub mod exchange;
-mod injector;
 pub mod finals;
 pub mod gossip;
 mod inca;
+mod injector;
 pub mod machine;
 mod masks;
 pub mod mechanism;

@@ -76,7 +76,7 @@ def arrays():
         assert result.mean.shape == (2, 3) and result.mean.dtype == np.float64
         close(result.mean, sum(values.values()) / 4, result.standard_error)
         assert 0 < result.epsilon <= 1.0 + 1e-9 and result.delta == 1e-6 and result.outcome == "done"
-        assert sorted(result.included) == NAMES and result.worth
+        assert sorted(result.included) == NAMES and result.utility
         assert result.receipt.facts["party"] == name and result.receipt.facts["epsilon"] == result.epsilon
         assert np.array_equal(result.mean, results["alice"].mean), "all hold the same bits"
         result.receipt.save(f"{name}.receipt.json")

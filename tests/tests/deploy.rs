@@ -22,7 +22,7 @@ fn the_sample_run_can_be_planned_for_the_sample_peers() {
         ["plan", &run, "--peers", &peers, "--out", "plan.json", "--json"],
     )
     .json_of(0);
-    assert_eq!(quote["worth"]["is_noise"], false, "{quote}");
+    assert_eq!(quote["utility"]["is_noise"], false, "{quote}");
     run_in(
         folder.path(),
         [

@@ -129,7 +129,7 @@ fn large_counts_are_read_as_people_write_them() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let ended = undertone(folder.path(), "local --nodes 3 --dimension 1e3 --json");
-    assert_eq!(ended.json_of(0)["worth"]["is_noise"], true);
+    assert_eq!(ended.json_of(0)["utility"]["is_noise"], true);
     for wrong in ["1.5", "1e-3", "-1", "1e99", "many"] {
         let line = format!("local --nodes 3 --dimension={wrong} --json");
         refused(

@@ -129,8 +129,11 @@ fn shows_the_mean(browser: &mut Browser, daemon: &Daemon, digest: &str) {
     browser.until("document.querySelectorAll('#results td.plot svg').length === 2");
     let rows =
         browser.value("[...document.querySelectorAll('#results table tr')].map((row) => row.innerText)");
-    let worth = daemon.http.get(&format!("/v1/runs/{digest}/worth")).json_of(200);
-    for (column, row) in worth["columns"]
+    let utility = daemon
+        .http
+        .get(&format!("/v1/runs/{digest}/utility"))
+        .json_of(200);
+    for (column, row) in utility["columns"]
         .as_array()
         .expect("two")
         .iter()
@@ -243,7 +246,7 @@ fn strangers_words_stay_text() {
             "gone": ["carol"], "parties": 3, "dimension": 2, "unit": "party", "data_set": "ward", "proposer": "bob",
             "submitted_ms": 1, "ended_ms": 2, "epsilon_claimed": 1, "delta": 1e-6, "epsilon": 1, "unbounded": false,
             "outcome": if state == "ended" { json!("done") } else { Value::Null }, "reason": "why", "included": ["bob"],
-            "opened_for": ["carol"], "standard_error": error, "worth": "much",
+            "opened_for": ["carol"], "standard_error": error, "utility": "much",
         })
     };
     let side = json!({ "address": "a", "reachable": false, "problem": "who" });
@@ -265,7 +268,7 @@ fn strangers_words_stay_text() {
     let answers = vec![
         ("/v1/status".to_owned(), status),
         (of_run("result"), json!([0.5, 0.25])),
-        (of_run("worth"), json!({ "columns": columns })),
+        (of_run("utility"), json!({ "columns": columns })),
         (of_run("receipt"), receipt),
         (of_run("receipt.sig"), json!("signature")),
     ];

@@ -44,7 +44,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Average:
-    """The mean of a run, what it is worth, and what it cost."""
+    """The mean of a run, its utility, and its cost."""
 
     #: Of the kind that was brought: an array, a DataFrame (a Series if it is of one record), or a
     #: dict of tensors.
@@ -60,7 +60,7 @@ class Average:
     #: "done", or "degraded": somebody of the plan is missing, or not enough members agreed.
     outcome: str
     #: How large a mean can be beside the noise, in a sentence.
-    worth: str | None
+    utility: str | None
     #: Names of the parties whose values are in the mean.
     included: tuple[str, ...]
     #: The signed receipt.
@@ -134,7 +134,7 @@ class Run:
             epsilon=math.inf if run["unbounded"] else run["epsilon"],
             delta=run["delta"],
             outcome=run["outcome"],
-            worth=run["worth"],
+            utility=run["utility"],
             included=tuple(run["included"]),
             receipt=self.receipt(),
             run=run,
@@ -143,8 +143,8 @@ class Run:
     def _error(self, run: Mapping[str, Any], mean: Any) -> Any:
         if run["standard_error"] is None:
             return None
-        worth = self._api.ask("GET", f"/v1/runs/{self.digest}/worth").json()
-        return by_column([column["noise"] for column in worth.get("columns", [])], run["standard_error"], mean)
+        utility = self._api.ask("GET", f"/v1/runs/{self.digest}/utility").json()
+        return by_column([column["noise"] for column in utility.get("columns", [])], run["standard_error"], mean)
 
     def receipt(self) -> Receipt:
         """The signed receipt of a run that is over."""

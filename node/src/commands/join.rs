@@ -26,7 +26,7 @@ use crate::party::silence::Silence;
 use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{clipping, input, part, randomness, reaching, shelf, signals};
 use crate::planning::policy::{self, Policy};
-use crate::planning::{files, template, worth};
+use crate::planning::{files, template, utility};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::output;
 use crate::telling::output_file::{self, OutputFile};
@@ -349,7 +349,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     if arguments.checked {
         policy::check_policy(&plan, &arguments.policy)?;
     } else {
-        worth::check(&plan)?;
+        utility::check(&plan)?;
         policy::check_aloud(&plan, &arguments.policy)?;
     }
     model_file::check_output(&plan, &arguments.output)?;

@@ -23,7 +23,7 @@ use crate::commands::local::cluster::Handed;
 use crate::commands::local::folders::Folders;
 use crate::commands::local::parties::LocalParty;
 use crate::party::events::Events;
-use crate::planning::{files, make, template, worth};
+use crate::planning::{files, make, template, utility};
 use crate::telling::failure::Failure;
 use crate::telling::logging::GlobalFlags;
 use crate::telling::output_file;
@@ -110,7 +110,7 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     let plan = make::make(run, cluster.peers(), seed).map_err(in_file)?;
     // Made-up vectors are there to be timed: nobody takes their mean for one.
     if arguments.inputs.is_some() {
-        worth::check(&plan).map_err(in_file)?;
+        utility::check(&plan).map_err(in_file)?;
     }
     progress.milestone(&format!(
         "Plan {}: {} rounds, ε = {}",

@@ -6,7 +6,7 @@ use clap::Args;
 use undertone_protocol::plan::peers::Peers;
 
 use crate::planning::policy::{self, Policy};
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::planning::{alternatives, files, make, plot, quote};
 use crate::telling::failure::Failure;
 use crate::telling::output_file::{self, OutputFile};
@@ -70,7 +70,7 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     if let Some(path) = &arguments.plot {
         plot::quote(&plan, path)?;
     }
-    if Worth::of(&plan).is_noise() {
+    if Utility::of(&plan).is_noise() {
         tracing::warn!("the result of this plan would be nothing but noise: see what its quote says");
     }
     let ways = alternatives::of(&plan);

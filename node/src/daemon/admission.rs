@@ -18,7 +18,7 @@ use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus};
 use crate::daemon::taking_part::Job;
 use crate::party::part;
 use crate::party::silence::Silence;
-use crate::planning::worth::{self, Worth};
+use crate::planning::utility::{self, Utility};
 use crate::planning::{files, template};
 
 /// A plan that was checked, and what this party brings to it.
@@ -60,7 +60,7 @@ impl PlanSource {
 /// Checks that this node is a member of a plan that it accepts; its place in it.
 pub(super) fn check(config: &Config, plan: &Plan) -> Result<Party, Refusal> {
     let me = part::member(plan, config.identity.peer_id()).map_err(|failure| failure.field("plan"))?;
-    worth::check(plan)?;
+    utility::check(plan)?;
     policy::check(config, plan, me)?;
     Ok(me)
 }
@@ -145,7 +145,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         silence: Silence::default(),
         opened_for: vec![],
         standard_error: None,
-        worth: Some(Worth::of(plan).sentence()),
+        utility: Some(Utility::of(plan).sentence()),
         private_bytes: 0,
         public_bytes: 0,
     }

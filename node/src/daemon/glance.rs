@@ -1,4 +1,4 @@
-//! What the daemon says of itself at a glance: budgets, readiness, metrics, what a mean is worth.
+//! What the daemon says of itself at a glance: budgets, readiness, metrics, what a mean is utility.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::{MOST_WAITING, Service};
 use crate::daemon::status::{BudgetStatus, Metrics, Readiness, RunState};
 use crate::planning::files;
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::telling::process;
 
 impl Service {
@@ -46,12 +46,12 @@ impl Service {
         }
     }
 
-    /// What the mean of a run is worth: the noise that is in it beside what it can be, for each
+    /// The utility of a run's mean: the noise that is in it beside what it can be, for each
     /// column where columns have public bounds.
     ///
     /// # Errors
     /// There is no such run, it goes on, or it has no mean.
-    pub async fn worth(&self, digest: &str) -> Result<Value, Refusal> {
+    pub async fn utility(&self, digest: &str) -> Result<Value, Refusal> {
         let run = self.run(digest)?;
         if !run.state.is_over() {
             return Err(Refusal::new(Kind::Conflict, "the run has not ended yet").field("digest"));
@@ -62,7 +62,7 @@ impl Service {
         let plan = self.plan(digest).await?;
         self.check(move || {
             let plan = files::parse(plan.as_bytes(), "the run's plan")?;
-            Ok(Worth::with_error(&plan, error).json_by_column())
+            Ok(Utility::with_error(&plan, error).json_by_column())
         })
         .await
     }

@@ -135,7 +135,7 @@ pub struct RunStatus {
     /// What a mean can be and what the noise is, in a sentence: as the plan expects it, and once
     /// there is a mean, as it is.
     #[serde(default)]
-    pub worth: Option<String>,
+    pub utility: Option<String>,
     /// Bytes sent on the private graph.
     pub private_bytes: u64,
     /// Bytes sent on the public graph.

@@ -476,8 +476,8 @@ fn describe(status: &mut RunStatus, account: &Account, silence: Silence) {
     status.included = account.included().to_vec();
     status.opened_for = account.opened_for().to_vec();
     status.standard_error = account.standard_error();
-    if let Some(worth) = account.worth() {
-        status.worth = Some(worth.to_owned());
+    if let Some(utility) = account.utility() {
+        status.utility = Some(utility.to_owned());
     }
 }
 

@@ -29,7 +29,7 @@ use crate::party::receipt::signing::signature;
 use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::party::trained::Trained;
 use crate::planning::mechanism;
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::output_file;
 
@@ -347,9 +347,9 @@ impl Account {
             .filter(|e| e.is_finite())
     }
 
-    /// What the result is worth, in a sentence; none where its noise is not known.
-    pub fn worth(&self) -> Option<&str> {
-        self.receipt["worth"]["sentence"].as_str()
+    /// The utility of the result in a sentence; `None` where its noise is not known.
+    pub fn utility(&self) -> Option<&str> {
+        self.receipt["utility"]["sentence"].as_str()
     }
 
     /// The result is Σ bᵢxᵢ + noise: bᵢ by name.
@@ -438,7 +438,7 @@ impl Account {
             "adjacency": plan.draft().data.adjacency,
             "mu": self.mu().map_or(Value::Null, finite),
             "standard_error": self.standard_error(),
-            "worth": self.standard_error().map(|error| Worth::with_error(plan, error).json()),
+            "utility": self.standard_error().map(|error| Utility::with_error(plan, error).json()),
             "independent_std": mechanism::independent_std(plan),
             "correlated_std": mechanism::correlated_std(plan),
             "pairwise_std": mechanism::pairwise_std(plan),

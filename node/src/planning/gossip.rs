@@ -9,7 +9,7 @@ use undertone_protocol::plan::claim::{Adversary, Claim};
 use undertone_protocol::plan::computation::stream::Protect;
 use undertone_protocol::topology::active_edges::ActiveEdges;
 
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::planning::{circles, foundations};
 use crate::telling::table::{Table, at_most, bytes, number};
 
@@ -165,8 +165,8 @@ pub(super) fn text(plan: &Plan, protected: &str, claims: &str) -> Option<String>
         1 => "gossip averaging of one value".to_owned(),
         releases => format!("gossip averaging of a stream of {releases} releases"),
     };
-    let worth = Worth::of(plan);
-    let said = worth.warning().unwrap_or_else(|| worth.sentence() + ".");
+    let utility = Utility::of(plan);
+    let said = utility.warning().unwrap_or_else(|| utility.sentence() + ".");
     Some(format!(
         "{}: {what}, {} parties, {} coordinates, {} rounds {}\n{}.\n\n{}.\n{}\n\n{said}\n\nProtected: {}.\n\
          The clipping range is public: take it from what is known of the quantity, never from the data.\n\n\
@@ -245,7 +245,7 @@ pub(super) fn json(plan: &Plan, protected: &str) -> Option<Value> {
         "claims": calibration.claims,
         "predicted": calibration.predicted,
         "spread": estimate_error(plan).spread(half_width(plan.draft())),
-        "worth": Worth::of(plan).json_by_column(),
+        "utility": Utility::of(plan).json_by_column(),
         "error_by_epsilon": forecast::curve(plan).unwrap_or_default(),
         "exit_code": 0,
     }))

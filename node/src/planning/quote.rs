@@ -10,7 +10,7 @@ use undertone_protocol::plan::computation::rounds::ReleaseKind;
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contributed, TaskName, Unit};
 
 use crate::planning::alternatives::{self, Alternative};
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::planning::{foundations, gossip, mechanism, policy, printed, trained};
 use crate::telling::table::{Table, at_most, bytes, number};
 
@@ -202,7 +202,7 @@ fn of_kind(plan: &Plan) -> Value {
         "protected": protected(plan),
         "claims": calibration.claims,
         "predicted": calibration.predicted,
-        "worth": Worth::of(plan).json_by_column(),
+        "utility": Utility::of(plan).json_by_column(),
         "caveat": Some(mechanism::caveat(plan).trim_end()).filter(|told| !told.is_empty()),
         "error_with_parties_gone": forecast::gone(plan),
         "error_by_epsilon": forecast::curve(plan).unwrap_or_default(),
@@ -253,7 +253,7 @@ fn text_of_kind(plan: &Plan) -> String {
     if let Some(revealed) = mechanism::revealed(plan) {
         text += &format!("{revealed}.\n\n");
     }
-    text += &worth(plan);
+    text += &utility(plan);
     text += &format!(
         "Protected: {}.\n\
          The clipping range is public: take it from what is known of the quantity, never from the data.\n\n",
@@ -278,11 +278,11 @@ fn text_of_kind(plan: &Plan) -> String {
     text
 }
 
-/// What a result of the plan is worth, and where that is nothing, loudly.
-fn worth(plan: &Plan) -> String {
-    let worth = Worth::of(plan);
-    let said = worth.warning().unwrap_or_else(|| worth.sentence() + ".");
-    let table = worth.table();
+/// The utility of the plan's result, with a warning where it is nothing but noise.
+fn utility(plan: &Plan) -> String {
+    let utility = Utility::of(plan);
+    let said = utility.warning().unwrap_or_else(|| utility.sentence() + ".");
+    let table = utility.table();
     match table.is_empty() {
         true => format!("{said}\n\n"),
         false => format!("{said}\n\n{table}\n"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::lattice::injection::Injection;
 use crate::lattice::payload::{Coefficient, Payload};
-use crate::mixing::injector::{DrawnNoise, Injector, Pack, InjectorRule};
+use crate::mixing::injector::{DrawnNoise, Injector, InjectorRule, Pack};
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
 

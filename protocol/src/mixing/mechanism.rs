@@ -2,8 +2,8 @@
 //! an `InjectorRule` and an `Injector` (`mixing/injector.rs`); here they are only chosen between.
 
 use crate::lattice::payload::Payload;
-use crate::mixing::injector::InjectorRule;
 use crate::mixing::inca::InjectionRule;
+use crate::mixing::injector::InjectorRule;
 use crate::mixing::masks::MaskRule;
 use crate::mixing::portion::{Portion, Resting};
 use crate::mixing::ppsc::HandOverRule;

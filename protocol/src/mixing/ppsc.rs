@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::lattice::payload::Payload;
-use crate::mixing::injector::{DrawnNoise, Injector, Pack, InjectorRule};
+use crate::mixing::injector::{DrawnNoise, Injector, InjectorRule, Pack};
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
 use crate::mixing::state::State;
 

@@ -11,7 +11,7 @@ mod active_edges;
 pub mod choice;
 pub mod gossip;
 pub mod inca;
+pub mod injector;
 pub mod pair_masks;
 pub mod ppsc;
 pub mod rules;
-pub mod injector;

@@ -122,8 +122,8 @@ pub(super) fn run(run: &RunStatus) -> String {
     if let Some(error) = run.standard_error {
         table.row(["standard error per coordinate".into(), number(error)]);
     }
-    if let Some(worth) = &run.worth {
-        table.row(["worth".into(), worth.clone()]);
+    if let Some(utility) = &run.utility {
+        table.row(["utility".into(), utility.clone()]);
     }
     if run.private_bytes + run.public_bytes > 0 {
         let sent = format!(

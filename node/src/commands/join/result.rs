@@ -11,7 +11,7 @@ use crate::party::driver::Finish;
 use crate::party::receipt::Account;
 use crate::party::silence::Silence;
 use crate::planning::quote;
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::process;
 use crate::telling::report::Report;
@@ -141,7 +141,7 @@ fn object(
         object["clipped"] = clipped.into();
     }
     if let Some(error) = account.standard_error() {
-        object["worth"] = Worth::with_error(plan, error).json();
+        object["utility"] = Utility::with_error(plan, error).json();
     }
     if let Some(errors) = account
         .standard_error()
@@ -237,8 +237,8 @@ fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
         shown("standard_error", number),
     );
     row(
-        "worth",
-        object["worth"]["sentence"].as_str().unwrap_or("–").to_owned(),
+        "utility",
+        object["utility"]["sentence"].as_str().unwrap_or("–").to_owned(),
     );
     row("a trusted server would have given", number(predicted.central));
     row("local noise alone would have given", number(predicted.local));

@@ -17,7 +17,7 @@ use crate::commands::local::truth::Truths;
 use crate::party::model_file;
 use crate::party::silence::Silence;
 use crate::planning::quote;
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::telling::failure::Failure;
 use crate::telling::output;
 use crate::telling::table::{Table, at_most, bytes, number};
@@ -77,7 +77,7 @@ impl<'a> Summary<'a> {
             }
         }
         if let Some(error) = ends.standard_error() {
-            object.insert("worth".into(), Worth::with_error(plan, error).json());
+            object.insert("utility".into(), Utility::with_error(plan, error).json());
         }
         if plan.terms().is_some() {
             let apart = largest_difference(&means, ends.standard_error());
@@ -243,12 +243,12 @@ impl<'a> Summary<'a> {
             self.plan.draft().dimension()
         );
         text += &self.nodes_that_failed();
-        if let Some(worth) = self
+        if let Some(utility) = self
             .object
-            .get("worth")
-            .and_then(|worth| worth["sentence"].as_str())
+            .get("utility")
+            .and_then(|utility| utility["sentence"].as_str())
         {
-            text += &format!("{worth}.\n");
+            text += &format!("{utility}.\n");
         }
         text + "\n"
     }

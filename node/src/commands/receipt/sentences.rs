@@ -4,7 +4,7 @@ use undertone_protocol::plan::checked::Plan;
 
 use crate::commands::receipt::stated::Stated;
 use crate::planning::quote;
-use crate::planning::worth::Worth;
+use crate::planning::utility::Utility;
 use crate::telling::report::lower_first;
 use crate::telling::table::{at_most, number};
 
@@ -133,9 +133,9 @@ impl Stated {
             };
         }
         match (self.number("standard_error"), plan) {
-            (Some(error), Some(plan)) => format!("{}.", Worth::with_error(plan, error).sentence()),
+            (Some(error), Some(plan)) => format!("{}.", Utility::with_error(plan, error).sentence()),
             (Some(error), None) => {
-                let said = self.object["worth"]["sentence"].as_str().map(plain);
+                let said = self.object["utility"]["sentence"].as_str().map(plain);
                 let said = said.map_or(String::new(), |said| format!("; it says: {said}"));
                 format!(
                     "By its word the standard error of the noise is {}{said}.",

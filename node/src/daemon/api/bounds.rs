@@ -151,7 +151,7 @@ mod tests {
         let flood: Vec<Instant> = (0..50).map(|_| come(begun)).collect();
         assert_eq!(flood[0], begun);
         assert!(flood.windows(2).all(|pair| pair[1] - pair[0] == INTERVAL));
-        // After a quiet hour there is one burst again, not an hour's worth.
+        // After a quiet hour there is one burst again, not an hour's utility.
         let later = begun + Duration::from_secs(3600);
         let at_once = (0..10 * BURST).filter(|_| come(later) <= later).count() as u32;
         assert_eq!(at_once, BURST + 1);

@@ -41,7 +41,7 @@ pub(super) fn text() -> &'static str {
     paths(
         page::page, status::health, status::ready, status::metrics, document, status::status,
         plans::hand_in, runs::list, runs::submit, runs::one, runs::withdraw, runs::plan, runs::events,
-        runs::result, rounds::mean, rounds::hand_over, runs::worth, runs::receipt, runs::signature,
+        runs::result, rounds::mean, rounds::hand_over, runs::utility, runs::receipt, runs::signature,
         offers::list, offers::propose, offers::one, offers::decline, offers::plan, offers::accept,
     ),
     components(schemas(Problem)),
@@ -51,7 +51,7 @@ struct Paths;
 /// Objects of which the document names some keys only.
 const OPEN: [&str; 3] = ["Event", "Plan", "Receipt"];
 /// Objects that leave keys out where there is nothing to say; all others write `null`.
-const BRIEF: [&str; 2] = ["Problem", "Worth"];
+const BRIEF: [&str; 2] = ["Problem", "Utility"];
 
 /// Says of every object that it has all of its keys, and no others. What is flattened into one is
 /// part of it.

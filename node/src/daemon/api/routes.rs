@@ -39,7 +39,7 @@ pub(super) fn router(api: ApiState) -> Router {
             "/v1/runs/{digest}/rounds/{round}",
             get(rounds::mean).post(rounds::hand_over),
         )
-        .route("/v1/runs/{digest}/worth", get(runs::worth))
+        .route("/v1/runs/{digest}/utility", get(runs::utility))
         .route("/v1/runs/{digest}/receipt", get(runs::receipt))
         .route("/v1/runs/{digest}/receipt.sig", get(runs::signature))
         .route("/v1/offers", get(offers::list))

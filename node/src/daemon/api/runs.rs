@@ -20,7 +20,7 @@ use crate::daemon::api::problem::Problem;
 use crate::daemon::api::query::Limit;
 use crate::daemon::api::shown::{
     Bytes, Changing, EventLine, Finished, Numbers, PlanFile, Queried, Reading, ReceiptFile, Receiving,
-    RunList, Signature, Taking, Watching, WorthShown,
+    RunList, Signature, Taking, UtilityShown, Watching,
 };
 use crate::daemon::api::status::json;
 use crate::daemon::event_log::{EventStream, RunEvent};
@@ -116,12 +116,15 @@ pub(super) async fn plan(State(api): State<ApiState>, Digest(digest): Digest) ->
 /// public bounds.
 #[utoipa::path(
     get,
-    path = "/v1/runs/{digest}/worth",
+    path = "/v1/runs/{digest}/utility",
     params(Digest),
-    responses((status = 200, body = WorthShown), Finished),
+    responses((status = 200, body = UtilityShown), Finished),
 )]
-pub(super) async fn worth(State(api): State<ApiState>, Digest(digest): Digest) -> Result<Response, Problem> {
-    Ok(json(StatusCode::OK, &api.service.worth(&digest).await?))
+pub(super) async fn utility(
+    State(api): State<ApiState>,
+    Digest(digest): Digest,
+) -> Result<Response, Problem> {
+    Ok(json(StatusCode::OK, &api.service.utility(&digest).await?))
 }
 
 /// Gives the receipt: what really happened, byte for byte as it was signed.

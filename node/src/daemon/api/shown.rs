@@ -154,8 +154,8 @@ shown! {
 
     /// A mean's noise beside what a mean can be. Where inputs lie in a ball, `mean_at_most` (or
     /// `sum_at_most`) and `noise` are norms; where they lie in a box, `columns` has each one's.
-    #[schema(as = Worth)]
-    pub(super) struct WorthShown {
+    #[schema(as = Utility)]
+    pub(super) struct UtilityShown {
         sentence: String,
         /// The noise over what a mean can be at most.
         ratio: f64,

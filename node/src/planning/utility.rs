@@ -1,4 +1,4 @@
-//! What a result is worth: its noise beside what a mean can be at most.
+//! The utility of a result: its noise beside the largest value that a mean can have.
 //!
 //! Noise protects a value whether or not anything is left of the mean. Whoever has few parties, a
 //! long vector or a small ε gets a vector of noise, which looks like any other: so each quote and
@@ -26,7 +26,7 @@ const MOST_SHOWN: usize = 40;
 
 /// A mean's noise beside its public range.
 #[derive(Clone, Copy, Debug)]
-pub struct Worth<'a> {
+pub struct Utility<'a> {
     plan: &'a Plan,
     /// The standard error of the mean: where columns have widths of their own, the root of their
     /// mean square.
@@ -48,15 +48,15 @@ impl ColumnNoise {
     }
 }
 
-impl<'a> Worth<'a> {
+impl<'a> Utility<'a> {
     /// What the plan expects, if nobody departs.
     pub fn of(plan: &'a Plan) -> Self {
-        Worth::with_error(plan, trained::noise(plan))
+        Utility::with_error(plan, trained::noise(plan))
     }
 
     /// What a run came to.
     pub fn with_error(plan: &'a Plan, error: f64) -> Self {
-        Worth { plan, error }
+        Utility { plan, error }
     }
 
     /// The noise over what a mean can be at most: its norm over the ball's radius, or a column's
@@ -285,20 +285,20 @@ fn two_digits_up(count: f64) -> f64 {
 
 /// Refuses a plan whose result would be noise (exit 2), unless it says that this is meant.
 pub fn check(plan: &Plan) -> Result<(), Failure> {
-    let worth = Worth::of(plan);
-    if plan.draft().data.noise_ok || !worth.is_noise() {
+    let utility = Utility::of(plan);
+    if plan.draft().data.noise_ok || !utility.is_noise() {
         return Ok(());
     }
     Err(Failure::usage(format!(
         "nothing would be left of the {}: {}",
-        worth.name(),
-        lower_first(&worth.sentence())
+        utility.name(),
+        lower_first(&utility.sentence())
     ))
     .field("data.noise_ok")
     .hint(format!(
         "a new plan with, each by itself: {}; or with noise_ok = true under [data] in its run file, \
          if noise is meant",
-        worth.would_help().join("; ")
+        utility.would_help().join("; ")
     )))
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::plan_of;
 
 fn planned(parties: usize, records: Option<u64>, data: &str, rest: &str) -> Plan {
-    let text = format!("name = \"worth\"\n[data]\n{data}\n{rest}");
+    let text = format!("name = \"utility\"\n[data]\n{data}\n{rest}");
     plan_of(&text, parties, records)
 }
 
@@ -11,7 +11,7 @@ const PATIENTS: &str = "unit = \"record\"\nshape = [2]\ncolumns = [\"age\", \"pu
 
 /// A sum is a mean times the weight of all, and so is its noise: what is left of it is the same.
 #[test]
-fn a_sum_is_worth_what_its_mean_is() {
+fn a_sum_and_its_mean_have_the_same_utility() {
     let of = |result: &str| {
         let text = format!(
             "task = \"rounds\"\nname = \"rounds\"\n[data]\nshape = [3]\nreleases = 2\n{result}\n\
@@ -35,7 +35,7 @@ fn a_sum_is_worth_what_its_mean_is() {
     // Five noises, or four.
     let four = all.standard_error_one_dropout.expect("one may leave");
     same(four, all.standard_error * 0.8f64.sqrt());
-    let [one, all] = [&mean, &sum].map(Worth::of);
+    let [one, all] = [&mean, &sum].map(Utility::of);
     same(all.ratio(), one.ratio());
     assert!(one.sentence().contains("2 means") && all.sentence().contains("2 sums"));
     assert!(
@@ -49,11 +49,11 @@ fn a_sum_is_worth_what_its_mean_is() {
 #[test]
 fn the_noise_of_a_ball_is_its_norm() {
     let plan = planned(8, None, "shape = [1000]", "");
-    let worth = Worth::with_error(&plan, 1.22);
-    assert!((worth.ratio() - 1.22 * 1000f64.sqrt()).abs() < 1e-9);
-    assert!(worth.is_noise());
+    let utility = Utility::with_error(&plan, 1.22);
+    assert!((utility.ratio() - 1.22 * 1000f64.sqrt()).abs() < 1e-9);
+    assert!(utility.is_noise());
     assert_eq!(
-        worth.sentence(),
+        utility.sentence(),
         "A mean here has norm at most 1.000, the noise has norm 38.58: the result is noise, \
          38.58 times as large"
     );
@@ -63,13 +63,13 @@ fn the_noise_of_a_ball_is_its_norm() {
         "shape = [4]\nclip = { kind = \"l2\", radius = 50.0 }",
         "",
     );
-    let worth = Worth::with_error(&wide, 0.5);
-    assert_eq!(worth.ratio(), 0.02);
+    let utility = Utility::with_error(&wide, 0.5);
+    assert_eq!(utility.ratio(), 0.02);
     assert_eq!(
-        worth.sentence(),
+        utility.sentence(),
         "A mean here has norm at most 50.00, the noise has norm 1.000: 2.000 % of that"
     );
-    assert_eq!((worth.warning(), worth.table()), (None, String::new()));
+    assert_eq!((utility.warning(), utility.table()), (None, String::new()));
 }
 
 #[test]
@@ -77,25 +77,25 @@ fn the_noise_of_columns_is_beside_each_ones_range() {
     let plan = planned(8, Some(1000), PATIENTS, "");
     let scales = plan.scales().root_mean_square();
     // Noise of a hundredth of each column's width.
-    let worth = Worth::with_error(&plan, 0.01 * scales);
-    assert!((worth.ratio() - 0.02).abs() < 1e-12);
+    let utility = Utility::with_error(&plan, 0.01 * scales);
+    assert!((utility.ratio() - 0.02).abs() < 1e-12);
     assert_eq!(
-        worth.sentence(),
+        utility.sentence(),
         "A mean here lies within its public bounds, the noise is at most 2.000 % of half of their distance \
          (age from 18.00 to 100.0: ± 0.8200; pulse from 40.00 to 160.0: ± 1.200)"
     );
     assert!(
-        worth
+        utility
             .table()
             .contains("age     18.00           100.0  0.8200   2.000"),
         "{}",
-        worth.table()
+        utility.table()
     );
-    let worth = Worth::with_error(&plan, 0.6 * scales);
+    let utility = Utility::with_error(&plan, 0.6 * scales);
     assert!(
-        worth.is_noise() && worth.sentence().contains("up to 1.200 times half"),
+        utility.is_noise() && utility.sentence().contains("up to 1.200 times half"),
         "{}",
-        worth.sentence()
+        utility.sentence()
     );
 }
 
@@ -121,9 +121,9 @@ fn what_would_help_does() {
     let mut changes = 0;
     for (parties, records, data, rest) in cases {
         let plan = planned(parties, records, data, rest);
-        let worth = Worth::of(&plan);
-        assert!(worth.is_noise(), "{}", worth.sentence());
-        for help in worth.would_help() {
+        let utility = Utility::of(&plan);
+        assert!(utility.is_noise(), "{}", utility.sentence());
+        for help in utility.would_help() {
             let number = |text: &str| text.parse::<f64>().expect("a number");
             let better = if let Some(epsilon) = help.strip_prefix("privacy.epsilon = ") {
                 planned(
@@ -162,7 +162,7 @@ fn what_would_help_does() {
                 assert_eq!(help, "unit = \"record\", where each party has many rows");
                 continue;
             };
-            let found = Worth::of(&better);
+            let found = Utility::of(&better);
             assert!(!found.is_noise(), "{help}: {}", found.sentence());
             changes += 1;
         }

@@ -1,4 +1,4 @@
-//! What a result is worth: whoever would get nothing but noise is told so beforehand, and refused
+//! The utility of a result: a person who would get nothing but noise is warned, and refused
 //! unless that is meant.
 
 use std::path::Path;
@@ -101,9 +101,9 @@ fn inputs_of_ones_own_are_refused_and_made_up_ones_are_not() {
         made_up.stdout
     );
     let receipt = read_json(&folder.path().join("kept/party-0/receipt.json"));
-    let said = receipt["worth"]["sentence"].as_str().expect("a sentence");
+    let said = receipt["utility"]["sentence"].as_str().expect("a sentence");
     assert!(said.contains(SENTENCE), "{said}");
-    assert_eq!(receipt["worth"]["is_noise"], true);
+    assert_eq!(receipt["utility"]["is_noise"], true);
 }
 
 /// An age of 58 that nobody gave a range counts as 1.
@@ -142,10 +142,10 @@ fn patients_of_hospitals_have_a_mean_in_every_word() {
     let folder = tempfile::tempdir().expect("a folder");
     let ended = local(folder.path(), "", "");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let worth = "A mean here lies within its public bounds, the noise is at most 0.";
-    assert!(ended.stdout.contains(worth), "{}", ended.stdout);
+    let utility = "A mean here lies within its public bounds, the noise is at most 0.";
+    assert!(ended.stdout.contains(utility), "{}", ended.stdout);
     let quote = run_in(folder.path(), ["verify", "kept/plan.json"]);
-    assert!(quote.stdout.contains(worth), "{}", quote.stdout);
+    assert!(quote.stdout.contains(utility), "{}", quote.stdout);
     let row = quote.stdout.lines().find(|line| line.contains("age (years)  "));
     let row = row.unwrap_or_else(|| panic!("a row for each column: {}", quote.stdout));
     assert!(row.contains("18.00") && row.contains("100.0"), "{row}");
