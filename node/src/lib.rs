@@ -24,12 +24,12 @@
 //! planning     making and checking plans, and what they promise in words
 //! vector_file  .npy, .csv, .json, .safetensors
 //! network      two swarms, streams, frames
-//! telling      failures, reports, tables, progress, logs, output
+//! reporting    failures, reports, tables, progress, logs, output
 //! ```
 //!
 //! A folder imports only folders that stand below it, and no two files import each other.
 
-// Printing macros panic where the reader has left: `telling::output`.
+// Printing macros panic where the reader has left: `reporting::output`.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod commands;
@@ -40,7 +40,7 @@ pub mod measuring;
 pub mod network;
 pub mod party;
 pub mod planning;
-pub mod telling;
+pub mod reporting;
 #[cfg(test)]
 mod testing;
 pub mod vector_file;

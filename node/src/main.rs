@@ -5,7 +5,7 @@ fn main() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
-        std::process::exit(undertone::telling::failure::Exit::Internal.code());
+        std::process::exit(undertone::reporting::failure::Exit::Internal.code());
     }));
     std::process::exit(undertone::commands::cli::run(std::env::args_os()));
 }

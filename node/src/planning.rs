@@ -1,4 +1,4 @@
-//! Making plans, telling what they promise, and checking them as a member would.
+//! Making plans, saying what they promise, and checking them as a member would.
 
 pub mod alternatives;
 mod circles;

@@ -302,7 +302,7 @@ fn a_node_that_dies_in_a_stream_of_sums_is_replaced_by_nobody() {
         let since = receipt["iterations"]["departed"][VICTIM]
             .as_u64()
             .expect("a round");
-        // It had contributed to the next one, perhaps, and opened that without telling.
+        // It had contributed to the next one, perhaps, and opened that without revealing it.
         assert!((last + 1..=last + 3).contains(&since), "{since}, after {last}");
         assert_eq!(receipt["outcome"], "degraded");
         assert!(

@@ -13,8 +13,8 @@ mod training;
 
 use clap::Subcommand;
 
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// What to account for.
 #[derive(Debug, Subcommand)]

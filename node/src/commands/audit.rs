@@ -9,10 +9,10 @@ use undertone_accountant::audit::{Attack, Attacked, AuditError, CONFIDENCE, SHAR
 use undertone_protocol::plan::checked::Plan;
 
 use crate::planning::files;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::progress::Progress;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, number};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::progress::Progress;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, number};
 
 /// Flags of `audit`.
 #[derive(Args, Debug)]

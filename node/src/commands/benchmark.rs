@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::measuring::iterations::{self, TrainingSize};
 use crate::measuring::{local_run, relays};
-use crate::telling::failure::Failure;
-use crate::telling::output;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, bytes};
+use crate::reporting::failure::Failure;
+use crate::reporting::output;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, bytes};
 
 /// Flags of `benchmark`.
 #[derive(Args, Debug)]

@@ -13,10 +13,10 @@ use crate::commands::{
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
-use crate::telling::escaped::escaped;
-use crate::telling::failure::Failure;
-use crate::telling::logging::{self, GlobalFlags};
-use crate::telling::output;
+use crate::reporting::escaped::escaped;
+use crate::reporting::failure::Failure;
+use crate::reporting::logging::{self, GlobalFlags};
+use crate::reporting::output;
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///

@@ -25,8 +25,8 @@ use crate::network::hub::Hub;
 use crate::party::identity::Identity;
 use crate::party::reaching::MESSAGES_VERSION;
 use crate::planning::files;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::report::Report;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::report::Report;
 
 /// Flags of `doctor`.
 #[derive(Args, Debug)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::commands::local::demonstration;
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// Flags of `example`.
 #[derive(Args, Debug)]

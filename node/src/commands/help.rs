@@ -6,8 +6,8 @@ use undertone_protocol::plan::defaults::{Defaults, Setting, settings_of};
 use undertone_protocol::plan::run_file::settings::TaskName;
 
 use crate::commands::page::hanging;
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// The task or command whose page is printed.
 #[derive(Args, Debug)]

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use undertone_protocol::plan::peers::{Address, PeerProblem};
 
 use crate::party::identity::Identity;
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// What to do with an identity.
 #[derive(Debug, Subcommand)]

@@ -8,8 +8,8 @@ use crate::daemon::ledger::Ledger;
 use crate::daemon::ledger::opening::Adopted;
 use crate::daemon::state::State;
 use crate::party::spent::{KeyLock, User, marks_of};
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// What to do with a daemon's ledger.
 #[derive(Debug, Subcommand)]

@@ -24,11 +24,11 @@ use crate::commands::local::folders::Folders;
 use crate::commands::local::parties::LocalParty;
 use crate::party::events::Events;
 use crate::planning::{files, make, template, utility};
-use crate::telling::failure::Failure;
-use crate::telling::logging::GlobalFlags;
-use crate::telling::output_file;
-use crate::telling::progress::Progress;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::logging::GlobalFlags;
+use crate::reporting::output_file;
+use crate::reporting::progress::Progress;
+use crate::reporting::report::Report;
 
 /// Flags of `local`. A flag beats the run file.
 #[derive(Args, Debug)]

@@ -7,8 +7,8 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use serde_json::json;
 
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// Flags of `completions`.
 #[derive(Args, Debug)]

@@ -8,9 +8,9 @@ use undertone_protocol::plan::peers::Peers;
 use crate::planning::policy::{self, Policy};
 use crate::planning::utility::Utility;
 use crate::planning::{alternatives, files, make, plot, quote};
-use crate::telling::failure::Failure;
-use crate::telling::output_file::{self, OutputFile};
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::output_file::{self, OutputFile};
+use crate::reporting::report::Report;
 
 /// Flags of `plan`.
 #[derive(Args, Debug)]

@@ -7,10 +7,10 @@ use serde_json::json;
 use undertone_protocol::model::loss::Loss;
 
 use crate::party::model_file::{self, ModelFile};
-use crate::telling::failure::Failure;
-use crate::telling::output_file::{self, OutputFile};
-use crate::telling::report::Report;
-use crate::telling::table::number;
+use crate::reporting::failure::Failure;
+use crate::reporting::output_file::{self, OutputFile};
+use crate::reporting::report::Report;
+use crate::reporting::table::number;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Layout};
 

@@ -13,9 +13,9 @@ use serde_json::json;
 use crate::commands::receipt::stated::Stated;
 use crate::party::receipt::write_signed;
 use crate::planning::files;
-use crate::telling::failure::Failure;
-use crate::telling::output_file;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::output_file;
+use crate::reporting::report::Report;
 
 /// Flags of `receipt`.
 #[derive(Args, Debug)]

@@ -29,8 +29,8 @@ use crate::measuring::trial::{KillPhase, Trial};
 use crate::measuring::vectors::Vectors;
 use crate::planning::files::not_a_training;
 use crate::planning::{files, make, plot};
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// Flags of `simulate`.
 #[derive(Args, Debug)]

@@ -16,8 +16,8 @@ use crate::commands::local::demonstration;
 use crate::daemon::config::NodeArgs;
 use crate::daemon::running;
 use crate::party::identity::Identity;
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// Flags of `testnet`.
 #[derive(Args, Debug)]

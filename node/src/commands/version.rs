@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::party::reaching::MESSAGES_VERSION;
-use crate::telling::report::Report;
+use crate::reporting::report::Report;
 
 /// The commit that the program was built from, where its builder said so: BUILT_FROM_COMMIT at
 /// compile time. No build script asks git, since sources come without it, too.

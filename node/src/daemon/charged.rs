@@ -15,8 +15,8 @@ use crate::daemon::shared::Shared;
 use crate::daemon::status::RunState;
 use crate::party::room::{self, Room};
 use crate::party::spent::Costs;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::table::bytes;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::table::bytes;
 use crate::vector_file::layout::Layout;
 
 /// Room on the disks that a run's mean and receipt go to, until it is needed.

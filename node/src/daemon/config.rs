@@ -17,7 +17,7 @@ use crate::party::identity::Identity;
 use crate::planning::files::read_text;
 use crate::planning::make;
 use crate::planning::policy::Policy;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// Flags of `node`.
 #[derive(Args, Clone, Debug, Default)]

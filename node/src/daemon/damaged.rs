@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::state::read_record;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// Files that are named at most. Our choice: of a disk that rots the first ones say enough.
 const MOST_NAMED: usize = 100;

@@ -8,7 +8,7 @@ use crate::daemon::service::{MOST_WAITING, Service};
 use crate::daemon::status::{BudgetStatus, Metrics, Readiness, RunState};
 use crate::planning::files;
 use crate::planning::utility::Utility;
-use crate::telling::process;
+use crate::reporting::process;
 
 impl Service {
     pub(super) fn budgets(&self) -> Vec<BudgetStatus> {

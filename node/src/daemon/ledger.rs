@@ -42,7 +42,7 @@ use crate::daemon::status::BudgetStatus;
 use crate::party::journal::Journal;
 use crate::party::marks::Marks;
 use crate::party::plan_digest::PlanDigest;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 #[derive(Clone, Debug)]
 struct Reservation {

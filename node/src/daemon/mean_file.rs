@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;

@@ -13,7 +13,7 @@ use crate::daemon::runs::unwritten;
 use crate::daemon::state::{checksum, write_record, write_whole};
 use crate::daemon::status::{OfferState, OfferStatus};
 use crate::party::spent::make_folders;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// Offers that are kept; of more, the oldest that are not open go. Our choice: many more than an
 /// operator looks through.

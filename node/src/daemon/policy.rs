@@ -24,7 +24,7 @@ use undertone_protocol::topology::party::Party;
 use crate::daemon::config::Config;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::planning::policy;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// Refuses a plan whose claims do not hold, whose claims are not within the policy, that costs too
 /// much if all that are not vouched for collude, or that puts a peer somewhere else.

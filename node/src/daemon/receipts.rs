@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::state::checksum;
 use crate::party::journal::{Disk, FirstLine, Step};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::input_file;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::input_file;
 
 /// The format of the file.
 const VERSION: u32 = 1;

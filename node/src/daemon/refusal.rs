@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::telling::escaped::shortened;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::escaped::shortened;
+use crate::reporting::failure::{Exit, Failure};
 
 /// What kind of refusal it is: fixes the HTTP status and the exit code of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::daemon::config::{Config, DataSet};
 use crate::daemon::ledger::account::unit_name;
 use crate::daemon::listening::listening;
 use crate::daemon::service::Service;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 impl Service {
     /// Puts another configuration in force, for plans that come from now on; runs that were taken

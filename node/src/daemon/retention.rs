@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::daemon::ledger::now_ms;
 use crate::daemon::service::Service;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// How often it is looked for runs that are too old. Our choice: who counts in days does not mind
 /// an hour.

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::Service;
 use crate::daemon::state::checksum;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 use crate::vector_file::vector::VectorFile;
 
 /// A receipt and its signature.

@@ -9,10 +9,10 @@ use crate::daemon::api::server::Server;
 use crate::daemon::config::{Config, NodeArgs};
 use crate::daemon::service::Service;
 use crate::daemon::travel;
-use crate::telling::failure::Failure;
-use crate::telling::process;
-use crate::telling::report::Report;
-use crate::telling::table::bytes;
+use crate::reporting::failure::Failure;
+use crate::reporting::process;
+use crate::reporting::report::Report;
+use crate::reporting::table::bytes;
 
 /// How long heavy work that nobody waits for any more may hold up the end.
 const WIND_UP: Duration = Duration::from_millis(500);

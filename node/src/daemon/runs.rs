@@ -23,7 +23,7 @@ use crate::daemon::state::{checksum, write_record, write_whole};
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::events::Events;
 use crate::party::spent::make_folders;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// Ended runs whose events are kept in memory; of older ones only the last event is.
 const MOST_FOLLOWED: usize = 8;

@@ -37,7 +37,7 @@ use crate::party::journal::disk;
 use crate::party::spent::{KeyLock, User, marks_of};
 use crate::party::{part, reaching};
 use crate::planning::files;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 use crate::vector_file::formats;
 
 /// Runs that may wait for a place. Our choice.

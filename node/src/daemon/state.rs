@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use crate::party::room::Room;
 use crate::party::spent::make_folders;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// The state directory of a daemon that runs. Dropping it lets another daemon use it.
 #[derive(Debug)]
@@ -258,7 +258,7 @@ mod tests {
         let failure = State::open(&file.join("state")).unwrap_err();
         assert_eq!(
             (failure.exit, failure.field.as_deref()),
-            (crate::telling::failure::Exit::Usage, Some("state"))
+            (crate::reporting::failure::Exit::Usage, Some("state"))
         );
         let foreign = folder.path().join("foreign");
         std::fs::create_dir(&foreign).unwrap();

@@ -28,8 +28,8 @@ use crate::party::receipt::Account;
 use crate::party::silence::Silence;
 use crate::party::{input, part, randomness, shelf};
 use crate::planning::template;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::output_file;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::output_file;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
 

@@ -1,6 +1,6 @@
 //! How a measurement fails that should not: by our bug.
 
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// The failure of a benchmark, for this reason.
 pub(super) fn failed(what: impl std::fmt::Display) -> Failure {

@@ -9,10 +9,10 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use crate::measuring::failed::failed;
 use crate::measuring::{local_run, synthetic};
-use crate::telling::failure::Failure;
-use crate::telling::output;
-use crate::telling::report::Report;
-use crate::telling::table::Table;
+use crate::reporting::failure::Failure;
+use crate::reporting::output;
+use crate::reporting::report::Report;
+use crate::reporting::table::Table;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Layout};
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::measuring::failed::failed;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// The final object of `local`, which must end well.
 pub(crate) fn run(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value, Failure> {

@@ -13,11 +13,11 @@ use undertone_accountant::papers::given::Given;
 use undertone_accountant::papers::{PAPERS, Paper};
 
 use crate::planning::{files, plot};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::output_file;
-use crate::telling::progress::Progress;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, number};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::output_file;
+use crate::reporting::progress::Progress;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, number};
 
 /// The name that stands for all figures and tables, those that need data only with it.
 const ALL: &str = "all";

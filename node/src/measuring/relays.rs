@@ -11,8 +11,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::measuring::baseline::{BaselineClient, BaselineServer};
 use crate::measuring::failed::failed;
-use crate::telling::failure::Failure;
-use crate::telling::output;
+use crate::reporting::failure::Failure;
+use crate::reporting::output;
 
 /// What the keys of the pair whose server is process `index` follow from.
 fn seed(index: u64) -> [u8; 31] {

@@ -17,7 +17,7 @@ use crate::measuring::synthetic::normal;
 use crate::measuring::trial::{Contributions, Trial};
 use crate::party::rows::Rows;
 use crate::party::trainee::TrainingRows;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// The rows of a model's parties, and rows to hold models against.
 pub struct Tables {

@@ -32,7 +32,7 @@ use crate::network::reports::Reports;
 use crate::network::session::{self, STREAM};
 use crate::network::swarm::build;
 use crate::network::swarm::driver::{Introduction, SwarmDriver};
-use crate::telling::process;
+use crate::reporting::process;
 
 /// Offences and streams of a peer that wait for its edge.
 const ARRIVALS: usize = 8;

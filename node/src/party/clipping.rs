@@ -3,7 +3,7 @@
 use undertone_protocol::clipping::range::ClippingReport;
 use undertone_protocol::plan::run_file::settings::{Clip, Data, Unit};
 
-use crate::telling::table::number;
+use crate::reporting::table::number;
 
 /// Says in a sentence, for the owner, what clipping did; none where everything was within the
 /// range.

@@ -4,7 +4,7 @@
 //! The network lives on worker threads and never waits for the machine; long vectors (noise,
 //! splitting, encoding) are worked on here.
 
-mod telling;
+mod reporting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,7 +47,7 @@ use crate::party::reaching::run_configuration;
 use crate::party::run_clock::RunClock;
 use crate::party::silence::{Silence, SilenceLog};
 use crate::party::spent::Costs;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -225,7 +225,7 @@ async fn drive_with(
     }
     let mut finish = finish.ok_or_else(|| {
         Failure::new(
-            crate::telling::failure::Exit::Internal,
+            crate::reporting::failure::Exit::Internal,
             "the network ended before the run",
         )
     })?;

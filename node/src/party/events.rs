@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::telling::escaped::escaped;
-use crate::telling::failure::Failure;
+use crate::reporting::escaped::escaped;
+use crate::reporting::failure::Failure;
 
 /// Where events go: a file, standard output ("-"), a listener, or nowhere.
 #[derive(Clone)]

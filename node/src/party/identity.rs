@@ -12,8 +12,8 @@ use libp2p::identity::{Keypair, PeerId};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::telling::failure::Failure;
-use crate::telling::input_file;
+use crate::reporting::failure::Failure;
+use crate::reporting::input_file;
 
 /// A key with the name and the addresses that its owner gave it. It prints no key.
 #[derive(Clone)]

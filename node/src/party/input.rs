@@ -10,7 +10,7 @@ use undertone_protocol::plan::run_file::settings::{Contributed, TaskName, Unit};
 use undertone_protocol::topology::party::Party;
 
 use crate::planning::template::is_model;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};

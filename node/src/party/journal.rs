@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// What is done on the disk, in the order in which it is done. Who does it is an argument: a test
 /// follows the order, and has any step fail.

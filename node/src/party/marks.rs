@@ -16,7 +16,7 @@ use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::party::journal::{Disk, Fault, Journal};
 use crate::party::plan_digest::PlanDigest;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
 const VERSION: u32 = 1;

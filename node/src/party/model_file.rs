@@ -11,9 +11,9 @@ use undertone_protocol::plan::computation::model::ModelSettings;
 
 use crate::party::input;
 use crate::party::rows::Rows;
-use crate::telling::failure::Failure;
-use crate::telling::input_file;
-use crate::telling::output_file::{self, extension_of};
+use crate::reporting::failure::Failure;
+use crate::reporting::input_file;
+use crate::reporting::output_file::{self, extension_of};
 use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};

@@ -19,7 +19,7 @@ use crate::party::gossiped::StreamOfRows;
 use crate::party::input;
 use crate::party::solver::Solver;
 use crate::party::trainee::Trainee;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::vector::VectorFile;
 

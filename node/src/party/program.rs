@@ -20,7 +20,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::PartSource;
 use crate::party::input;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout};
 use crate::vector_file::vector::VectorFile;

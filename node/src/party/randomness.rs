@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::rngs::{ChaCha12Rng, SysRng};
 
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// A generator for noise, seeded by the operating system.
 ///

@@ -30,8 +30,8 @@ use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::party::trained::Trained;
 use crate::planning::mechanism;
 use crate::planning::utility::Utility;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::output_file;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::output_file;
 
 /// What is said of a run as it turned out. No private value is in it.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
 
-use crate::telling::failure;
+use crate::reporting::failure;
 use crate::vector_file::layout::Layout;
 
 /// What a receipt takes beside its entries for each party, and what it takes for each of them:

@@ -7,7 +7,7 @@ use undertone_protocol::model::auc::area_under_curve;
 use undertone_protocol::model::loss::Loss;
 use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
 
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// Rows ready for gradients. They are private: there is no `Debug` that prints them.
 pub struct Rows {

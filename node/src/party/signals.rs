@@ -5,7 +5,7 @@ use std::future::pending;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-use crate::telling::output_file;
+use crate::reporting::output_file;
 
 /// What `local` tells its nodes to leave by. A SIGTERM to the whole group has reached them already;
 /// this beside it does not count as a second one.

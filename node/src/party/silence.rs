@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 
 /// Rounds in sequence for one reason, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -12,7 +12,7 @@ use undertone_protocol::plan::computation::recursion::RecursionSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// A party with its rows: equations hᵀx = z, or features with a target.
 pub(super) struct Solver {

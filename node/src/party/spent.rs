@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::party::journal::disk;
 use crate::party::marks::{self, Marks};
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// What has to be on disk before anything private leaves this node.
 pub trait Costs: Send {
@@ -213,7 +213,7 @@ impl Spent {
 mod tests {
     use super::*;
     use crate::party::journal::tests::Followed;
-    use crate::telling::failure::Exit;
+    use crate::reporting::failure::Exit;
 
     const D1: &str = "d100000000000000000000000000000000000000000000000000000000000000";
     const D2: &str = "d200000000000000000000000000000000000000000000000000000000000000";

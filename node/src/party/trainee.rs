@@ -18,7 +18,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::contributor::Contributor;
 use crate::party::rows::Rows;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// A party of a training, with its rows.
 pub struct Trainee {

@@ -16,7 +16,7 @@ use undertone_protocol::plan::exchange::ppsc::{Ppsc, PpscNoise};
 use undertone_protocol::plan::run_file::settings::{Coalitions, CorrelatedNoise, Dissemination, Rounds};
 use undertone_protocol::topology::active_edges::ActiveEdges;
 
-use crate::telling::table::{Table, bytes, number};
+use crate::reporting::table::{Table, bytes, number};
 
 /// Rounds of INCA's Gaussian plan at least, where every coalition is computed: what its own search
 /// takes for one colluder and one departure among eight (it may find a few percent less with

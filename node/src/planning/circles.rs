@@ -7,7 +7,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Faults;
 
 use crate::planning::foundations;
-use crate::telling::table::number;
+use crate::reporting::table::number;
 
 /// What of open messages' loss sums may keep before a quote warns. Our choice, as the design has
 /// it.

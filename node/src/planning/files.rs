@@ -5,8 +5,8 @@ use std::path::Path;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::{input_file, output_file};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::{input_file, output_file};
 use crate::vector_file::formats;
 
 /// Refuses a training where only a mean is understood.

@@ -6,7 +6,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{ConnectivityBasis, DrawBasis, Faults};
 use undertone_protocol::sealing::holders::Threshold;
 
-use crate::telling::table::at_most;
+use crate::reporting::table::at_most;
 
 /// What the plan rests on, a sentence each.
 pub fn sentences(plan: &Plan) -> Vec<String> {

@@ -11,7 +11,7 @@ use undertone_protocol::topology::active_edges::ActiveEdges;
 
 use crate::planning::utility::Utility;
 use crate::planning::{circles, foundations};
-use crate::telling::table::{Table, at_most, bytes, number};
+use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// Whether a plan is of gossip over edges.
 pub(super) fn is_gossip(plan: &Plan) -> bool {

@@ -17,8 +17,8 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 
 use crate::planning::{quote, template};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::progress::Progress;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::progress::Progress;
 
 /// Reads a run file that a daemon proposes to these peers, whose daemons run already; `path` is
 /// what messages call it. It names no file.

@@ -5,7 +5,7 @@ use undertone_accountant::bounds::connectivity::among;
 use undertone_protocol::plan::checked::Plan;
 
 use crate::planning::printed;
-use crate::telling::table::number;
+use crate::reporting::table::number;
 
 /// The mechanism of a plan.
 enum MechanismFamily {

@@ -11,9 +11,9 @@ use undertone_protocol::plan::checked::Plan;
 mod axes;
 
 use crate::planning::plot::axes::{Axes, Curve, Drawn, OURS, beside, chart, named, rows, tick, whole};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::output_file::{self, OutputFile};
-use crate::telling::table::Table;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::output_file::{self, OutputFile};
+use crate::reporting::table::Table;
 
 const CENTRAL: RGBColor = RGBColor(60, 140, 60);
 const LOCAL: RGBColor = RGBColor(190, 70, 40);

@@ -6,8 +6,8 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::planning::mechanism;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::progress::Progress;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::progress::Progress;
 
 /// Policy that a node checks a plan against.
 #[derive(Args, Clone, Debug)]

@@ -6,7 +6,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::plan::computation::recursion::PublicAveraging;
 
-use crate::telling::table::number;
+use crate::reporting::table::number;
 
 /// Against whom such a plan protects.
 pub(super) const THREAT: &str =

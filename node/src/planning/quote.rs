@@ -12,7 +12,7 @@ use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contr
 use crate::planning::alternatives::{self, Alternative};
 use crate::planning::utility::Utility;
 use crate::planning::{foundations, gossip, mechanism, policy, printed, trained};
-use crate::telling::table::{Table, at_most, bytes, number};
+use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {

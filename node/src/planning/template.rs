@@ -9,9 +9,9 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::template::TemplateChoice;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::input_file;
-use crate::telling::output_file::extension_of;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::input_file;
+use crate::reporting::output_file::extension_of;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 

@@ -8,7 +8,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
 use undertone_protocol::plan::run_file::settings::{Adjacency, TaskName, Unit};
 
-use crate::telling::table::number;
+use crate::reporting::table::number;
 
 /// The iterations whose mean is the model.
 fn averaged(plan: &Plan) -> f64 {

@@ -11,9 +11,9 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
 use crate::planning::trained;
-use crate::telling::failure::Failure;
-use crate::telling::report::lower_first;
-use crate::telling::table::{Table, number};
+use crate::reporting::failure::Failure;
+use crate::reporting::report::lower_first;
+use crate::reporting::table::{Table, number};
 
 /// Columns that a sentence names. Our choice: what fits on two lines.
 const MOST_NAMED: usize = 3;

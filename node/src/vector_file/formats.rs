@@ -5,9 +5,9 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::telling::failure::Failure;
-use crate::telling::input_file;
-use crate::telling::output_file::{self, extension_of};
+use crate::reporting::failure::Failure;
+use crate::reporting::input_file;
+use crate::reporting::output_file::{self, extension_of};
 use crate::vector_file::expected::Expected;
 use crate::vector_file::layout::{Format, Layout};
 use crate::vector_file::unusable::UnusableFile;

@@ -133,13 +133,13 @@ pub(crate) mod held;
 mod inputs;
 mod leaving;
 mod mixing;
+mod next_release;
 mod observed;
 mod opening;
 mod publishing;
 mod reaching;
 mod settling;
 mod spending;
-mod succeeding;
 mod waking;
 
 use std::collections::BTreeSet;

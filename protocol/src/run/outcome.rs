@@ -178,7 +178,7 @@ impl Outcome {
     }
 }
 
-/// Something worth telling a person. No values.
+/// An event for a person to read. It has no values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A phase begins.

@@ -225,7 +225,7 @@ impl<'a> Simulation<'a> {
             .as_ref()
             .map(|equivocation| equivocation.party)
             .or(conditions.false_reveal)
-            .or(conditions.telling.map(|(liar, _)| liar))
+            .or(conditions.revealing.map(|(liar, _)| liar))
             .or(conditions.other_word.as_ref().map(|(liar, _)| *liar));
         let outer = Self::schedule_of_outer(&plan).map(Arc::new);
         let links = Links::new(&plan.private_links(), &plan.public_links());

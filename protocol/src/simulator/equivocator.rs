@@ -46,16 +46,16 @@ pub enum OtherVersion {
     Garbage,
 }
 
-/// What a party does with what opens sealed finals, instead of telling it.
+/// What a party does with what opens sealed finals, instead of revealing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
-    /// It tells neither its own secret nor its shares of others'.
+pub enum Revealing {
+    /// It reveals neither its own secret nor its shares of others'.
     Nothing,
-    /// It tells wrong shares.
+    /// It reveals wrong shares.
     WrongShares,
-    /// It tells a wrong secret instead of voting on the logs, when nothing may be opened yet.
+    /// It reveals a wrong secret instead of voting on the logs, when nothing may be opened yet.
     TooEarly,
-    /// It tells its own secret so many milliseconds late.
+    /// It reveals its own secret this many milliseconds late.
     Late(u64),
 }
 
@@ -157,7 +157,7 @@ fn signed_by(party: Party, digest: &Digest, sequence: u64, notice: Notice) -> Si
     signer.sign(Recipient::All, notice).expect("a key of ours signs")
 }
 
-impl Telling {
+impl Revealing {
     /// What really goes to others when the machine of `party` wants this frame sent; none: nothing.
     pub(super) fn frame(self, party: Party, digest: &Digest, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
         let Ok(PublicFrame::Notice(signed)) = wire::read_public(&frame) else {
@@ -167,8 +167,8 @@ impl Telling {
             return Some(frame);
         }
         match (self, signed.notice) {
-            (Telling::Nothing, Notice::Key { .. } | Notice::Share { .. }) => None,
-            (Telling::WrongShares, Notice::Share { round, of, .. }) => {
+            (Revealing::Nothing, Notice::Key { .. } | Notice::Share { .. }) => None,
+            (Revealing::WrongShares, Notice::Share { round, of, .. }) => {
                 let share = Disclosed([1; 32]);
                 Some(said(
                     party,
@@ -178,7 +178,7 @@ impl Telling {
                 ))
             }
             (
-                Telling::TooEarly,
+                Revealing::TooEarly,
                 Notice::Vote {
                     stage: Stage::Settling,
                     ..

@@ -13,7 +13,7 @@ use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PublicFrame};
 use crate::plan::checked::Plan;
 use crate::run::outcome::{Event, Outcome};
-use crate::simulator::equivocator::{Equivocation, OtherWord, Telling};
+use crate::simulator::equivocator::{Equivocation, OtherWord, Revealing};
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::stream::stream;
@@ -153,7 +153,7 @@ pub struct Conditions {
     /// Somebody signs two versions of its item.
     pub equivocation: Option<Equivocation>,
     /// Somebody does not tell what opens sealed finals.
-    pub telling: Option<(Party, Telling)>,
+    pub revealing: Option<(Party, Revealing)>,
     /// Somebody signs something else than what its machine says.
     pub other_word: Option<(Party, OtherWord)>,
     /// This party reveals another nonce than it had committed to.
@@ -179,7 +179,7 @@ impl Conditions {
             duplicates: 0.0,
             faults: Vec::new(),
             equivocation: None,
-            telling: None,
+            revealing: None,
             other_word: None,
             false_reveal: None,
             replays: None,

@@ -59,7 +59,7 @@ pub const ORDERS: [Order; 3] = [
     Order {
         folder: "node",
         rooms: &[
-            "telling",
+            "reporting",
             "network",
             "vector_file",
             "planning",

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::stage::{Phase, Stage};
 use undertone_protocol::run::outcome::Event;
-use undertone_protocol::simulator::equivocator::{Equivocation, OtherVersion, OtherWord, Telling};
+use undertone_protocol::simulator::equivocator::{Equivocation, OtherVersion, OtherWord, Revealing};
 use undertone_protocol::simulator::scenario::{Conditions, Fault, Report};
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
@@ -339,8 +339,8 @@ impl FaultScenario {
                 conditions.equivocation = shows(Stage::Settling, fooled, OtherVersion::StepOff);
             }
             FaultKind::LateKey => {
-                let late = Telling::Late(duration_ms(rng, 100..20_000));
-                conditions.telling = Some((liar, late));
+                let late = Revealing::Late(duration_ms(rng, 100..20_000));
+                conditions.revealing = Some((liar, late));
             }
             FaultKind::BadLetters => {
                 self.named = Some(KEPT_SECRET);

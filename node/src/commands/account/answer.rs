@@ -10,9 +10,9 @@ use undertone_accountant::losses::gaussian::GaussianError;
 use undertone_protocol::topology::party::Party;
 
 use crate::planning::files::read_text;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::report::Report;
-use crate::telling::table::{Table, at_most};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, at_most};
 
 /// The noise that cancels in the sum of all finals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -13,10 +13,10 @@ use undertone_protocol::plan::claim::Claim;
 use undertone_protocol::plan::error::PlanError;
 
 use crate::commands::account::answer::{bounded, read_input, report};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::progress::Progress;
-use crate::telling::report::Report;
-use crate::telling::table::Table;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::progress::Progress;
+use crate::reporting::report::Report;
+use crate::reporting::table::Table;
 
 /// Flags of `account compose`.
 #[derive(Args, Debug)]

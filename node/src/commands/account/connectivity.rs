@@ -10,9 +10,9 @@ use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::account::answer::{read_input, report};
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
-use crate::telling::table::Table;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
+use crate::reporting::table::Table;
 
 /// Flags of `account connectivity`.
 #[derive(Args, Debug)]

@@ -4,9 +4,9 @@ use clap::Args;
 use undertone_accountant::account::gaussian::{self, GaussianAccount};
 
 use crate::commands::account::answer::{refuse, report};
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, at_most, number};
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, at_most, number};
 
 /// Flags of `account gaussian`.
 #[derive(Args, Debug)]

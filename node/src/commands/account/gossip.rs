@@ -14,10 +14,10 @@ use undertone_accountant::account::gossip::weights::{Scheme, Weights as Matrix};
 use crate::commands::account::answer::{bounded, read_input, report};
 use crate::commands::account::gossip_run;
 use crate::planning::plot;
-use crate::telling::failure::Failure;
-use crate::telling::progress::Progress;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, at_most, number};
+use crate::reporting::failure::Failure;
+use crate::reporting::progress::Progress;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, at_most, number};
 
 /// What asks about a graph, not about a run.
 const OF_A_GRAPH: [&str; 8] = [

@@ -5,9 +5,9 @@ use std::path::Path;
 use undertone_accountant::account::gossip::execution::{self, GossipAccount, GossipAccountError};
 
 use crate::commands::account::answer::{bounded, read_input, refuse_execution, report};
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, number};
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, number};
 
 pub(super) fn run(path: &Path, sensitivity: f64, delta: f64) -> Result<Report, Failure> {
     let text = read_input(path, "--execution")?;

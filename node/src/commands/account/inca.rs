@@ -9,8 +9,8 @@ use undertone_accountant::losses::loss::Noise;
 use crate::commands::account::answer::{
     Correlated, bounded, read_input, refuse_execution, report, table_of_losses,
 };
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// Flags of `account inca`.
 #[derive(Args, Debug)]

@@ -8,8 +8,8 @@ use undertone_accountant::account::ppsc::{self, PpscAccount};
 use crate::commands::account::answer::{
     Correlated, bounded, read_input, refuse_execution, report, table_of_losses,
 };
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// Flags of `account ppsc`.
 #[derive(Args, Debug)]

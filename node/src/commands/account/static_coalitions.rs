@@ -5,9 +5,9 @@ use undertone_accountant::account::static_coalitions::{self, MOST_ROUNDS};
 use undertone_accountant::bounds::static_draw::{DrawnRound, StaticDraw};
 
 use crate::commands::account::answer::report;
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
-use crate::telling::table::Table;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
+use crate::reporting::table::Table;
 
 /// What a round draws.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -14,7 +14,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::commands::client::daemon::{Daemon, refusal};
 use crate::commands::client::endpoint::Endpoint;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// To reach the daemon, which is on this machine or near it.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use crate::commands::client::endpoint::Endpoint;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::token::Token;
 use crate::daemon::config::{ApiConfig, NodeArgs};
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// Where the daemon is and how it knows us.
 #[derive(Args, Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Digests as people give them: by their first digits.
 
 use crate::commands::client::daemon::Daemon;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// Hexadecimal digits of a whole digest.
 const DIGITS: usize = 64;

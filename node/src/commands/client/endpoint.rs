@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::daemon::config::ApiListen;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// An address of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]

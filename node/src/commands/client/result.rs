@@ -13,9 +13,9 @@ use crate::commands::client::daemon::{ApiArgs, run};
 use crate::commands::client::show;
 use crate::daemon::status::RunStatus;
 use crate::party::receipt;
-use crate::telling::failure::Failure;
-use crate::telling::output_file::{self, OutputFile};
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::output_file::{self, OutputFile};
+use crate::reporting::report::Report;
 
 /// Flags of `result`.
 #[derive(Args, Debug)]

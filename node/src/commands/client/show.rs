@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::daemon::ledger::now_ms;
 use crate::daemon::status::{OfferStatus, PeerStatus, Reachability, RunState, RunStatus, Status};
-use crate::telling::table::{Table, bytes, number};
+use crate::reporting::table::{Table, bytes, number};
 
 /// An object of the API as `--json` prints it.
 pub(super) fn object(of: &impl Serialize) -> Value {

@@ -6,8 +6,8 @@ use hyper::Method;
 use crate::commands::client::daemon::{ApiArgs, run};
 use crate::commands::client::show;
 use crate::daemon::status::{OfferState, OfferStatus, Readiness, RunStatus, Status};
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
 
 /// Flags of `status`.
 #[derive(Args, Debug)]

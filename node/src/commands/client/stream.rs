@@ -11,9 +11,9 @@ use crate::commands::client::connection::{Answer, Sent};
 use crate::commands::client::daemon::{ApiArgs, Daemon, run};
 use crate::commands::client::show;
 use crate::daemon::status::{RunState, RunStatus};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::output;
-use crate::telling::report::Report;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::output;
+use crate::reporting::report::Report;
 
 /// Flags of `watch`.
 #[derive(Args, Debug)]

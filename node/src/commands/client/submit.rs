@@ -15,9 +15,9 @@ use crate::commands::client::daemon::{ApiArgs, Daemon, run};
 use crate::commands::client::stream::EventOutput;
 use crate::commands::client::{show, vector};
 use crate::daemon::status::RunStatus;
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
-use crate::telling::{input_file, output};
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
+use crate::reporting::{input_file, output};
 use crate::vector_file::formats;
 
 /// What this party brings.

@@ -8,9 +8,9 @@ use hyper::header::{self, HeaderValue};
 use tokio::io::AsyncReadExt;
 
 use crate::commands::client::connection::{Pieces, Sent};
-use crate::telling::failure::Failure;
-use crate::telling::input_file;
-use crate::telling::output_file::extension_of;
+use crate::reporting::failure::Failure;
+use crate::reporting::input_file;
+use crate::reporting::output_file::extension_of;
 use crate::vector_file::formats;
 
 /// Bytes of a file that are read at once.
@@ -62,7 +62,7 @@ mod tests {
     use futures::TryStreamExt;
 
     use super::*;
-    use crate::telling::failure::Exit;
+    use crate::reporting::failure::Exit;
 
     #[tokio::test]
     async fn a_file_is_sent_whole_with_its_media_type_and_length() {

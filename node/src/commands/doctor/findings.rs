@@ -9,9 +9,9 @@ use undertone_protocol::run::machine::Run;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::doctor::examine::{Answers, Visit};
-use crate::telling::failure::Exit;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, number};
+use crate::reporting::failure::Exit;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, number};
 
 /// Clocks that differ by more are worth a word; no deadline of a run depends on them, only the
 /// order of two starts of one node.

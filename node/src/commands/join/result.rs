@@ -12,10 +12,10 @@ use crate::party::receipt::Account;
 use crate::party::silence::Silence;
 use crate::planning::quote;
 use crate::planning::utility::Utility;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::process;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, at_most, bytes, number};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::process;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// A result, and whether its files could be written.
 pub struct Delivery {

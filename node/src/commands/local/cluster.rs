@@ -23,11 +23,11 @@ use crate::network::held_port::HeldPort;
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::signals::{self, StopSignals};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::logging::{GlobalFlags, LogFormat};
-use crate::telling::process;
-use crate::telling::progress::Progress;
-use crate::telling::table::bytes;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::logging::{GlobalFlags, LogFormat};
+use crate::reporting::process;
+use crate::reporting::progress::Progress;
+use crate::reporting::table::bytes;
 
 /// A cluster whose keys and addresses are chosen.
 pub(super) struct Cluster {
@@ -304,7 +304,7 @@ impl Nodes {
     /// Sends this to all nodes that have not ended.
     fn tell_all(&self, signal: Signal) {
         for pid in self.alive() {
-            // One that has ended meanwhile needs no telling.
+            // One that has ended meanwhile needs no message.
             let _ = kill(Pid::from_raw(pid as i32), signal);
         }
     }

@@ -9,7 +9,7 @@ use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
 use crate::commands::local::parties::LocalParty;
 use crate::measuring::synthetic::normal;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Format, Layout};
 use crate::vector_file::vector::VectorFile;

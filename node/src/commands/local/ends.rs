@@ -10,7 +10,7 @@ use crate::commands::local::cluster::NodeEnd;
 use crate::commands::local::folders::{party_folder, result_name};
 use crate::commands::local::parties::LocalParty;
 use crate::party::silence::Silence;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 use crate::vector_file::formats;
 
 /// The exit code that stands for a killed node (128 + SIGKILL, as a shell has it).

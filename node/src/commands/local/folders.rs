@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 
-use crate::telling::failure::Failure;
-use crate::telling::output_file::{OutputFile, extension_of};
+use crate::reporting::failure::Failure;
+use crate::reporting::output_file::{OutputFile, extension_of};
 
 /// Where a cluster's files lie while it runs.
 pub(super) struct Folders {

@@ -12,8 +12,8 @@ use undertone_protocol::plan::run_file::settings::{Clip, TaskName, Unit};
 
 use crate::measuring::synthetic;
 use crate::party::input;
-use crate::telling::failure::Failure;
-use crate::telling::output_file;
+use crate::reporting::failure::Failure;
+use crate::reporting::output_file;
 use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Format, Layout};
@@ -426,7 +426,7 @@ mod tests {
         std::fs::rename(at("b.csv"), folder.path().join(".b.csv")).unwrap();
         symlink(".b.csv", at("b.csv")).unwrap();
         let failure = read(&RawRunFile::default()).unwrap_err();
-        assert_eq!(failure.exit, crate::telling::failure::Exit::InputUnusable);
+        assert_eq!(failure.exit, crate::reporting::failure::Exit::InputUnusable);
         for (name, why) in [
             ("evora.csv", "a link that leads nowhere"),
             ("loop.csv", "a link that leads nowhere"),
@@ -483,7 +483,7 @@ mod tests {
         for name in ["run.toml", "notes", "model.pt"] {
             let failure = among(name);
             assert!(failure.message.contains(name), "{failure}");
-            assert_eq!(failure.exit, crate::telling::failure::Exit::InputUnusable);
+            assert_eq!(failure.exit, crate::reporting::failure::Exit::InputUnusable);
         }
     }
 
@@ -504,7 +504,7 @@ mod tests {
         );
         assert_eq!(
             scalar.unwrap_err().exit,
-            crate::telling::failure::Exit::InputUnusable
+            crate::reporting::failure::Exit::InputUnusable
         );
     }
 }

@@ -18,9 +18,9 @@ use crate::party::model_file;
 use crate::party::silence::Silence;
 use crate::planning::quote;
 use crate::planning::utility::Utility;
-use crate::telling::failure::Failure;
-use crate::telling::output;
-use crate::telling::table::{Table, at_most, bytes, number};
+use crate::reporting::failure::Failure;
+use crate::reporting::output;
+use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// Rows of the table of columns; the object has more.
 const MOST_COLUMNS: usize = 40;

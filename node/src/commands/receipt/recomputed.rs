@@ -22,8 +22,8 @@ use undertone_protocol::topology::party::Party;
 use crate::commands::receipt::stated::{Stated, StatedEnd};
 use crate::party::gossiped;
 use crate::party::trained;
-use crate::telling::failure::Failure;
-use crate::telling::table::at_most;
+use crate::reporting::failure::Failure;
+use crate::reporting::table::at_most;
 
 /// How far a stated loss may be below the recomputed one: what two machines' arithmetic may differ
 /// by, and more.

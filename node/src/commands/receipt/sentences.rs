@@ -5,8 +5,8 @@ use undertone_protocol::plan::checked::Plan;
 use crate::commands::receipt::stated::Stated;
 use crate::planning::quote;
 use crate::planning::utility::Utility;
-use crate::telling::report::lower_first;
-use crate::telling::table::{at_most, number};
+use crate::reporting::report::lower_first;
+use crate::reporting::table::{at_most, number};
 
 impl Stated {
     /// Who says this and of what; who is in the mean; what can be learned; what that rests on; how

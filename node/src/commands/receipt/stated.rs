@@ -16,8 +16,8 @@ use crate::daemon::receipts;
 use crate::party::receipt::signature_of;
 use crate::party::receipt::signing::signed_bytes;
 use crate::planning::{files, make, mechanism};
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::input_file;
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::input_file;
 use crate::vector_file::formats;
 
 /// Bytes of a signature's file: 64 in base64, and a line's end.

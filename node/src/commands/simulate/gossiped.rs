@@ -14,9 +14,9 @@ use crate::commands::simulate::numbered::{Counted, RunsAsked, claimed};
 use crate::commands::simulate::totals::audited;
 use crate::measuring::trial::Trial;
 use crate::measuring::vectors::Vectors;
-use crate::telling::failure::Failure;
-use crate::telling::report::Report;
-use crate::telling::table::{at_most, number};
+use crate::reporting::failure::Failure;
+use crate::reporting::report::Report;
+use crate::reporting::table::{at_most, number};
 
 /// What a node's releases cost it, as it turned out: those that have left, or where all read the
 /// one sum, those whose sum may have been opened, each as much as the last one, which had the

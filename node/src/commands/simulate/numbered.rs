@@ -8,10 +8,10 @@ use undertone_protocol::run::outcome::{Ending, Outcome};
 use undertone_protocol::simulator::scenario::Report as Simulated;
 
 use crate::planning::quote;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::progress::Progress;
-use crate::telling::report::Report;
-use crate::telling::table::{Table, number};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::progress::Progress;
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, number};
 
 /// Refuses so many kills that nobody could publish anything.
 pub(super) fn check_kills(kills: usize, parties: usize) -> Result<(), Failure> {

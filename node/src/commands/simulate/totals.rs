@@ -16,9 +16,9 @@ use crate::commands::simulate::numbered::{Counted, claimed};
 use crate::measuring::trial::Trial;
 use crate::measuring::vectors::Vectors;
 use crate::party::clipping;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::report::Report;
-use crate::telling::table::{at_most, number};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::report::Report;
+use crate::reporting::table::{at_most, number};
 
 /// 97.5 % of a standard normal distribution lie below: intervals are at 95 %.
 const NORMAL_975: f64 = 1.959964;

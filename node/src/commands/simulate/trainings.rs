@@ -26,9 +26,9 @@ use crate::measuring::trial::{Contributions, Trial};
 use crate::party::model_file;
 use crate::party::rows::Rows;
 use crate::planning::make;
-use crate::telling::failure::{Exit, Failure};
-use crate::telling::report::Report;
-use crate::telling::table::{Table, at_most, number};
+use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::report::Report;
+use crate::reporting::table::{Table, at_most, number};
 
 /// Made-up rows of each party.
 const ROWS: usize = 1000;

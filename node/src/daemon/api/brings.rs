@@ -12,7 +12,7 @@ use crate::daemon::api::body::Incoming;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::query::parameters;
 use crate::daemon::contribution::{Contribution, Vector};
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 use crate::vector_file::formats::{EXTENSIONS, MEDIA_TYPES};
 
 /// A place for an upload or a result. Stands before [`Bringing`] in a handler's arguments: until

@@ -12,7 +12,7 @@ use crate::daemon::api::routes::router;
 use crate::daemon::api::server::{carry, protocol};
 use crate::daemon::api::token::Token;
 use crate::daemon::service::Service;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// The API of a service, on connections that somebody else makes. Nobody waits for a turn, so that
 /// many millions of inputs can be tried.

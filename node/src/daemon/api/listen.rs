@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{Instant, Sleep};
 
 use crate::daemon::config::{ApiConfig, ApiListen};
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// A listener that is bound.
 #[derive(Debug)]

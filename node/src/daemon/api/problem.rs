@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 
 /// What `type` begins with.
 const TYPE: &str = "urn:undertone:problem:";

@@ -16,7 +16,7 @@ use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::shown::{Bytes, Receiving, Taking};
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 use crate::vector_file::formats::{self, NPY, SAFETENSORS};
 
 /// Digest and round in a path.

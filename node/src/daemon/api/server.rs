@@ -22,7 +22,7 @@ use crate::daemon::api::routes::router;
 use crate::daemon::api::token::Token;
 use crate::daemon::config::ApiConfig;
 use crate::daemon::service::Service;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// The buffer of a connection, and so the longest head of a request, in bytes.
 const BUFFER: usize = 64 << 10;

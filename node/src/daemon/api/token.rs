@@ -11,8 +11,8 @@ use rand::rngs::SysRng;
 use subtle::ConstantTimeEq;
 
 use crate::party::identity;
-use crate::telling::failure::Failure;
-use crate::telling::input_file;
+use crate::reporting::failure::Failure;
+use crate::reporting::input_file;
 
 /// Random bytes of a token that we make: beyond guessing, at any rate.
 const RANDOM_BYTES: usize = 32;

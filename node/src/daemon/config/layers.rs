@@ -9,7 +9,7 @@ use undertone_protocol::plan::lines::{Lines, line_at};
 use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::planning::policy::AcceptClaims;
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 const fn key(
     section: &'static str,

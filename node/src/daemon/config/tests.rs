@@ -1,5 +1,5 @@
 use super::*;
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 
 /// A folder with a key, a peer list of four, and `node.toml`.
 struct Folder(tempfile::TempDir);

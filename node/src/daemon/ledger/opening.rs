@@ -11,7 +11,7 @@ use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::daemon::ledger::{Ledger, now_ms};
 use crate::party::journal::{Disk, Fault, Journal, disk};
 use crate::party::marks::{Marks, Noted};
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
 const VERSION: u32 = 2;

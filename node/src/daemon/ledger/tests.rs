@@ -9,7 +9,7 @@ use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
 
 use super::*;
 use crate::party::journal::disk;
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 
 const TOTAL: Option<Total> = Some(Total {
     epsilon: 1.0,

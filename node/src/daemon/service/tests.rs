@@ -14,7 +14,7 @@ use crate::daemon::runs::Stage;
 use crate::party::identity::Identity;
 use crate::party::spent::Costs;
 use crate::planning::make;
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 
 use super::*;
 

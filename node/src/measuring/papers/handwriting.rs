@@ -4,8 +4,8 @@ use std::path::Path;
 
 use undertone_accountant::papers::given::Digits;
 
-use crate::telling::failure::Failure;
-use crate::telling::input_file;
+use crate::reporting::failure::Failure;
+use crate::reporting::input_file;
 
 /// More than any of the files holds.
 const MOST_BYTES: u64 = 1 << 26;

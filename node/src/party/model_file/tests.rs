@@ -2,7 +2,7 @@ use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 
 use super::*;
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 use crate::testing::plan_of;
 
 fn plan(text: &str) -> Plan {

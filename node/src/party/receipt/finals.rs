@@ -6,7 +6,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::Outcome;
 
 use crate::party::driver::Finish;
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// Sentences about finals that were let through by the gate and did not arrive in time.
 pub(super) fn missing_finals(plan: &Plan, outcome: &Outcome) -> Vec<String> {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use libp2p::identity::Keypair;
 use sha2::{Digest, Sha256};
 
-use crate::telling::failure::{Exit, Failure};
+use crate::reporting::failure::{Exit, Failure};
 
 /// What is signed of a receipt's file: the ASCII bytes `undertone/receipt/1`, one zero byte, then
 /// SHA-256 of the text.

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 use crate::vector_file::layout::{Dtype, Tensor};
 
 fn folder() -> tempfile::TempDir {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::messages::notice::Notice;
 use crate::messages::wire::PublicFrame;
-use crate::simulator::equivocator::{self, Telling};
+use crate::simulator::equivocator::{self, Revealing};
 
 /// A frame that is to travel.
 #[cfg(test)]
@@ -54,8 +54,8 @@ impl Simulation<'_> {
         if self.conditions.false_reveal == Some(party) {
             return Some(equivocator::with_false_reveal(party, digest, frame));
         }
-        let frame = match self.conditions.telling {
-            Some((liar, telling)) if liar == party => telling.frame(party, digest, frame)?,
+        let frame = match self.conditions.revealing {
+            Some((liar, revealing)) if liar == party => revealing.frame(party, digest, frame)?,
             _ => frame,
         };
         let frame = self.other_word(party, to, frame)?;
@@ -82,7 +82,7 @@ impl Simulation<'_> {
 
     /// Holds back a frame with a secret of whoever tells it late. True: it is on its way.
     pub(super) fn told_late(&mut self, party: Party, to: Party, frame: &Arc<[u8]>) -> bool {
-        let Some((liar, Telling::Late(ms))) = self.conditions.telling else {
+        let Some((liar, Revealing::Late(ms))) = self.conditions.revealing else {
             return false;
         };
         let inner = wire::of_iteration(&Bytes::from_owner(frame.clone()));

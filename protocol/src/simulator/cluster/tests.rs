@@ -15,7 +15,7 @@ use crate::plan::run_file::raw::RawRunFile;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise};
 use crate::run::outcome::Ending;
 use crate::simulator::direct::{Leaving, direct};
-use crate::simulator::equivocator::{Equivocation, OtherVersion, Telling};
+use crate::simulator::equivocator::{Equivocation, OtherVersion, Revealing};
 use crate::simulator::invariants::trace;
 use crate::simulator::scenario::random_faults;
 use crate::simulator::stream::stream;

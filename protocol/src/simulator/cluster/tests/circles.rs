@@ -11,7 +11,7 @@ use crate::messages::log::ShareId;
 use crate::mixing::noisy::Noisy;
 use crate::run::outcome::GossipOutcome;
 use crate::simulator::cluster::lying::{Sending, Sent};
-use crate::simulator::equivocator::Telling;
+use crate::simulator::equivocator::Revealing;
 
 const PARTIES: usize = 8;
 const RELEASES: u64 = 6;
@@ -134,21 +134,21 @@ fn a_kill_in_mid_stream_leaves_the_others_one_set_a_round() {
 /// hold as many shares as are needed.
 #[test]
 fn a_member_that_does_not_open_is_opened_by_others() {
-    for (seed, telling) in (0..).zip([Telling::Nothing, Telling::WrongShares, Telling::Nothing]) {
+    for (seed, revealing) in (0..).zip([Revealing::Nothing, Revealing::WrongShares, Revealing::Nothing]) {
         let plan = circles(GRAPHS[seed as usize], "");
         let conditions = Conditions {
-            telling: Some((5, telling)),
+            revealing: Some((5, revealing)),
             ..Conditions::new(seed)
         };
         let report = run(&plan, conditions);
-        assert_eq!(report.violations, [], "{telling:?}");
+        assert_eq!(report.violations, [], "{revealing:?}");
         for (who, outcome, gossip) in ended(&report).into_iter().filter(|(who, ..)| *who != 5) {
             // Who tells wrong shares of others' secrets tells its own.
-            let silent = usize::from(telling == Telling::Nothing);
-            assert_eq!(outcome.opened_for, [5][..silent], "{who}: {telling:?}");
+            let silent = usize::from(revealing == Revealing::Nothing);
+            assert_eq!(outcome.opened_for, [5][..silent], "{who}: {revealing:?}");
             let liar_alone = gossip.missed.keys().all(|gone| *gone == 5);
             assert!(liar_alone && gossip.stopped.is_none(), "{who}: {gossip:?}");
-            assert_eq!(u64::from(gossip.rounds), RELEASES, "{who}: {telling:?}");
+            assert_eq!(u64::from(gossip.rounds), RELEASES, "{who}: {revealing:?}");
         }
     }
 }

@@ -36,7 +36,7 @@ fn liar_with_a_late_key_is_in_the_sum_and_one_that_seals_no_body_is_not() {
     for liar in 0..PARTIES {
         let honest = others(&plan, &[liar]);
         let late = Conditions {
-            telling: Some((liar, Telling::Late(5000))),
+            revealing: Some((liar, Revealing::Late(5000))),
             ..Conditions::new(7)
         };
         let garbage = Conditions {

@@ -285,12 +285,12 @@ fn letters_that_nobody_can_read_and_a_secret_that_is_kept_leave_no_mean_at_the_p
 #[test]
 fn neither_silence_nor_wrong_shares_of_one_holder_keep_a_secret() {
     let plan = plan(8, SEALED, 3);
-    for telling in [Telling::Nothing, Telling::WrongShares] {
+    for revealing in [Revealing::Nothing, Revealing::WrongShares] {
         for dead in 0..8 {
             let (sealed, finished) = windows(&plan, 7);
             let liar = (dead + 1) % 8;
             let conditions = Conditions {
-                telling: Some((liar, telling)),
+                revealing: Some((liar, revealing)),
                 ..Conditions::new(7)
             };
             let at = Time::from_nanos((sealed[&dead].as_nanos() + finished.as_nanos()) / 2);
@@ -300,10 +300,10 @@ fn neither_silence_nor_wrong_shares_of_one_holder_keep_a_secret() {
             assert_eq!(
                 opened(&report, &rest).map(|set| set.len()),
                 Some(8),
-                "{telling:?}"
+                "{revealing:?}"
             );
             let by_others = outcome(&report, *rest.first().expect("six")).opened_for.clone();
-            assert_eq!(by_others.contains(&liar), telling == Telling::Nothing);
+            assert_eq!(by_others.contains(&liar), revealing == Revealing::Nothing);
         }
     }
 }
@@ -348,7 +348,7 @@ fn nobody_corrects_anything_after_a_secret_was_told() {
     for seed in 0..12 {
         let (started, ..) = milestones_of(&plan, seed);
         let conditions = Conditions {
-            telling: Some((liar, Telling::TooEarly)),
+            revealing: Some((liar, Revealing::TooEarly)),
             ..Conditions::new(seed).with_faults(vec![kill(1, started, true)])
         };
         let report = with_liar(&plan, conditions);

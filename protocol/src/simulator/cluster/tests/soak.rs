@@ -135,13 +135,13 @@ fn lies(seed: u64, plan: &Arc<Plan>) -> Conditions {
         fooled: fooled.clone(),
         version,
     };
-    let tellings = [Telling::Nothing, Telling::WrongShares, Telling::TooEarly];
+    let revealings = [Revealing::Nothing, Revealing::WrongShares, Revealing::TooEarly];
     match rng.random_range(0..9) {
         8 => conditions.other_word = Some((liar, OtherWord::NoStart(fooled))),
         0 => conditions.other_word = Some((liar, OtherWord::Votes(fooled))),
         1 => conditions.other_word = Some((liar, OtherWord::Starts(fooled))),
         2 => conditions.other_word = Some((liar, OtherWord::Answers)),
-        3 => conditions.telling = Some((liar, tellings[rng.random_range(0..3)])),
+        3 => conditions.revealing = Some((liar, revealings[rng.random_range(0..3)])),
         4 if !plan.draft().run.sealed => {
             let version = OtherVersion::Weight(rng.random_range(0..1 << 40));
             conditions.equivocation = Some(equivocation(Stage::Publishing, version));

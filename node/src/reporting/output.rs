@@ -4,8 +4,8 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
-use crate::telling::escaped::escaped;
-use crate::telling::failure::Failure;
+use crate::reporting::escaped::escaped;
+use crate::reporting::failure::Failure;
 
 /// What a shell shows for a process that SIGPIPE ended (128 + SIGPIPE): the exit code of a command
 /// that has nothing to do but to print, once nobody reads.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-use crate::telling::output_file;
+use crate::reporting::output_file;
 
 /// Opens a plain file, or one that links lead to.
 ///

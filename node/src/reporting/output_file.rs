@@ -18,7 +18,7 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-use crate::telling::failure::Failure;
+use crate::reporting::failure::Failure;
 
 /// The mode of a file that is new, before the umask: results are public.
 const NEW: u32 = 0o644;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::telling::escaped::escaped;
-use crate::telling::output;
+use crate::reporting::escaped::escaped;
+use crate::reporting::output;
 
 /// How often the time on the line moves.
 const TICK: Duration = Duration::from_millis(500);

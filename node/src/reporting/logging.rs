@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use crate::telling::escaped::Escaping;
+use crate::reporting::escaped::Escaping;
 
 /// Flags of every command, which the first help page explains, and no other.
 #[derive(Args, Clone, Debug)]
@@ -40,7 +40,7 @@ pub fn start(shared: &GlobalFlags) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Escaping(std::io::stderr()))
-        // A line that cannot be written is dropped: telling of it on standard error panics where
+        // A line that cannot be written is dropped: reporting that on standard error panics where
         // the reader of that has left.
         .log_internal_errors(false)
         .with_target(false);

@@ -1,6 +1,6 @@
 //! What a command ends with.
 
-use crate::telling::failure::Exit;
+use crate::reporting::failure::Exit;
 
 /// What a command ends with: an object for `--json`, a text for people, and an exit code.
 #[derive(Debug)]
