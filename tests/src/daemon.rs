@@ -161,7 +161,7 @@ impl Daemon {
     /// Hands in a plan, and takes part in it with what the query names or with a vector. The
     /// answer of the first of the two that was refused, else of the second.
     pub fn submit(&self, plan: &[u8], query: &str, vector: Option<(&str, &[u8])>) -> Reply {
-        self.brought(
+        self.contributed(
             "/v1/runs",
             self.http.hand_in("application/json", plan),
             query,
@@ -172,10 +172,10 @@ impl Daemon {
     /// Makes a plan of a run file and offers it, as [`Daemon::submit`] takes part.
     pub fn propose(&self, run: &str, query: &str) -> Reply {
         let made = self.http.hand_in("application/toml", run.as_bytes());
-        self.brought("/v1/offers", made, query, None)
+        self.contributed("/v1/offers", made, query, None)
     }
 
-    fn brought(&self, place: &str, plan: Reply, query: &str, vector: Option<(&str, &[u8])>) -> Reply {
+    fn contributed(&self, place: &str, plan: Reply, query: &str, vector: Option<(&str, &[u8])>) -> Reply {
         if plan.status != 201 {
             return plan;
         }

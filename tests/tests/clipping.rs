@@ -1,5 +1,5 @@
-//! Whoever brings data outside of the public range is told what clipping took away: on a terminal,
-//! and nowhere else.
+//! Whoever contributes data outside of the public range is told what clipping took away: on a
+//! terminal, and nowhere else.
 
 use std::path::Path;
 

@@ -25,7 +25,7 @@ fn bytes(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Four daemons, and the vectors that their parties bring.
+/// Four daemons, and the vectors that their parties contribute.
 fn cluster(parties: &Parties, configuration: &str) -> (Vec<Daemon>, Vec<Vec<f64>>) {
     let inputs = parties.write_inputs(&[8]);
     let daemons = (0..parties.names().len())

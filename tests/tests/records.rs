@@ -1,4 +1,4 @@
-//! Records, public weights, and the files that parties bring: through `local` and `join`.
+//! Records, public weights, and the files that parties contribute: through `local` and `join`.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn the_mean_is_over_all_records_and_one_record_is_what_delta_counts() {
     assert_close(&object["rms_error"], rms, 1e-6, "rms_error");
 }
 
-/// The plan says how many records each brings, and its noise is that of four parties over all.
+/// The plan says how many records each contributes, and its noise is that of four parties over all.
 fn assert_planned_by_records(folder: &Path, object: &Value, total: f64) {
     let plan = read_json(&folder.join("kept/plan.json"));
     assert_eq!(plan["data"]["shape"], serde_json::json!([2]), "one record's");

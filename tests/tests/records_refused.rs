@@ -166,7 +166,7 @@ fn join_wants_as_many_records_as_the_plan_has() {
         .refused(2, "records");
 }
 
-/// Names of columns are part of the plan: whoever brings them in another order is told before
+/// Names of columns are part of the plan: whoever contributes them in another order is told before
 /// anything is sent.
 #[test]
 fn columns_in_another_order_are_refused() {

@@ -37,7 +37,7 @@ fn assert_recorded(name: &str, found: &[u8]) {
     );
 }
 
-/// A plan of simulated parties with a given nonce; `records`: how many rows each brings.
+/// A plan of simulated parties with a given nonce; `records`: how many rows each contributes.
 fn plan(parties: usize, text: &str, records: Option<u64>) -> Arc<Plan> {
     let text = format!("name = \"sample\"\n{text}");
     calibrated(&text, parties, records)

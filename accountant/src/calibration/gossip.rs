@@ -110,9 +110,9 @@ impl EstimateReach {
     }
 }
 
-/// How far estimates are from the mean of what all parties brought, at the node that is furthest,
-/// if nobody's message is missing. Of a stream: of the last row, the means of all releases, added
-/// up.
+/// How far estimates are from the mean of what all parties contributed, at the node that is
+/// furthest, if nobody's message is missing. Of a stream: of the last row, the means of all
+/// releases, added up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimateError {
     /// The standard deviation of the noise in it over that of a party's own.

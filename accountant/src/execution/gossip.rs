@@ -31,7 +31,7 @@ pub struct GossipRun {
     pub parties: usize,
     /// The active edges of each round.
     pub edges: Vec<Arc<Graph>>,
-    /// E: a party brings something new in rounds 1 to E.
+    /// E: a party contributes something new in rounds 1 to E.
     pub contributions: usize,
     /// The standard deviation of each round's noise, positive.
     pub std: Vec<f64>,
@@ -56,8 +56,8 @@ pub struct GossipOutcome {
     pub noise_error: Option<f64>,
     /// The largest Σⱼ |Σₜ (wᵢⱼₜ − 1/n)| over those who took part in the last round, wᵢⱼₜ what
     /// estimate i carries of party j's contribution of round t: times half the width of the range
-    /// it is how far i can be from the mean, if each party brings the same in every round; none if
-    /// nobody took part.
+    /// it is how far i can be from the mean, if each party contributes the same in every round;
+    /// none if nobody took part.
     pub weight_error: Option<f64>,
 }
 

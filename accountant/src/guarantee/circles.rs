@@ -83,7 +83,7 @@ pub fn loss_of(plan: &Plan, releases: u64) -> f64 {
     let of_class = claims.find(|claim| claim.holds_as_headline && claim.faults == Faults::Class);
     match of_class {
         Some(claim) if releases >= draft.releases() => claim.mu,
-        // The others may have gone on with what it brought and without its later noise: such
+        // The others may have gone on with what it contributed and without its later noise: such
         // executions are in the class.
         Some(claim) if releases > 0 && draft.privacy.dropouts > 0 => claim.mu.min(anybody),
         Some(_) if releases > 0 => {

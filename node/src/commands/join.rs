@@ -245,7 +245,7 @@ struct Prepared {
     spent: Spent,
     /// No daemon takes part with this key meanwhile.
     lock: KeyLock,
-    brought: OwnInput,
+    own_input: OwnInput,
     /// What the result looks like.
     layout: Layout,
     /// The state folder.
@@ -267,13 +267,13 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         identity,
         spent,
         lock: _lock,
-        brought,
+        own_input,
         layout,
         state,
         room,
         events,
     } = prepared;
-    let private = brought.privatise(&plan, me, arguments.input.as_deref())?;
+    let private = own_input.privatise(&plan, me, arguments.input.as_deref())?;
     let clipped = private.clipped;
     let part = Part {
         plan: plan.clone(),
@@ -354,10 +354,10 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     }
     model_file::check_output(&plan, &arguments.output)?;
     let me = part::member(&plan, peer_id)?;
-    let brought = OwnInput::of(arguments, &plan, me)?;
+    let own_input = OwnInput::of(arguments, &plan, me)?;
     let template = (arguments.template.as_deref(), "--template");
     let template = template::of_plan(&plan, template, &arguments.output)?;
-    let layout = match &brought {
+    let layout = match &own_input {
         OwnInput::File(vector, _) => input::layout_of_mean(&plan, &vector.layout),
         OwnInput::Program(_) => {
             let written_as = (template, arguments.input.as_deref());
@@ -374,7 +374,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         identity,
         spent,
         lock,
-        brought,
+        own_input,
         layout,
         state,
         room,
@@ -390,7 +390,7 @@ fn check_outputs(arguments: &JoinArgs, plan: &Plan, layout: &Layout) -> Result<(
     let format = layout.format.extension();
     let is_model = plan.draft().computation.model().is_some();
     if !is_model && output_file::extension_of(output).as_deref() != Some(format) {
-        let what = "the mean, in the format of what is brought,";
+        let what = "the mean, in the format of what is own_input,";
         return Err(output_file::misnamed(output, "--output", (what, format)));
     }
     if let Some(receipt) = receipt {

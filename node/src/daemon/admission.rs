@@ -21,7 +21,7 @@ use crate::party::silence::Silence;
 use crate::planning::utility::{self, Utility};
 use crate::planning::{files, template};
 
-/// A plan that was checked, and what this party brings to it.
+/// A plan that was checked, and what this party contributes to it.
 pub(super) struct Admitted {
     pub(super) job: Job,
     pub(super) status: RunStatus,
@@ -65,12 +65,12 @@ pub(super) fn check(config: &Config, plan: &Plan) -> Result<Party, Refusal> {
     Ok(me)
 }
 
-/// Checks a plan against the policy, and what this party brings to it as `join` does before a byte
-/// is sent; finds the budgets.
+/// Checks a plan against the policy, and what this party contributes to it as `join` does before a
+/// byte is sent; finds the budgets.
 pub(super) fn admit(
     shared: &Shared,
     plan: Arc<Plan>,
-    brings: Contribution,
+    contribution: Contribution,
     proposer: Option<String>,
     unasked: bool,
 ) -> Result<Admitted, Refusal> {
@@ -81,30 +81,30 @@ pub(super) fn admit(
         policy::check_unasked(config, &plan, me)?;
     }
     let data = &plan.draft().data;
-    let brought = brings.find(config, data.unit, data.adjacency)?;
+    let contribution = contribution.find(config, data.unit, data.adjacency)?;
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory
     // for that.
-    part::vector(&plan, me, &brought.vector).map_err(|failure| {
+    part::vector(&plan, me, &contribution.vector).map_err(|failure| {
         let refusal = Refusal::from(failure.field("vector"));
-        match &brought.upload {
+        match &contribution.upload {
             Some(ours) => refusal.rename(&ours.display().to_string(), "the vector"),
             None => refusal,
         }
     })?;
     template::in_folder(&plan, &config.data)?;
-    let status = run_status(&plan, brought.data_set.clone(), proposer);
+    let status = run_status(&plan, contribution.data_set.clone(), proposer);
     let job = Job {
         plan,
         me,
-        vector: brought.vector,
-        upload: brought.upload,
+        vector: contribution.vector,
+        upload: contribution.upload,
         until_ms: None,
     };
     Ok(Admitted {
         job,
         status,
-        of: brought.of,
-        totals: brought.totals,
+        of: contribution.of,
+        totals: contribution.totals,
     })
 }
 

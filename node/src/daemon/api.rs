@@ -17,8 +17,8 @@
 mod api_state;
 mod body;
 mod bounds;
-mod brings;
 mod connection_limiter;
+mod contribution_body;
 mod digest;
 pub mod feed;
 mod guard;

@@ -122,7 +122,7 @@ pub struct DataSet {
 pub struct AutoAccept {
     /// A name of the peer list.
     pub proposer: String,
-    /// The data set that is brought.
+    /// The data set that is contributed.
     pub data_set: String,
 }
 
@@ -295,7 +295,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
             "is the same address as listen.private; each graph needs its own port",
         ));
     }
-    // The API, and what may be brought and accepted.
+    // The API, and what may be contributed and accepted.
     let api = api(layers, &state)?;
     let data = path(&raw.data, "data");
     if raw.data.is_some() && !data.is_dir() {

@@ -1,4 +1,4 @@
-//! What this party brings to a run, and which budget pays for it.
+//! What this party contributes to a run, and which budget pays for it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ impl fmt::Debug for Vector {
     }
 }
 
-/// What this party brings to a run.
+/// What this party contributes to a run.
 #[derive(Debug, Default)]
 pub struct Contribution {
     /// The party's vector; None: the file of the data set.
@@ -45,7 +45,7 @@ const NO_DATA_SET: &str = "-";
 
 /// A contribution with its place on disk and its budget.
 #[derive(Debug)]
-pub(super) struct Brought {
+pub(super) struct BudgetedContribution {
     pub(super) vector: PathBuf,
     pub(super) upload: Option<TempPath>,
     /// The data set's name, if the configuration has any.
@@ -57,14 +57,19 @@ pub(super) struct Brought {
 }
 
 impl Contribution {
-    /// Whether nothing is brought.
+    /// Whether nothing is contributed.
     pub(super) fn is_empty(&self) -> bool {
         self.vector.is_none() && self.data_set.is_none()
     }
 
     /// Finds the file and the budgets. A file of the data folder that belongs to a data set is
     /// never charged to another one.
-    pub(super) fn find(self, config: &Config, unit: Unit, adjacency: Adjacency) -> Result<Brought, Refusal> {
+    pub(super) fn find(
+        self,
+        config: &Config,
+        unit: Unit,
+        adjacency: Adjacency,
+    ) -> Result<BudgetedContribution, Refusal> {
         let named = match &self.vector {
             Some(Vector::Named(name)) => Some(named_file(config, name)?),
             _ => None,
@@ -89,7 +94,7 @@ impl Contribution {
             adjacency,
         };
         let totals = totals(config, &of);
-        Ok(Brought {
+        Ok(BudgetedContribution {
             vector,
             upload,
             data_set: set.map(|set| set.name.clone()),
@@ -98,8 +103,8 @@ impl Contribution {
         })
     }
 
-    /// The data set that a run of this unit is charged to, if there is one. Whoever brings a data
-    /// set's own file cannot have another one charged.
+    /// The data set that a run of this unit is charged to, if there is one. Whoever contributes a
+    /// data set's own file cannot have another one charged.
     fn data_set<'a>(
         &self,
         config: &'a Config,
@@ -260,11 +265,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = configuration(folder.path());
         let find = |vector: Option<&str>, data_set: Option<&str>, unit: Unit| {
-            let brings = Contribution {
+            let contribution = Contribution {
                 vector: vector.map(|name| Vector::Named(name.into())),
                 data_set: data_set.map(str::to_owned),
             };
-            let found = brings.find(&config, unit, Adjacency::ReplaceOne)?;
+            let found = contribution.find(&config, unit, Adjacency::ReplaceOne)?;
             let file = found.vector.file_name().unwrap().to_string_lossy().into_owned();
             Ok::<_, Refusal>((
                 file,
@@ -302,12 +307,12 @@ mod tests {
         refused(Some("free.csv"), Some("none"), Record);
         // An upload is nobody's file: its sender says whose it is.
         let upload = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        let brings = Contribution {
+        let contribution = Contribution {
             vector: Some(Vector::Upload(upload)),
             data_set: Some("b".into()),
         };
         assert_eq!(
-            brings
+            contribution
                 .find(&config, Record, Adjacency::ReplaceOne)
                 .unwrap()
                 .data_set

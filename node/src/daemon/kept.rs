@@ -54,14 +54,14 @@ pub(super) struct ToKeep {
 }
 
 impl ToKeep {
-    pub(super) fn of(brings: &Contribution, unasked: bool) -> Self {
-        let vector = match &brings.vector {
+    pub(super) fn of(contribution: &Contribution, unasked: bool) -> Self {
+        let vector = match &contribution.vector {
             None => KeptVector::OfDataSet,
             Some(Vector::Named(name)) => KeptVector::Named(name.clone()),
             Some(Vector::Upload(path)) => KeptVector::Uploaded(file_name(path)),
             Some(Vector::Kept(path)) => KeptVector::Uploaded(file_name(path)),
         };
-        let data_set = brings.data_set.clone();
+        let data_set = contribution.data_set.clone();
         ToKeep {
             vector,
             data_set,
@@ -139,7 +139,7 @@ pub(super) fn record(folder: &Path) -> PathBuf {
 
 impl Kept {
     /// The party's contribution, from the offer's folder.
-    pub(super) fn brings(&self, folder: &Path) -> Contribution {
+    pub(super) fn contribution(&self, folder: &Path) -> Contribution {
         let vector = match &self.vector {
             KeptVector::OfDataSet => None,
             KeptVector::Named(name) => Some(Vector::Named(name.clone())),

@@ -56,7 +56,7 @@ impl Service {
         let folder = self.shared.offers.folder(&offer.digest);
         self.take(
             PlanSource::Text(plan),
-            kept.brings(&folder),
+            kept.contribution(&folder),
             Some(offer),
             kept.unasked,
         )

@@ -185,7 +185,7 @@ impl Service {
     }
 
     /// Takes part in an offered plan.
-    pub async fn accept(&self, digest: &str, brings: Contribution) -> Result<RunStatus, Refusal> {
+    pub async fn accept(&self, digest: &str, contribution: Contribution) -> Result<RunStatus, Refusal> {
         let offer = self.offer(digest)?;
         if offer.state == OfferState::Expired {
             return Err(
@@ -196,7 +196,7 @@ impl Service {
         }
         let plan = self.shared.offers.plan(digest)?;
         let run = self
-            .take(PlanSource::Text(plan), brings, Some(&offer), false)
+            .take(PlanSource::Text(plan), contribution, Some(&offer), false)
             .await?;
         self.shared.offers.settle(digest, OfferState::Accepted, None);
         Ok(run)
@@ -350,12 +350,12 @@ impl Service {
             .map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
     }
 
-    /// Checks a plan, what this party brings and its budget, and gives the run its place in the
-    /// queue. One that was offered waits for other members first.
+    /// Checks a plan, what this party contributes and its budget, and gives the run its place in
+    /// the queue. One that was offered waits for other members first.
     pub(super) async fn take(
         &self,
         plan: PlanSource,
-        brings: Contribution,
+        contribution: Contribution,
         offer: Option<&OfferStatus>,
         unasked: bool,
     ) -> Result<RunStatus, Refusal> {
@@ -375,10 +375,10 @@ impl Service {
             );
         }
         let (service, proposer) = (self.clone(), offer.map(|offer| offer.proposer.clone()));
-        let accepted = offer.map(|offer| (offer.expires_ms, ToKeep::of(&brings, unasked)));
+        let accepted = offer.map(|offer| (offer.expires_ms, ToKeep::of(&contribution, unasked)));
         self.check(move || {
             service.begin(
-                admit(&service.shared, plan.checked()?, brings, proposer, unasked)?,
+                admit(&service.shared, plan.checked()?, contribution, proposer, unasked)?,
                 accepted,
             )
         })
@@ -423,8 +423,8 @@ impl Service {
             self.shared.ledger().release(&digest);
             kept::let_go(&folder);
         };
-        if let Some((until_ms, brings)) = accepted {
-            let kept = kept::keep(&folder, &digest, (of, charge), brings, job.upload.take());
+        if let Some((until_ms, contribution)) = accepted {
+            let kept = kept::keep(&folder, &digest, (of, charge), contribution, job.upload.take());
             let place = kept.map_err(|e| unwritten(&folder, &e)).inspect_err(give_back)?;
             job.vector = place.unwrap_or(job.vector);
             job.until_ms = Some(until_ms);
@@ -494,13 +494,13 @@ impl Service {
             offer.proposer, offer.unit
         );
         for rule in rules.filter(|rule| fits(&rule.data_set)) {
-            let brings = Contribution {
+            let contribution = Contribution {
                 vector: None,
                 data_set: Some(rule.data_set.clone()),
             };
             let plan = self.shared.offers.plan(digest).ok()?;
             match self
-                .take(PlanSource::Text(plan), brings, Some(&offer), true)
+                .take(PlanSource::Text(plan), contribution, Some(&offer), true)
                 .await
             {
                 Ok(run) => {

@@ -1,5 +1,5 @@
 //! From a plan or a run file to this node's part in it: handed in first, then submitted with what
-//! the party brings, or offered to the members.
+//! the party contributes, or offered to the members.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Proposed {
     /// The plan's digest, in lower-case hex.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
-    /// This node's own run, if it brought a vector or accepts such plans by itself.
+    /// This node's own run, if it contributed a vector or accepts such plans by itself.
     pub run: Option<RunStatus>,
     /// Each other member's answer: "accepted", "open", "declined", "over" (it has had its
     /// part), "taken" (it still looks at it), "refused: …", "not reached: …".
@@ -84,7 +84,7 @@ impl Service {
 
     /// Takes part in a plan that was handed in. Returns once vector and budget are checked and the
     /// run has its place in the queue.
-    pub async fn submit(&self, digest: &str, brings: Contribution) -> Result<RunStatus, Refusal> {
+    pub async fn submit(&self, digest: &str, contribution: Contribution) -> Result<RunStatus, Refusal> {
         // Of a plan that goes on nobody is told that it was not handed in.
         let taken = match self
             .not_twice(digest)
@@ -92,7 +92,7 @@ impl Service {
         {
             Ok(plan) => {
                 let taken = self
-                    .take(PlanSource::Checked(plan.clone()), brings, None, false)
+                    .take(PlanSource::Checked(plan.clone()), contribution, None, false)
                     .await;
                 taken.inspect_err(|_| self.shared.handed_in.keep(plan))
             }
@@ -102,9 +102,9 @@ impl Service {
         taken
     }
 
-    /// Offers a plan that is kept to all members. Where something is brought, this node takes part
-    /// itself.
-    pub async fn propose(&self, digest: &str, brings: Contribution) -> Result<Proposed, Refusal> {
+    /// Offers a plan that is kept to all members. Where something is contributed, this node takes
+    /// part itself.
+    pub async fn propose(&self, digest: &str, contribution: Contribution) -> Result<Proposed, Refusal> {
         self.not_stopping()?;
         if self.shared.offers.get(digest).is_some() {
             let what = "this plan was offered before";
@@ -113,7 +113,7 @@ impl Service {
                 .hint("POST /v1/offers/DIGEST/accept takes part in it"));
         }
         let plan = self.shared.handed_in.take(digest)?;
-        let offered = self.own_offer(&plan, brings).await;
+        let offered = self.own_offer(&plan, contribution).await;
         let run = offered.inspect_err(|_| self.shared.handed_in.keep(plan.clone()))?;
         let members = self.offer_to_members(&plan).await.into_iter().collect();
         Ok(Proposed {
@@ -124,14 +124,14 @@ impl Service {
     }
 
     /// Keeps a plan as this node's own offer; its run, where it takes part.
-    async fn own_offer(&self, plan: &Plan, brings: Contribution) -> Result<Option<RunStatus>, Refusal> {
+    async fn own_offer(&self, plan: &Plan, contribution: Contribution) -> Result<Option<RunStatus>, Refusal> {
         let (digest, name) = (plan.digest_hex(), self.config().identity.name.clone());
         let offers = &self.shared.offers;
         offers.insert(offer_status(plan, &name), plan.to_json())?;
-        if brings.is_empty() {
+        if contribution.is_empty() {
             return Ok(self.accept_unasked(&digest).await);
         }
-        let accepted = self.accept(&digest, brings).await;
+        let accepted = self.accept(&digest, contribution).await;
         // Nobody else knows of it yet: what is refused here is no offer.
         accepted.map(Some).inspect_err(|_| offers.forget(&digest))
     }

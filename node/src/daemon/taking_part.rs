@@ -161,10 +161,10 @@ fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
     tracing::info!(digest, state = ?status.state, outcome = status.outcome, reason = status.reason, "run over");
 }
 
-/// What the result looks like: the plan's template, or what this party brought.
-fn layout_of_result(shared: &Shared, plan: &Plan, brought: &Layout) -> Result<Layout, Failure> {
+/// What the result looks like: the plan's template, or what this party contributed.
+fn layout_of_result(shared: &Shared, plan: &Plan, contributed: &Layout) -> Result<Layout, Failure> {
     let template = template::in_folder(plan, &shared.config().data)?;
-    Ok(template.unwrap_or_else(|| input::layout_of_mean(plan, brought)))
+    Ok(template.unwrap_or_else(|| input::layout_of_mean(plan, contributed)))
 }
 
 /// A part that is ready to begin, what its result looks like, and the room for that.
@@ -279,7 +279,8 @@ fn may_gather_again(until_ms: Option<u64>, finish: &Finish) -> bool {
     is_aborted && !has_begun && until_ms.is_some_and(|until_ms| now_ms() < until_ms)
 }
 
-/// What leaves of what the party brings: of rounds the first part, and then what is handed over.
+/// What leaves of what the party contributes: of rounds the first part, and then what is handed
+/// over.
 fn privatise(
     run: &Run,
     (plan, me): (&Arc<Plan>, Party),

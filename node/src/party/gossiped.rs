@@ -1,4 +1,4 @@
-//! Gossip: what a party brings round by round, and what an account says of its end.
+//! Gossip: what a party contributes round by round, and what an account says of its end.
 
 use std::sync::Arc;
 

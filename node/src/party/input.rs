@@ -1,4 +1,4 @@
-//! What a party brings, held against the plan.
+//! What a party contributes, held against the plan.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -149,7 +149,7 @@ fn odd_tensor(plan: &Plan, rows: Option<usize>, layout: &Layout) -> Option<Strin
     layout.odd_tensor(&planned.iter().map(of_plan).collect::<Vec<_>>())
 }
 
-/// Whether each row of what a party brings is clipped here: not where a program clips them.
+/// Whether each row of what a party contributes is clipped here: not where a program clips them.
 fn brings_rows(plan: &Plan) -> bool {
     let data = &plan.draft().data;
     data.unit == Unit::Record && data.contributed != Contributed::ByProgram
@@ -206,7 +206,7 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
     ))
 }
 
-/// Whether a party brings a row for each of many releases.
+/// Whether a party contributes a row for each of many releases.
 fn streams(plan: &Plan) -> bool {
     let draft = plan.draft();
     draft.computation.stream().is_some() && draft.releases() > 1

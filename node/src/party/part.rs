@@ -39,7 +39,7 @@ pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
         })
 }
 
-/// Reads what the party brings and holds it against the plan (exit 7).
+/// Reads what the party contributes and holds it against the plan (exit 7).
 pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure> {
     let expected = input::expected(plan, me);
     let vector = match input::judges_rows(plan) {
@@ -50,7 +50,7 @@ pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure
     Ok(vector)
 }
 
-/// What a party brings into a run; there is no `Debug` that prints it.
+/// What a party contributes to a run; there is no `Debug` that prints it.
 pub struct Private {
     /// x̃.
     pub value: Noisy,
@@ -120,7 +120,7 @@ fn fork(rng: &mut ChaCha12Rng) -> ChaCha12Rng {
     ChaCha12Rng::from_rng(rng)
 }
 
-/// Whether a party brings many releases, one a round.
+/// Whether a party contributes many releases, one a round.
 pub fn streams(plan: &Plan) -> bool {
     let draft = plan.draft();
     draft.computation.stream().is_some() && draft.releases() > 1

@@ -89,8 +89,8 @@ impl TrainingRows {
         model.expect("rows of a training are of a plan that fits a model")
     }
 
-    /// What the party brings to a sum at a model, on the lattice and within the range that Δ was
-    /// derived from.
+    /// What the party contributes to a sum at a model, on the lattice and within the range that Δ
+    /// was derived from.
     pub(crate) fn sum(&self, model: &[f64]) -> Clipped {
         match self.plan.draft().data.unit {
             Unit::Record => self.sum_of_rows(model),

@@ -30,8 +30,8 @@ pub(super) fn threat(plan: &Plan) -> String {
     )
 }
 
-/// What a party brings, after whose change is hidden.
-pub(super) fn brought(plan: &Plan, range: &str) -> Option<String> {
+/// What a party contributes, after whose change is hidden.
+pub(super) fn contributed(plan: &Plan, range: &str) -> Option<String> {
     let releases = plan.draft().releases();
     if plan.draft().computation.stream().is_none() || releases == 1 {
         return None;

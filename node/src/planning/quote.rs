@@ -100,8 +100,8 @@ pub fn protected(plan: &Plan) -> String {
     if draft.computation.task() == TaskName::Rounds {
         return format!("{}, {change}", of_each_round(plan, &range));
     }
-    if let Some(brought) = gossip::brought(plan, &range) {
-        return format!("{brought}, {change}");
+    if let Some(contributed) = gossip::contributed(plan, &range) {
+        return format!("{contributed}, {change}");
     }
     match draft.data.unit {
         Unit::Party => format!("each party's whole vector ({range}), {change}"),

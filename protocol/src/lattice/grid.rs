@@ -97,7 +97,7 @@ pub struct LatticeRequest<'a> {
     /// unit.
     pub value_bound: f64,
     /// The largest number of vectors that one party rounds and then adds up: its records, 1 where
-    /// it brings a vector.
+    /// it contributes a vector.
     pub rows: u64,
     /// The largest distance that neighbouring inputs may have, in the data's unit; ∞ where their
     /// noise alone sets it. Kept where correlated noise is uniform.

@@ -21,7 +21,7 @@ where
     /// before anything is injected.
     fn begin(&self, own: Resting<P, W>) -> (Box<dyn Injector<P, W>>, State<P, W>);
 
-    /// Everything that a party has brought into the run after `ends` ends of rounds (one of them
+    /// Everything that a party has contributed to the run after `ends` ends of rounds (one of them
     /// before round 1), from what it has drawn of its noise.
     fn injected(&self, ends: usize, own: &Resting<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W>;
 }

@@ -8,18 +8,18 @@
 //!
 //! # Roll-back for PPSC
 //! Theorem R (accountant, `theorem_r`) needs of a mechanism only this: a share leaves its sender
-//! with all that it adds to its receiver, so that a state is what its party brought (its x̃; a γ is
-//! kept and deducted by the same party, so it brings nothing) plus what came in minus what went
-//! out; and what a survivor hands out is a linear function, with public coefficients, of its state
-//! and of noise of its own. Compare a run in which D depart with the one in which they stay and
-//! accept everything: by induction over rounds a survivor's state differs by a linear function of
-//! what it sent to D and got from D, in either run, since γ is the same in both and ω = β − γ hands
-//! the difference on to its receiver, who is a survivor (its difference is of the same kind) or in
-//! D (who then knows it). So does its final, rolled back or not. And the finals of a set L, each
-//! with what it sent outside of L added again and what it got from there subtracted, with every
-//! share between members in exactly one place, add up to Σ x̃ over L: a survivor whose value was
-//! handed to a party that vanished has it back, a survivor that got the vanished party's has it no
-//! more. So do their weights, some of which are 0 or negative.
+//! with all that it adds to its receiver, so that a state is what its party contributed (its x̃; a
+//! γ is kept and deducted by the same party, so it contributes nothing) plus what came in minus
+//! what went out; and what a survivor hands out is a linear function, with public coefficients, of
+//! its state and of noise of its own. Compare a run in which D depart with the one in which they
+//! stay and accept everything: by induction over rounds a survivor's state differs by a linear
+//! function of what it sent to D and got from D, in either run, since γ is the same in both and ω =
+//! β − γ hands the difference on to its receiver, who is a survivor (its difference is of the same
+//! kind) or in D (who then knows it). So does its final, rolled back or not. And the finals of a
+//! set L, each with what it sent outside of L added again and what it got from there subtracted,
+//! with every share between members in exactly one place, add up to Σ x̃ over L: a survivor whose
+//! value was handed to a party that vanished has it back, a survivor that got the vanished party's
+//! has it no more. So do their weights, some of which are 0 or negative.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -23,7 +23,7 @@ impl<C: 'static> Mechanism<C> {
         }
     }
 
-    /// Everything that a party has brought into the run after `ends` ends of rounds (one of them
+    /// Everything that a party has contributed to the run after `ends` ends of rounds (one of them
     /// before round 1), from what it has drawn of its noise.
     pub(crate) fn injected<'a, P, W>(
         &self,

@@ -33,7 +33,7 @@ pub struct Member {
     pub private: Address,
     /// Where it listens for everybody.
     pub public: Address,
-    /// `unit = "record"`: how many rows it brings.
+    /// `unit = "record"`: how many rows it contributes.
     pub records: Option<u64>,
     /// The member's public weight, if the run file gives weights.
     pub weight: Option<f64>,
@@ -316,10 +316,10 @@ impl Draft {
     /// what round 1 sent.
     ///
     /// Planned changes of messages are rounded to half a step, and so is what is averaged: a change
-    /// of what a party brings moves each coordinate of each message by at most 2 steps more than
-    /// without rounding, which with fresh noise in all E rounds adds μᵣ² ≤ 4·E·n·d·(step/σ)² over n
-    /// parties and d coordinates. Against all others together nothing is added: each message tells
-    /// them its sender's release with its noise, both on the lattice, and what they know.
+    /// of what a party contributes moves each coordinate of each message by at most 2 steps more
+    /// than without rounding, which with fresh noise in all E rounds adds μᵣ² ≤ 4·E·n·d·(step/σ)²
+    /// over n parties and d coordinates. Against all others together nothing is added: each message
+    /// tells them its sender's release with its noise, both on the lattice, and what they know.
     pub fn rounding_loss(&self, step: f64, independent_std: f64) -> f64 {
         match self.releases() {
             0 | 1 => 0.0,

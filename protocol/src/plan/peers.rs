@@ -118,7 +118,7 @@ pub struct Peer {
     pub private: Address,
     /// Where it listens for everybody.
     pub public: Address,
-    /// `unit = "record"`: how many rows it brings.
+    /// `unit = "record"`: how many rows it contributes.
     pub records: Option<u64>,
 }
 

@@ -80,8 +80,8 @@ impl CircleState {
 }
 
 impl Released {
-    /// What a node brings to the next sum, with what it has of the earlier ones: over circles its
-    /// state is in its message, before the noise of each vector.
+    /// What a node contributes to the next sum, with what it has of the earlier ones: over circles
+    /// its state is in its message, before the noise of each vector.
     pub(crate) fn with_state(&self, plan: &Plan, value: LatticeVector) -> LatticeVector {
         let Released::Circles(circles) = self else {
             return value;

@@ -31,7 +31,7 @@ pub struct Mechanism {
     pub name: &'static str,
     /// The run file after its name.
     pub lines: &'static str,
-    /// Whether parties bring rows.
+    /// Whether parties contribute rows.
     pub records: bool,
     /// Whether finals leave sealed.
     pub sealed: bool,

@@ -102,7 +102,7 @@ fn errors_are_those_of_the_machine() {
     }
 }
 
-/// Against brute force: the last estimate as a sum of all that was ever brought.
+/// Against brute force: the last estimate as a sum of all that was ever contributed.
 #[test]
 fn errors_are_those_of_the_weights() {
     let ring = Graph::ring(6);

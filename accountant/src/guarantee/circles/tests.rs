@@ -171,7 +171,8 @@ fn the_first_releases_of_a_stream_cost_what_they_tell() {
     let class = headline(plan.calibration(), Faults::Class).mu;
     assert!(loss_of(&plan, 19) < class);
     assert_eq!((loss_of(&plan, 20), loss_of(&plan, 99)), (class, class));
-    // With departures others may have gone on with what a party brought: all of the class counts.
+    // With departures others may have gone on with what a party contributed: all of the class
+    // counts.
     let draft = drafted(8, (1, 1), STREAM, "\"complete\"");
     let calibration = calibrate(&draft).expect("calibrated");
     let anybody = own_noise::loss_of(&draft, calibration.independent_std, 1);

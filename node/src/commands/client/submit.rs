@@ -20,10 +20,10 @@ use crate::reporting::report::Report;
 use crate::reporting::{input_file, output};
 use crate::vector_file::formats;
 
-/// What this party brings.
+/// What this party contributes.
 #[derive(Args, Debug)]
-#[group(id = "brings", multiple = true)]
-pub(super) struct Brings {
+#[group(id = "contribution", multiple = true)]
+pub(super) struct ContributionArguments {
     /// The private vector, or a matrix of records: .npy, .csv, .json or .safetensors; it is sent to
     /// the daemon
     #[arg(long, value_name = "X", conflicts_with = "data_file")]
@@ -39,7 +39,7 @@ pub(super) struct Brings {
     data_set: Option<String>,
 }
 
-impl Brings {
+impl ContributionArguments {
     fn empty(&self) -> bool {
         self.input.is_none() && self.data_file.is_none() && self.data_set.is_none()
     }
@@ -96,7 +96,7 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "RUN.toml", conflicts_with = "plan")]
     propose: Option<PathBuf>,
     #[command(flatten)]
-    brings: Brings,
+    contribution: ContributionArguments,
     /// Follow this node's run to its end, and exit as `undertone join` would have
     #[arg(long)]
     wait: bool,
@@ -111,7 +111,7 @@ pub struct AcceptArgs {
     #[arg(value_name = "DIGEST")]
     digest: String,
     #[command(flatten)]
-    brings: Brings,
+    contribution: ContributionArguments,
     /// Follow this node's run to its end, and exit as `undertone join` would have
     #[arg(long)]
     wait: bool,
@@ -124,19 +124,19 @@ pub fn submit(arguments: SubmitArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
     let wait = arguments.wait.then_some(json);
     match (&arguments.propose, &arguments.plan) {
-        (Some(run_file), _) => propose(&daemon, run_file, &arguments.brings, wait),
+        (Some(run_file), _) => propose(&daemon, run_file, &arguments.contribution, wait),
         (None, Some(plan)) => {
-            arguments.brings.check()?;
-            let (vector, contents) = (arguments.brings.body()?, read(plan, "PLAN.json")?);
+            arguments.contribution.check()?;
+            let (vector, contents) = (arguments.contribution.body()?, read(plan, "PLAN.json")?);
             let run_status = run(async {
                 let plan: Value = daemon.hand_in(contents, formats::JSON).await?;
                 let digest = plan["digest"].as_str().unwrap_or_default();
-                let place = arguments.brings.query(&format!("/v1/runs/{digest}"));
+                let place = arguments.contribution.query(&format!("/v1/runs/{digest}"));
                 daemon.bring(Method::PUT, &place, vector).await
             });
             taken(
                 &daemon,
-                run_status.map_err(|failure| arguments.brings.named(failure))?,
+                run_status.map_err(|failure| arguments.contribution.named(failure))?,
                 wait,
             )
         }
@@ -149,30 +149,37 @@ pub fn submit(arguments: SubmitArgs, json: bool) -> Result<Report, Failure> {
 /// Takes part in a plan that somebody offered.
 pub fn accept(arguments: AcceptArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
-    arguments.brings.check()?;
-    let vector = arguments.brings.body()?;
+    arguments.contribution.check()?;
+    let vector = arguments.contribution.body()?;
     let run_status = run(async {
         let digest = daemon.digest(&arguments.digest, "offers").await?;
-        let place = arguments.brings.query(&format!("/v1/offers/{digest}/accept"));
+        let place = arguments
+            .contribution
+            .query(&format!("/v1/offers/{digest}/accept"));
         daemon.bring(Method::POST, &place, vector).await
     });
-    let run_status = run_status.map_err(|failure| arguments.brings.named(failure))?;
+    let run_status = run_status.map_err(|failure| arguments.contribution.named(failure))?;
     taken(&daemon, run_status, arguments.wait.then_some(json))
 }
 
 /// `wait`: to the end of this node's run; whether its events are not to be shown, because one JSON
 /// object is.
-fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings, wait: Option<bool>) -> Result<Report, Failure> {
-    let (vector, contents) = (brings.body()?, read(run_file, "--propose")?);
+fn propose(
+    daemon: &Daemon,
+    run_file: &Path,
+    contribution: &ContributionArguments,
+    wait: Option<bool>,
+) -> Result<Report, Failure> {
+    let (vector, contents) = (contribution.body()?, read(run_file, "--propose")?);
     let proposed = run(async {
         let plan: Value = daemon.hand_in(contents, "application/toml").await?;
         let digest = plan["digest"].as_str().unwrap_or_default();
-        let place = brings.query(&format!("/v1/offers/{digest}"));
+        let place = contribution.query(&format!("/v1/offers/{digest}"));
         let mut proposed: Value = daemon.bring(Method::PUT, &place, vector).await?;
         proposed["quote"] = plan["quote"].clone();
         Ok(proposed)
     });
-    let proposed = proposed.map_err(|failure| brings.named(failure))?;
+    let proposed = proposed.map_err(|failure| contribution.named(failure))?;
     let text = show::proposed(&proposed);
     let Some(json) = wait else {
         return Ok(Report::done(proposed, text));

@@ -26,7 +26,7 @@ pub(crate) struct LocalParty {
     /// The file that its node reads.
     pub(crate) input: PathBuf,
     pub(crate) vector: VectorFile,
-    /// How many rows the party brings, where records are protected.
+    /// How many rows the party contributes, where records are protected.
     pub(crate) records: Option<u64>,
 }
 
@@ -73,14 +73,14 @@ fn expected(raw: &RawRunFile) -> Expected<'_> {
     }
 }
 
-/// Whether a run file is of a stream: each party brings a row for each of many releases, or a
+/// Whether a run file is of a stream: each party contributes a row for each of many releases, or a
 /// program hands them over.
 pub(super) fn streams(raw: &RawRunFile) -> bool {
     let several = raw.data.releases.is_some_and(|releases| releases > 1);
     several && raw.task == Some(TaskName::Stream)
 }
 
-/// Whether parties bring rows of features, each with a target.
+/// Whether parties contribute rows of features, each with a target.
 pub(super) fn takes_features(raw: &RawRunFile) -> bool {
     let task = raw.task.unwrap_or_default();
     !matches!(task, TaskName::Mean | TaskName::Rounds | TaskName::Stream)
@@ -328,7 +328,7 @@ fn names(parties: &[LocalParty], shape: &[usize]) -> Option<Vec<String>> {
     (unnamed(names).is_none() && shape.last() == Some(&names.len())).then(|| names.to_vec())
 }
 
-/// Synthetic parties bring this many records, fewer where that would be many numbers.
+/// Synthetic parties contribute this many records, fewer where that would be many numbers.
 const RECORDS: usize = 1000;
 
 /// Vectors, or matrices of records, within the clipping range, written to a folder for the nodes to

@@ -415,7 +415,7 @@ fn last_of(plan: &Plan) -> String {
     }
 }
 
-/// Whether the result is a mean of vectors that parties bring, whose truth is known here.
+/// Whether the result is a mean of vectors that parties contribute, whose truth is known here.
 fn averages_vectors(plan: &Plan) -> bool {
     matches!(
         plan.draft().computation,

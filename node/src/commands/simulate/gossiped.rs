@@ -1,4 +1,4 @@
-//! Simulated gossip: how far estimates are from the mean of what all brought, beside what was
+//! Simulated gossip: how far estimates are from the mean of what all contributed, beside what was
 //! accounted, local noise and the floor.
 
 use serde_json::json;

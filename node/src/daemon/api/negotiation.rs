@@ -19,9 +19,9 @@ pub(super) fn offered(layout: &Layout) -> Vec<Layout> {
         shape,
         format: Format::Json,
     };
-    let as_brought = matches!(layout.format, Format::Csv { .. } | Format::Safetensors { .. });
-    let as_brought = as_brought.then(|| layout.clone());
-    [npy, json].into_iter().chain(as_brought).collect()
+    let as_contributed = matches!(layout.format, Format::Csv { .. } | Format::Safetensors { .. });
+    let as_contributed = as_contributed.then(|| layout.clone());
+    [npy, json].into_iter().chain(as_contributed).collect()
 }
 
 /// The media type of a file with this layout.

@@ -5,7 +5,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 
 use crate::daemon::api::api_state::ApiState;
-use crate::daemon::api::brings::{Bringing, HeavyPlace, Named};
+use crate::daemon::api::contribution_body::{ContributionBody, HeavyPlace, Named};
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::runs::{self, created};
@@ -81,9 +81,11 @@ pub(super) async fn accept(
     State(api): State<ApiState>,
     Digest(digest): Digest,
     _place: HeavyPlace,
-    brings: Bringing,
+    contribution: ContributionBody,
 ) -> Result<Response, Problem> {
-    Ok(created(&api.service.accept(&digest, brings.something()?).await?))
+    Ok(created(
+        &api.service.accept(&digest, contribution.something()?).await?,
+    ))
 }
 
 /// Offers a plan that was handed in, or made, to its members. With a vector in the body, or one
@@ -101,8 +103,8 @@ pub(super) async fn propose(
     State(api): State<ApiState>,
     Digest(digest): Digest,
     _place: HeavyPlace,
-    Bringing(brings): Bringing,
+    ContributionBody(contribution): ContributionBody,
 ) -> Result<Response, Problem> {
-    let proposed = api.service.propose(&digest, brings).await?;
+    let proposed = api.service.propose(&digest, contribution).await?;
     Ok(json(StatusCode::CREATED, &proposed))
 }

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 
 use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
-use crate::daemon::api::brings::{HeavyPlace, media_type, unsupported};
+use crate::daemon::api::contribution_body::{HeavyPlace, media_type, unsupported};
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::shown::{PlanFile, Taking};
 use crate::daemon::api::status::json;

@@ -9,8 +9,8 @@ use hyper::header;
 
 use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
-use crate::daemon::api::brings::{HeavyPlace, media_type, unsupported};
 use crate::daemon::api::connection_limiter::ConnectionPermit;
+use crate::daemon::api::contribution_body::{HeavyPlace, media_type, unsupported};
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;

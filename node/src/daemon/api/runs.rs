@@ -12,8 +12,8 @@ use hyper::header::{self, HeaderMap};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::daemon::api::api_state::{ApiState, ended};
-use crate::daemon::api::brings::{Bringing, HeavyPlace, Named};
 use crate::daemon::api::connection_limiter::ConnectionPermit;
+use crate::daemon::api::contribution_body::{ContributionBody, HeavyPlace, Named};
 use crate::daemon::api::digest::Digest;
 use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
@@ -59,9 +59,11 @@ pub(super) async fn submit(
     State(api): State<ApiState>,
     Digest(digest): Digest,
     _place: HeavyPlace,
-    brings: Bringing,
+    contribution: ContributionBody,
 ) -> Result<Response, Problem> {
-    Ok(created(&api.service.submit(&digest, brings.something()?).await?))
+    Ok(created(
+        &api.service.submit(&digest, contribution.something()?).await?,
+    ))
 }
 
 /// 201 with the run and its place.

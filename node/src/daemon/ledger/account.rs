@@ -42,8 +42,8 @@ pub fn unit_name(unit: Unit) -> &'static str {
 /// The subject of a run's charge: the change of which data, and of what kind.
 ///
 /// A run counts in the account of its own unit. One that protects a party counts in the account of
-/// the data set's records, too: a record is a part of what its party brings, so that another record
-/// makes of the party's value x another one, x′, in the range.
+/// the data set's records, too: a record is a part of what its party contributes, so that another
+/// record makes of the party's value x another one, x′, in the range.
 ///
 /// - `replace-one` hides every such change: what is seen of x and of x′ is μ-Gaussian-DP, and the
 ///   record's loss is the party's.

@@ -70,13 +70,13 @@ impl Daemon {
     }
 
     async fn submit(&self, plan: &Plan) -> Result<RunStatus, Refusal> {
-        let brings = Contribution {
+        let contribution = Contribution {
             vector: Some(Vector::Named("ward.csv".into())),
             data_set: None,
         };
         let text = plan.to_json().as_bytes().to_vec();
         let kept = self.service.hand_in(text).await?;
-        self.service.submit(&kept.digest, brings).await
+        self.service.submit(&kept.digest, contribution).await
     }
 
     /// An offer of bob's of this plan, in this state, until then.

@@ -112,7 +112,7 @@ fn found(epsilon: f64, trials: u64) -> (u64, u64) {
     for trial in 0..trials {
         let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(trial), *lattice, 1, 0.0);
         // For each member its message, and what it adds to that in the vector for either reader.
-        let brought = MEMBERS.map(|member| {
+        let contributed = MEMBERS.map(|member| {
             let zero = Clipped::of(&plan, member, vec![0.0]).0;
             let message = noise.noisy(plan.calibration().independent_std, zero);
             let all = with_noise_of_circles(&plan, member, 1, message, &mut noise);
@@ -126,14 +126,14 @@ fn found(epsilon: f64, trials: u64) -> (u64, u64) {
         });
         let sums = |noisy: i128| {
             [0, 1].map(|at| {
-                let terms = MEMBERS.iter().zip(&brought);
+                let terms = MEMBERS.iter().zip(&contributed);
                 let term = |(&member, (z, r)): (&Party, &(i128, [i128; 2]))| {
                     i128::from(weights.entry(READERS[at], member)) * z + noisy * r[at]
                 };
                 terms.map(term).sum::<i128>()
             })
         };
-        let truth = [0, 1, 2].map(|at| brought[at].0);
+        let truth = [0, 1, 2].map(|at| contributed[at].0);
         bare += u64::from(guess(&columns, sums(0)) == truth);
         sealed += u64::from(guess(&columns, sums(1)) == truth);
     }

@@ -34,7 +34,7 @@ pub enum Computation {
     Optimise(RecursionSettings),
 }
 
-/// The columns of the rows that a party brings.
+/// The columns of the rows that a party contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowColumns<'a> {
     /// How many there are, the target or right side included.
@@ -56,7 +56,8 @@ impl Computation {
         }
     }
 
-    /// How many sums are released, each of which costs; of gossip how many vectors a party brings.
+    /// How many sums are released, each of which costs; of gossip how many vectors a party
+    /// contributes.
     pub fn releases(&self) -> u64 {
         match self {
             Computation::Regression { model, .. } => model.iterations,
@@ -128,8 +129,8 @@ impl Computation {
         }
     }
 
-    /// The columns of the rows of features, each with a target, that a party brings; `None` where
-    /// it brings vectors of the plan's shape.
+    /// The columns of the rows of features, each with a target, that a party contributes; `None`
+    /// where it contributes vectors of the plan's shape.
     pub fn columns(&self) -> Option<RowColumns<'_>> {
         let (count, names) = match self {
             Computation::Regression { model, .. } => (model.columns, &model.names),

@@ -36,11 +36,11 @@ pub enum Protect {
     One,
 }
 
-/// How many rows each party brings, and what is claimed of them.
+/// How many rows each party contributes, and what is claimed of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamSettings {
-    /// How many vectors a party brings, one a round; of one, all rounds are about it.
+    /// How many vectors a party contributes, one a round; of one, all rounds are about it.
     pub releases: u64,
     /// Which changes are hidden.
     pub protect: Protect,

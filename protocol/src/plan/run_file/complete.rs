@@ -131,7 +131,7 @@ impl RawRunFile {
                     self.data.releases = self.data.releases.or(Some(1));
                 }
             }
-            // As in the paper: parties bring rows, and nobody may leave.
+            // As in the paper: parties contribute rows, and nobody may leave.
             TaskName::LinearEquations | TaskName::Optimise => {
                 self.data.unit = Some(Unit::Record);
                 self.privacy.dropouts = Some(0);

@@ -150,7 +150,7 @@ pub enum Clip {
     },
 }
 
-/// What each party brings.
+/// What each party contributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {

@@ -79,7 +79,7 @@ fn the_four_formulas() {
     assert_eq!(of(cube.clone(), Adjacency::ReplaceOne, 1.0), 40.0);
     assert_eq!(of(cube.clone(), Adjacency::ZeroOut, 1.0), 30.0);
     assert_eq!(of(ball.clone(), Adjacency::ReplaceOne, 2.5), 7.5);
-    // One row of weight 1 changes, however much the party brings.
+    // One row of weight 1 changes, however much the party contributes.
     assert_eq!(
         data(ball, Adjacency::ReplaceOne, Unit::Record, vec![4]).sensitivity(1000.0),
         3.0

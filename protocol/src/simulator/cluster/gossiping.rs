@@ -131,7 +131,7 @@ impl Simulation<'_> {
         opened
     }
 
-    /// What a party brought to a round; none if it did not come to that.
+    /// What a party contributed to a round; none if it did not come to that.
     fn contributed(&self, round: u32, party: Party) -> Option<Vec<i128>> {
         let value = match round {
             1 => self.noised.get(party),
@@ -150,16 +150,16 @@ impl Simulation<'_> {
     ) -> Option<Vec<i128>> {
         let edges = self.plan.active_edges(round);
         let weight = i128::from(RoundWeights::of(&edges).entry(reader, author));
-        let brought = self.contributed(round, author)?;
+        let contributed = self.contributed(round, author)?;
         let dimension = self.plan.draft().dimension();
         let noise = match author == reader {
             true => vec![0; dimension],
             false => {
                 let place = edges.neighbours(author).iter().position(|of| *of == reader)?;
-                brought.get(dimension * (1 + place)..)?.to_vec()
+                contributed.get(dimension * (1 + place)..)?.to_vec()
             }
         };
-        let message = before.iter().zip(&brought).map(|(state, own)| state + own);
+        let message = before.iter().zip(&contributed).map(|(state, own)| state + own);
         let terms = message.zip(noise).map(|(z, r)| weight * z + r);
         Some(terms.collect())
     }

@@ -27,7 +27,7 @@ use Left::{Aborted, Withheld};
 const OUT: Left = Withheld(Some(SealedFinal::Unknown));
 
 /// Brings party 0 to a stage that it stays at until it is told to leave.
-fn brought_to<'a>(lines: &str, stage: &'static str) -> Ensemble<'a> {
+fn advanced_to<'a>(lines: &str, stage: &'static str) -> Ensemble<'a> {
     let mut ensemble = Ensemble::new(&among(5, lines));
     bring(&mut ensemble, stage);
     ensemble
@@ -120,7 +120,7 @@ fn what_has_left_decides_what_leaving_costs() {
         ),
     ] {
         for &(stage, expected) in stages {
-            let mut ensemble = brought_to(lines, stage);
+            let mut ensemble = advanced_to(lines, stage);
             assert_eq!(left(&mut ensemble), expected, "{lines:?} in {stage}");
             assert!(matches!(ensemble.run(0).phase, RunPhase::Over));
             assert!(!ensemble.run(0).keeps_secrets());
@@ -188,7 +188,7 @@ fn who_leaves_a_mixing_of_precomputed_noise_has_given_nothing_away() {
 /// Who has published its final already has that in its result.
 #[test]
 fn who_leaves_while_publishing_is_in_the_result_of_what_it_holds() {
-    let mut ensemble = brought_to(READABLE, "publishing");
+    let mut ensemble = advanced_to(READABLE, "publishing");
     ensemble.feed(0, Input::Leave);
     let outcome = ensemble.outcome(0);
     assert_eq!((&outcome.ending, outcome.agreed), (&Ending::Degraded, false));
@@ -208,7 +208,7 @@ fn who_leaves_while_publishing_is_in_the_result_of_what_it_holds() {
 /// Shares that are called back and had left after all: it ends once that is known.
 #[test]
 fn who_leaves_waits_for_what_became_of_its_shares() {
-    let mut ensemble = brought_to(READABLE, "mixing");
+    let mut ensemble = advanced_to(READABLE, "mixing");
     // Nothing is told of shares that are out: it is asked for.
     let now = ensemble.now;
     ensemble.tasks[0].handle(now, Input::Leave).expect("never wrong");

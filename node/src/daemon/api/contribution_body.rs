@@ -15,8 +15,8 @@ use crate::daemon::contribution::{Contribution, Vector};
 use crate::reporting::failure::Exit;
 use crate::vector_file::formats::{EXTENSIONS, MEDIA_TYPES};
 
-/// A place for an upload or a result. Stands before [`Bringing`] in a handler's arguments: until
-/// there is one, no byte of the body is read.
+/// A place for an upload or a result. Stands before [`ContributionBody`] in a handler's arguments:
+/// until there is one, no byte of the body is read.
 pub(super) struct HeavyPlace(pub(super) OwnedSemaphorePermit);
 
 impl FromRequestParts<ApiState> for HeavyPlace {
@@ -39,9 +39,9 @@ pub(super) struct Named {
 }
 
 /// A request's input of a run, if it has one.
-pub(super) struct Bringing(pub(super) Contribution);
+pub(super) struct ContributionBody(pub(super) Contribution);
 
-impl FromRequest<ApiState> for Bringing {
+impl FromRequest<ApiState> for ContributionBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &ApiState) -> Result<Self, Problem> {
@@ -67,11 +67,11 @@ impl FromRequest<ApiState> for Bringing {
             }
             (Some(media_type), None) => Some(uploaded(api, incoming, &media_type).await?),
         };
-        Ok(Bringing(Contribution { vector, data_set }))
+        Ok(ContributionBody(Contribution { vector, data_set }))
     }
 }
 
-impl Bringing {
+impl ContributionBody {
     /// The input; a request without one is refused.
     pub(super) fn something(self) -> Result<Contribution, Problem> {
         if self.0.is_empty() {
