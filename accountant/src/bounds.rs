@@ -6,6 +6,6 @@ pub mod closed_form;
 pub mod confidence;
 pub mod connectivity;
 pub mod flows;
-pub mod printed_noise;
+pub mod paper_noise;
 pub mod static_draw;
 pub mod uniform;

@@ -1,6 +1,7 @@
 //! Making plans, saying what they promise, and checking them as a member would.
 
 pub mod alternatives;
+mod as_in_paper;
 mod circles;
 pub mod files;
 pub mod foundations;
@@ -9,7 +10,6 @@ pub mod make;
 pub mod mechanism;
 pub mod plot;
 pub mod policy;
-mod printed;
 pub mod quote;
 pub mod template;
 mod trained;

@@ -1,5 +1,5 @@
-//! PPSC's Algorithms 3 and 4 as printed: what they come to, what everybody learns from them and how
-//! that is said, what ends them, and what is refused.
+//! PPSC's Algorithms 3 and 4 as in the paper: what they come to, what everybody learns from them
+//! and how that is said, what ends them, and what is refused.
 
 use std::path::Path;
 

@@ -24,7 +24,7 @@ fn the_noise_of_theorem_3_is_that_behind_table_5() {
     let length = SOLUTION.iter().map(|y| y * y).sum::<f64>().sqrt();
     let contraction = contraction_of_table_4();
     // With which the paper's numbers follow, and that of a path of four.
-    let (printed, graph) = (
+    let (in_paper, graph) = (
         (3.0 - 5f64.sqrt()).sqrt(),
         2.0 * (std::f64::consts::PI / 8.0).sin(),
     );
@@ -39,7 +39,7 @@ fn the_noise_of_theorem_3_is_that_behind_table_5() {
         let known = of(&format!("contraction = {contraction}"));
         let (found, expected) = (
             known.calibration().correlated_std,
-            row.pairwise_std * printed / graph,
+            row.pairwise_std * in_paper / graph,
         );
         assert!(
             (found / expected - 1.0).abs() < 1e-6,

@@ -220,7 +220,7 @@ fn ppsc_figure_8_is_trained_on_digits_of_a_folder() {
         row["end"].as_f64().expect("a number")
     };
     assert!(end("even") == 1.0 && end("5 or more") > 0.9, "{answer}");
-    assert_close(&rows[0]["ratio"], 1.0 / 0.85, 1e-12, "beside what is printed");
+    assert_close(&rows[0]["ratio"], 1.0 / 0.85, 1e-12, "beside the paper");
     let svg = std::fs::read_to_string(folder.path().join("out/ppsc-figure8.svg")).expect("drawn");
     assert!(svg.contains("polyline") && svg.contains("5 or more"), "{svg}");
     let missing = run_in(folder.path(), "simulate --paper ppsc-figure8 --json".split(' ')).json_of(2);

@@ -159,7 +159,7 @@ pub enum CalibrateError {
     #[error(
         "recursion.pairwise_std: \"theorem\" has no finite number above 0 for epsilon {epsilon} over so many iterations; write a number, or allow another privacy.epsilon or privacy.delta"
     )]
-    Printed {
+    AsInPaper {
         /// The ε that the draft asks for.
         epsilon: f64,
     },

@@ -192,7 +192,7 @@ impl Gate<'_> {
     ) -> Result<LargestLoss, LogsError> {
         let theorem = self.theorem();
         let found = match self.guarantee {
-            Guarantee::ExactSum | Guarantee::Printed => return self.same_sum(logs, publish),
+            Guarantee::ExactSum | Guarantee::AsInPaper => return self.same_sum(logs, publish),
             Guarantee::Drawn => return self.by_draw(logs, publish),
             Guarantee::Connected => return self.by_connectivity(logs, publish),
             Guarantee::Gaussian => self.by_theorem_c(self.among_members(logs, publish)?, publish)?,

@@ -117,7 +117,7 @@ impl<'a> StatedExecution<'a> {
         let happened = happened.with_published(members.iter().copied())?;
         // Of a draw only the claim says what is hidden; of what happened never more is.
         let hidden = match gate.guarantee {
-            Guarantee::ExactSum | Guarantee::Printed => return Ok(Some(f64::INFINITY)),
+            Guarantee::ExactSum | Guarantee::AsInPaper => return Ok(Some(f64::INFINITY)),
             Guarantee::Drawn => vec![list.len() - colluding; list.len()],
             Guarantee::Connected => among(&shared(&happened, &list), colluding),
             Guarantee::Gaussian => {

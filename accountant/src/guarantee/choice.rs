@@ -12,7 +12,7 @@ use crate::calibration::error::CalibrateError;
 use crate::class::claim_error::ClaimError;
 use crate::class::setting::Setting;
 use crate::guarantee::mixed::{OfRelease, expected, of_all_releases};
-use crate::guarantee::{circles, connected, drawn, exact_sum, gaussian, own_noise, printed};
+use crate::guarantee::{as_in_paper, circles, connected, drawn, exact_sum, gaussian, own_noise};
 use crate::losses::loss::Noise;
 
 /// What a plan's claims rest on.
@@ -30,8 +30,8 @@ pub enum Guarantee {
     Circles,
     /// Only changes that keep the exact sums, which are revealed: PPSC without own noise.
     ExactSum,
-    /// Nothing: what is revealed is said in words. PPSC's recursions as printed.
-    Printed,
+    /// Nothing: what is revealed is said in words. PPSC's recursions as in the paper.
+    AsInPaper,
 }
 
 /// What is established of a plan, computed from its own schedule and standard deviations.
@@ -48,7 +48,7 @@ impl Guarantee {
     /// The guarantee of a draft.
     pub fn of(draft: &Draft) -> Self {
         if draft.computation.recursion().is_some() {
-            return Guarantee::Printed;
+            return Guarantee::AsInPaper;
         }
         if draft.averages() {
             return match draft.sums_neighbours() {
@@ -72,7 +72,7 @@ impl Guarantee {
 
     /// Whether exact sums are revealed once finals are out, as a party adds no noise of its own.
     pub(crate) fn reveals_sums(self) -> bool {
-        matches!(self, Guarantee::ExactSum | Guarantee::Printed)
+        matches!(self, Guarantee::ExactSum | Guarantee::AsInPaper)
     }
 
     /// The claims of one release, where values are mixed.
@@ -82,7 +82,7 @@ impl Guarantee {
             Guarantee::Drawn => Some(drawn::claims),
             Guarantee::Gaussian => Some(gaussian::claims),
             Guarantee::ExactSum => Some(exact_sum::claims),
-            Guarantee::OwnNoise | Guarantee::Circles | Guarantee::Printed => None,
+            Guarantee::OwnNoise | Guarantee::Circles | Guarantee::AsInPaper => None,
         }
     }
 
@@ -113,7 +113,7 @@ impl Guarantee {
         };
         let in_unit = |predicted: Predicted| predicted.times(plan.scales().root_mean_square());
         let (of_all, predicted) = match self {
-            Guarantee::Printed => (printed::established(draft), printed::NO_NOISE),
+            Guarantee::AsInPaper => (as_in_paper::established(draft), as_in_paper::NO_NOISE),
             Guarantee::OwnNoise => (own_noise::established(plan)?, in_unit(own_noise::expected(plan)?)),
             Guarantee::Circles => (circles::established(plan)?, in_unit(own_noise::expected(plan)?)),
             Guarantee::Connected | Guarantee::Drawn | Guarantee::Gaussian | Guarantee::ExactSum => {
@@ -145,7 +145,7 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         Guarantee::ExactSum => exact_sum::calibrate(draft, progress),
         Guarantee::OwnNoise => own_noise::calibrate(draft),
         Guarantee::Circles => circles::calibrate(draft),
-        Guarantee::Printed => printed::calibrate(draft),
+        Guarantee::AsInPaper => as_in_paper::calibrate(draft),
     }
 }
 

@@ -4,8 +4,8 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
 use crate::calibration::claims::{covers, is_sure};
+use crate::guarantee::as_in_paper;
 use crate::guarantee::choice::Guarantee;
-use crate::guarantee::printed;
 use crate::verify::claim::{check_claim, exceeds, words};
 use crate::verify::clearance::check_clearance;
 use crate::verify::error::VerifyError;
@@ -24,11 +24,11 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let established = guarantee.established(plan)?;
     let claims = &plan.calibration().claims;
     match guarantee {
-        Guarantee::Printed => {
+        Guarantee::AsInPaper => {
             check_theorem(plan)?;
             if *claims != established.of_all {
                 return Err(VerifyError::Missing {
-                    faults: "what is printed: that exact sums are revealed, and nothing else",
+                    faults: "the algorithm as in the paper, of which exact sums are revealed, and nothing else",
                 });
             }
         }
@@ -72,7 +72,7 @@ fn check_theorem(plan: &Plan) -> Result<(), VerifyError> {
         return Ok(());
     };
     let claimed = plan.calibration().correlated_std;
-    let found = match printed::noise_of_exchange(plan.draft(), outer) {
+    let found = match as_in_paper::noise_of_exchange(plan.draft(), outer) {
         Ok(found) if (claimed - found).abs() <= PREDICTION * found => return Ok(()),
         found => found.ok(),
     };

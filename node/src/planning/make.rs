@@ -140,7 +140,7 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
         CalibrateError::Reached => Failure::usage(error.to_string()).field("recursion.accuracy"),
-        CalibrateError::Printed { .. } => Failure::usage(error.to_string()).field("recursion.pairwise_std"),
+        CalibrateError::AsInPaper { .. } => Failure::usage(error.to_string()).field("recursion.pairwise_std"),
         _ => Failure::usage(error.to_string()),
     }
 }

@@ -4,7 +4,7 @@
 use undertone_accountant::bounds::connectivity::among;
 use undertone_protocol::plan::checked::Plan;
 
-use crate::planning::printed;
+use crate::planning::as_in_paper;
 use crate::reporting::table::number;
 
 /// The mechanism of a plan.
@@ -141,7 +141,7 @@ pub fn reveals_sums(plan: &Plan) -> bool {
 /// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with
 /// INCA and with masks of pairs.
 pub fn revealed(plan: &Plan) -> Option<String> {
-    if let Some(revealed) = printed::revealed(plan) {
+    if let Some(revealed) = as_in_paper::revealed(plan) {
         return Some(revealed);
     }
     match family(plan) {

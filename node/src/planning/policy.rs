@@ -178,7 +178,7 @@ fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<
         (Some(_), _) => Ok(()),
         (None, None) if mechanism::reveals_sums(plan) => Ok(()),
         (None, Some(_)) if plan.draft().computation.recursion().is_some() => {
-            let message = "the plan reveals exact sums at every iterate, as printed, and nothing bounds what \
+            let message = "the plan reveals exact sums at every iterate, as as_in_paper, and nothing bounds what \
                            they tell";
             Err(refused(message.into(), "--max-epsilon").hint(
                 "what you want is task = \"regression\"; or leave --max-epsilon out if exact sums are meant",

@@ -11,13 +11,13 @@ use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contr
 
 use crate::planning::alternatives::{self, Alternative};
 use crate::planning::utility::Utility;
-use crate::planning::{foundations, gossip, mechanism, policy, printed, trained};
+use crate::planning::{as_in_paper, foundations, gossip, mechanism, policy, trained};
 use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
     if plan.draft().computation.recursion().is_some() {
-        return printed::THREAT.into();
+        return as_in_paper::THREAT.into();
     }
     if gossip::is_gossip(plan) {
         return gossip::threat(plan);
@@ -56,7 +56,7 @@ fn departures(plan: &Plan) -> String {
 pub fn protected(plan: &Plan) -> String {
     let draft = plan.draft();
     if draft.computation.recursion().is_some() {
-        return printed::PROTECTED.into();
+        return as_in_paper::PROTECTED.into();
     }
     let change = match draft.data.adjacency {
         _ if mechanism::reveals_sums(plan) => "several changed at once such that every revealed sum stays",
@@ -168,7 +168,7 @@ pub fn json(plan: &Plan) -> Value {
 }
 
 fn of_kind(plan: &Plan) -> Value {
-    if let Some(json) = printed::json(plan).or_else(|| gossip::json(plan, &protected(plan))) {
+    if let Some(json) = as_in_paper::json(plan).or_else(|| gossip::json(plan, &protected(plan))) {
         return json;
     }
     let calibration = plan.calibration();
@@ -237,7 +237,7 @@ pub fn text(plan: &Plan) -> String {
 
 fn text_of_kind(plan: &Plan) -> String {
     let stated = || gossip::text(plan, &protected(plan), &claims(&plan.calibration().claims));
-    if let Some(text) = printed::text(plan).or_else(stated) {
+    if let Some(text) = as_in_paper::text(plan).or_else(stated) {
         return text;
     }
     let (draft, calibration) = (plan.draft(), plan.calibration());

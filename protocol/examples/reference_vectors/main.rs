@@ -8,9 +8,9 @@
 //! `{"crypto": [{digest, run_secrets, …}]}`, answered as `{"crypto": [{…}]}` with all that follows
 //! from what is given, or both.
 
+mod as_in_paper;
 mod crypto;
 mod models;
-mod printed;
 
 use std::error::Error;
 
@@ -34,8 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             "descend" => models::descend(given),
             "statistics" => models::statistics(given),
             "projection" => models::projection(given),
-            "algorithm-3" => printed::algorithm_3(given),
-            "algorithm-4" => printed::algorithm_4(given),
+            "algorithm-3" => as_in_paper::algorithm_3(given),
+            "algorithm-4" => as_in_paper::algorithm_4(given),
             _ => continue,
         };
         let name = vector["name"].as_str().ok_or("a vector has a name")?;

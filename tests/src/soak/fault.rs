@@ -156,7 +156,7 @@ pub struct FaultScenario {
 const SPLIT_VOTE: &str = "threat model: neither side of two logs is a quorum";
 const KEPT_SECRET: &str = "threat model: bad shares of a secret, and that is kept";
 const POISONED: &str = "threat model: parties that lie about their values";
-const PRINTED: &str = "task::outer: where somebody departs it ends";
+const AS_IN_PAPER: &str = "task::outer: where somebody departs it ends";
 const DARK_CIRCLE: &str = "streams: neighbours between whom nothing passes, one is out";
 
 /// A moment of the run without faults, in a phase by chance. What goes wrong before the first node
@@ -208,7 +208,7 @@ impl FaultScenario {
     pub fn draw(kind: FaultKind, mechanism: &Mechanism, calm: &Report, conditions: Conditions) -> Self {
         let parts = kind.is_hole() || matches!(kind, FaultKind::Cut | FaultKind::Loss40);
         let excuse = match mechanism {
-            it if parts && !it.spares_a_party => Some(PRINTED),
+            it if parts && !it.spares_a_party => Some(AS_IN_PAPER),
             it if parts && it.reads_circles() => Some(DARK_CIRCLE),
             _ => None,
         };

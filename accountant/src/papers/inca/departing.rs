@@ -31,7 +31,7 @@ pub(super) struct Departing {
 }
 
 /// What the caption of Figure 3 says: n = 200, ε = 0.2, δ = 10⁻⁵, a tenth colludes.
-pub(super) const PRINTED: Departing = Departing {
+pub(super) const IN_PAPER: Departing = Departing {
     parties: 200,
     colluding: 20,
     epsilon: 0.2,
@@ -52,9 +52,9 @@ type ErrorOfMechanism = (&'static str, fn(usize) -> Result<Option<f64>, Gaussian
 
 /// All that are compared, the trusted server last.
 const MECHANISMS: [ErrorOfMechanism; 7] = [
-    ("local noise", |departed| PRINTED.local(departed).map(Some)),
+    ("local noise", |departed| IN_PAPER.local(departed).map(Some)),
     ("CorDP-DME, at least", |departed| {
-        PRINTED.masks_that_stay(departed).map(Some)
+        IN_PAPER.masks_that_stay(departed).map(Some)
     }),
     ("GOPA, half while it takes out", |departed| {
         gopa(departed, departed / 2)
@@ -64,9 +64,9 @@ const MECHANISMS: [ErrorOfMechanism; 7] = [
     }),
     ("GOPA, one while it takes out", |departed| gopa(departed, 1)),
     ("here, and secure aggregation", |departed| {
-        PRINTED.taken_out(departed).map(Some)
+        IN_PAPER.taken_out(departed).map(Some)
     }),
-    ("trusted server", |_| PRINTED.central().map(Some)),
+    ("trusted server", |_| IN_PAPER.central().map(Some)),
 ];
 
 /// GOPA, of whose departures `second` happen while the others take masks out.
@@ -74,7 +74,7 @@ fn gopa(departed: usize, second: usize) -> Result<Option<f64>, GaussianError> {
     if departed == 0 {
         return Ok(None);
     }
-    PRINTED.masks_taken_out_by_who_stays(departed, second.max(1), SEED)
+    IN_PAPER.masks_taken_out_by_who_stays(departed, second.max(1), SEED)
 }
 
 /// A point of a curve.
@@ -99,11 +99,11 @@ impl MechanismPoint {
 /// Figure 3.
 pub(crate) fn figure_3(_: &Given<'_>) -> Result<Figure, PaperError> {
     const SHARES: [f64; 4] = [0.0, 0.05, 0.1, 0.2];
-    let central = PRINTED.central()?;
+    let central = IN_PAPER.central()?;
     let mut rows = Vec::new();
     for (mechanism, error) in MECHANISMS {
         for departed in SHARES {
-            let found = error((departed * PRINTED.parties as f64).round() as usize)?;
+            let found = error((departed * IN_PAPER.parties as f64).round() as usize)?;
             rows.extend(found.map(|error| MechanismPoint {
                 mechanism,
                 departed,
@@ -115,7 +115,7 @@ pub(crate) fn figure_3(_: &Given<'_>) -> Result<Figure, PaperError> {
     Ok(Figure {
         title: format!(
             "INCA, Figure 3: mean squared error over the share that departs, n = {}, {} colluding, ε = {}, δ = {:e}",
-            PRINTED.parties, PRINTED.colluding, PRINTED.epsilon, PRINTED.delta
+            IN_PAPER.parties, IN_PAPER.colluding, IN_PAPER.epsilon, IN_PAPER.delta
         ),
         table: Table::of(
             &rows,
@@ -302,13 +302,13 @@ mod tests {
     /// The caption's trusted server, and a plan of ours with 20 that departed.
     #[test]
     fn what_is_taken_out_costs_the_least_of_what_is_accounted_here() {
-        let central = PRINTED.central().expect("in range");
+        let central = IN_PAPER.central().expect("in range");
         assert!((central / 0.0066 - 1.0).abs() < 0.02, "{central}");
-        let ours = PRINTED.taken_out(20).expect("in range");
+        let ours = IN_PAPER.taken_out(20).expect("in range");
         assert!((ours / 0.0092 - 1.0).abs() < 0.01, "{ours}");
-        let cordp = PRINTED.masks_that_stay(20).expect("in range");
+        let cordp = IN_PAPER.masks_that_stay(20).expect("in range");
         let gopa = |second| {
-            let found = PRINTED.masks_taken_out_by_who_stays(20, second, 1);
+            let found = IN_PAPER.masks_taken_out_by_who_stays(20, second, 1);
             found.expect("in range").expect("a graph")
         };
         let (half, one) = (gopa(10), gopa(1));
@@ -317,10 +317,10 @@ mod tests {
             "{one} {half} {cordp}"
         );
         // With everybody there all of them come to the floor.
-        let floor = PRINTED.taken_out(0).expect("in range");
-        let calm = PRINTED.masks_that_stay(0).expect("in range");
+        let floor = IN_PAPER.taken_out(0).expect("in range");
+        let calm = IN_PAPER.masks_that_stay(0).expect("in range");
         assert!((calm / floor - 1.0).abs() < 1e-3, "{calm} {floor}");
-        let local = PRINTED.local(20).expect("in range");
+        let local = IN_PAPER.local(20).expect("in range");
         assert!(cordp < local, "{cordp} {local}");
     }
 }

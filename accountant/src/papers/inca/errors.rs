@@ -20,14 +20,14 @@ struct Figure1 {
 }
 
 /// What the paper's caption says: n = 2^10, ε = 0.1, δ = 10⁻⁵.
-const PRINTED: Figure1 = Figure1 {
+const IN_PAPER: Figure1 = Figure1 {
     parties: 1024,
     epsilon: 0.1,
     delta: 1e-5,
 };
 
 /// What Appendix B prints for Muffliato's mean squared error.
-const MUFFLIATO_PRINTED: f64 = 0.1764;
+const MUFFLIATO_IN_PAPER: f64 = 0.1764;
 
 /// A mechanism's error: by the paper's formula, and with the noise that (ε, δ) really asks for.
 #[derive(Serialize)]
@@ -40,18 +40,18 @@ struct MechanismError {
 
 /// Figure 1: mean squared error over n_H.
 pub(crate) fn figure_1(_: &Given<'_>) -> Result<Figure, PaperError> {
-    let parties = PRINTED.parties;
+    let parties = IN_PAPER.parties;
     let row = |mechanism, honest, error| MechanismError {
         mechanism,
         honest,
         error,
     };
-    let (central, local, muffliato) = (PRINTED.central()?, PRINTED.local()?, PRINTED.muffliato());
+    let (central, local, muffliato) = (IN_PAPER.central()?, IN_PAPER.local()?, IN_PAPER.muffliato());
     let mut rows = vec![row("central", None, central)];
     for tenth in 0..=7 {
         let honest = parties - (parties * tenth + 5) / 10;
         let name = "INCA; secure aggregation with distributed noise";
-        rows.push(row(name, Some(honest), PRINTED.correlated(honest)?));
+        rows.push(row(name, Some(honest), IN_PAPER.correlated(honest)?));
     }
     let of_inca = || {
         rows.iter()
@@ -74,7 +74,7 @@ pub(crate) fn figure_1(_: &Given<'_>) -> Result<Figure, PaperError> {
     Ok(Figure {
         title: format!(
             "INCA, Figure 1: mean squared error of a mean of {parties} numbers from 0 to 1, ε = {}, δ = {:e}",
-            PRINTED.epsilon, PRINTED.delta
+            IN_PAPER.epsilon, IN_PAPER.delta
         ),
         table: Table::of(
             &rows,
@@ -93,7 +93,7 @@ pub(crate) fn figure_1(_: &Given<'_>) -> Result<Figure, PaperError> {
              noise."
                 .into(),
             format!(
-                "Muffliato is printed as {MUFFLIATO_PRINTED}: that has the second largest eigenvalue of the \
+                "The paper has {MUFFLIATO_IN_PAPER} for Muffliato: that has the second largest eigenvalue of the \
                  gossip matrix where the method needs the spectral gap (T = 8, not 17). Its loss is the mean \
                  over all observers, with nobody colluding: a weaker adversary than any other's here."
             ),
@@ -179,18 +179,18 @@ mod tests {
 
     #[test]
     fn muffliato_is_what_the_appendix_prints_and_twice_that_with_its_spectral_gap() {
-        assert_eq!(PRINTED.muffliato_rounds(9.0 / 11.0), 8.0);
-        assert_eq!(PRINTED.muffliato_rounds(2.0 / 11.0), 17.0);
-        let found = PRINTED.muffliato();
-        assert!((found.paper / MUFFLIATO_PRINTED - 1.0).abs() < 1e-3, "{found:?}");
+        assert_eq!(IN_PAPER.muffliato_rounds(9.0 / 11.0), 8.0);
+        assert_eq!(IN_PAPER.muffliato_rounds(2.0 / 11.0), 17.0);
+        let found = IN_PAPER.muffliato();
+        assert!((found.paper / MUFFLIATO_IN_PAPER - 1.0).abs() < 1e-3, "{found:?}");
         assert!((found.ours / 0.375 - 1.0).abs() < 2e-3, "{found:?}");
     }
 
     #[test]
     fn errors_lie_between_a_trusted_server_and_local_noise() {
-        let (central, local) = (PRINTED.central().unwrap(), PRINTED.local().unwrap());
-        let all = PRINTED.correlated(1024).unwrap();
-        let few = PRINTED.correlated(307).unwrap();
+        let (central, local) = (IN_PAPER.central().unwrap(), IN_PAPER.local().unwrap());
+        let all = IN_PAPER.correlated(1024).unwrap();
+        let few = IN_PAPER.correlated(307).unwrap();
         assert_eq!(all, central);
         assert!(central.ours < few.ours && few.ours < local.ours / 100.0);
         // The paper's factor asks for more noise than (ε, δ) does.

@@ -25,7 +25,7 @@ use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 use crate::papers::error::PaperError;
 use crate::papers::figure::{Cell, Chart, Figure, Table, curves};
 use crate::papers::given::Given;
-use crate::papers::inca::departing::{Departing, PRINTED};
+use crate::papers::inca::departing::{Departing, IN_PAPER};
 use crate::parallel::in_parallel;
 
 /// α: how many times the least σ*² that n_O honest parties need is taken, so that σ_Δ² need not be
@@ -69,12 +69,12 @@ struct DepartedPoint {
 }
 
 fn departed(share: f64) -> usize {
-    (share * PRINTED.parties as f64).round() as usize
+    (share * IN_PAPER.parties as f64).round() as usize
 }
 
 /// All points, curve by curve.
 fn points(runs: u64, given: &Given<'_>) -> Result<Vec<DepartedPoint>, PaperError> {
-    let central = PRINTED.central()?;
+    let central = IN_PAPER.central()?;
     let mut points = Vec::new();
     for (fanout, rounds) in CURVES {
         for share in SHARES {
@@ -82,7 +82,7 @@ fn points(runs: u64, given: &Given<'_>) -> Result<Vec<DepartedPoint>, PaperError
             let all = CURVES.len() * SHARES.len();
             (given.watch)(&what, Some((points.len() as u64, all as u64)));
             let setting = WithoutRollBack {
-                among: PRINTED,
+                among: IN_PAPER,
                 fanout,
                 rounds,
                 departed: departed(share),
@@ -116,7 +116,7 @@ pub(crate) fn figure_3a(given: &Given<'_>) -> Result<Figure, PaperError> {
         title: format!(
             "INCA, Figure 3a: mean squared error without roll-back over the share that departs, n = {}, {} \
              colluding, ε = {}, δ = {:e}",
-            PRINTED.parties, PRINTED.colluding, PRINTED.epsilon, PRINTED.delta
+            IN_PAPER.parties, IN_PAPER.colluding, IN_PAPER.epsilon, IN_PAPER.delta
         ),
         table: Table::of(
             &points,
@@ -182,7 +182,7 @@ fn notes(points: &[DepartedPoint], runs: u64) -> Result<Vec<String>, PaperError>
     });
     let against: Vec<String> = SHARES
         .iter()
-        .map(|&share| Ok(format!("{:.4e} at {share}", PRINTED.taken_out(departed(share))?)))
+        .map(|&share| Ok(format!("{:.4e} at {share}", IN_PAPER.taken_out(departed(share))?)))
         .collect::<Result<_, PaperError>>()?;
     Ok(vec![
         format!(

@@ -1,5 +1,5 @@
-//! The paper's Tables 2 and 3, computed again: its theorems' values from the printed formulas, its
-//! simulated values as exact expectations.
+//! The paper's Tables 2 and 3, computed again: its theorems' values from the formulas in the paper,
+//! its simulated values as exact expectations.
 //!
 //! Public graph: the cycle of ten, each edge of weight 1/10. Private graph: three paths of four,
 //! three and three parties, which fit its Figure 4c (accountant/docs/papers.md). Both chains are
@@ -12,7 +12,7 @@
 use ndarray::Array2;
 use serde::Serialize;
 
-use crate::bounds::printed_noise::{kappa, least_singular_value};
+use crate::bounds::paper_noise::{kappa, least_singular_value};
 use crate::papers::error::PaperError;
 use crate::papers::figure::{Cell, Compared, Figure, Table};
 use crate::papers::given::Given;
@@ -32,7 +32,7 @@ const ITERATIONS: usize = 25;
 const DELTA: f64 = 1e-6;
 /// The least singular value, λ_ppsc, with which the paper's Table 3 follows to the last digit; its
 /// graph's is 2 sin(π/8) (accountant/docs/papers.md).
-const PRINTED_LAMBDA: f64 = 0.874;
+const PAPER_LAMBDA: f64 = 0.874;
 /// Samples behind the paper's ρ.
 const SAMPLES: f64 = 1e6;
 /// Rounds and iterations that are looked at.
@@ -41,7 +41,7 @@ const MOST: usize = 2_000;
 /// A row of Table 2: after how many iterations every state has changed with a chance ρ.
 #[derive(Debug, Serialize)]
 struct Coverage {
-    /// The chance ρ as printed: a share of 10⁶ samples.
+    /// The chance ρ as in the paper: a share of 10⁶ samples.
     rho: f64,
     /// The chance that every state has changed after the paper's iterations; exact.
     exact_rho: f64,
@@ -79,7 +79,7 @@ pub(crate) fn figure_of_table_2(_: &Given<'_>) -> Result<Figure, PaperError> {
             "The paper's ρ are shares of 10⁶ samples; ours are exact. \
              \"Least S\" allows for three standard errors of these samples."
                 .to_owned(),
-            "Theorem 2 gives 24 from the printed ρ = 0.9998, not 25: that needs ρ > 0.99985.".to_owned(),
+            "Theorem 2 gives 24 from the paper's ρ = 0.9998, not 25: that needs ρ > 0.99985.".to_owned(),
             "Every state having changed does not give D its full rank, which is what hides a value: \
              the last column is the chance of that after the paper's S. \
              Plans compute it from the edges that are really used."
@@ -91,7 +91,7 @@ pub(crate) fn figure_of_table_2(_: &Given<'_>) -> Result<Figure, PaperError> {
 
 /// The paper's Table 2, computed again.
 fn table_2() -> Vec<Coverage> {
-    let printed = [
+    let in_paper = [
         (0.7126, 8, 5),
         (0.9393, 12, 8),
         (0.9867, 15, 11),
@@ -115,7 +115,7 @@ fn table_2() -> Vec<Coverage> {
             least: Compared::new(least as f64, reached as f64),
         }
     };
-    printed.into_iter().map(row).collect()
+    in_paper.into_iter().map(row).collect()
 }
 
 /// What an edge marks, as bits: its ends.
@@ -194,7 +194,7 @@ pub(crate) fn figure_of_table_3(_: &Given<'_>) -> Result<Figure, PaperError> {
         ),
         notes: vec![
             format!(
-                "The paper's σ_γ = κ/λ follows with λ_ppsc = {PRINTED_LAMBDA}; \
+                "The paper's σ_γ = κ/λ follows with λ_ppsc = {PAPER_LAMBDA}; \
                  that of its graph is 2 sin(π/8) = {:.5}, which gives more noise: \
                  the columns \"λ of the graph\".",
                 lambda_of_the_graph()
@@ -210,7 +210,7 @@ pub(crate) fn figure_of_table_3(_: &Given<'_>) -> Result<Figure, PaperError> {
 
 /// The paper's Table 3, computed again.
 fn table_3() -> Vec<RoundsOfAveraging> {
-    let printed = [
+    let in_paper = [
         (1e-3, [(341, 226), (371, 255), (400, 285)]),
         (1e-2, [(282, 167), (312, 197), (341, 227)]),
         (1e-1, [(223, 123), (253, 153), (282, 183)]),
@@ -226,18 +226,18 @@ fn table_3() -> Vec<RoundsOfAveraging> {
                         least_rounds(epsilon, accuracy, lambda),
                     )
                 };
-                let (printed, graph) = (at(PRINTED_LAMBDA), at(lambda_of_the_graph()));
+                let (in_paper, graph) = (at(PAPER_LAMBDA), at(lambda_of_the_graph()));
                 RoundsOfAveraging {
                     epsilon,
                     accuracy,
-                    theorem: Compared::new(theorem as f64, printed.0),
+                    theorem: Compared::new(theorem as f64, in_paper.0),
                     theorem_of_the_graph: graph.0,
-                    least: Compared::new(least as f64, printed.1),
+                    least: Compared::new(least as f64, in_paper.1),
                     least_of_the_graph: graph.1,
                 }
             })
     };
-    printed.into_iter().flat_map(rows).collect()
+    in_paper.into_iter().flat_map(rows).collect()
 }
 
 /// The least singular value, λ_ppsc, of paths of four, three and three: the least over all edge

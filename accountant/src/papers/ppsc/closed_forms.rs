@@ -1,5 +1,5 @@
-//! PPSC's closed forms as printed, for comparison with the paper and nothing else: no claim rests
-//! on them (accountant/docs/papers.md).
+//! PPSC's closed forms as in the paper, for comparison with the paper and nothing else: no claim
+//! rests on them (accountant/docs/papers.md).
 //!
 //! They are loose where they hold (the paper's noise over sensitivity, κ, is 1.31 times the exact
 //! trade-off's at ε = 0.1, δ = 10⁻⁶), and its number of iterations, S*, answers another question
@@ -60,7 +60,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::bounds::printed_noise::kappa;
+    use crate::bounds::paper_noise::kappa;
 
     #[track_caller]
     fn assert_close(name: &str, found: f64, expected: f64) {

@@ -20,7 +20,7 @@ const PARTIES: usize = 10;
 /// Outer iterations.
 const OUTER: u64 = 3000;
 /// The level that the paper's curves end at.
-const PRINTED: f64 = 0.85;
+const IN_PAPER: f64 = 0.85;
 /// The share of the digits that is trained on, as a fraction: the paper has six sevenths.
 const TRAINED: [usize; 2] = [6, 10];
 /// Iterations that the table shows.
@@ -67,8 +67,8 @@ impl Labelling {
             auc: SHOWN.map(|iteration| (iteration, at(iteration).map(|(_, auc)| *auc))),
             end,
             steady_from: steady.map(|(at, _)| *at),
-            paper: PRINTED,
-            ratio: end / PRINTED,
+            paper: IN_PAPER,
+            ratio: end / IN_PAPER,
             points,
         }
     }
@@ -162,7 +162,7 @@ fn figure(labellings: &[Labelling], trained: usize) -> Figure {
         ("l = 1500", |row| row.shown(4)),
         ("l = 3000", |row| row.shown(5)),
         ("steady from", |row| Cell::perhaps(row.steady_from)),
-        ("printed", |row| Cell::text(row.paper)),
+        ("paper", |row| Cell::text(row.paper)),
         ("ratio", |row| Cell::text(format!("{:.3}", row.ratio))),
     ];
     let line = |row: &Labelling| {
@@ -170,7 +170,7 @@ fn figure(labellings: &[Labelling], trained: usize) -> Figure {
         let points = row.points.clone().into_iter();
         points.map(move |(at, auc)| (name.clone(), at as f64, auc))
     };
-    let printed = [1500.0, OUTER as f64].map(|at| ("printed, from 1,500 on".into(), at, PRINTED));
+    let in_paper = [1500.0, OUTER as f64].map(|at| ("the paper, from 1,500 on".into(), at, IN_PAPER));
     Figure {
         title: format!(
             "PPSC, Figure 8: area under the curve by outer iterations l of Algorithm 4, logistic loss on the \
@@ -185,7 +185,7 @@ fn figure(labellings: &[Labelling], trained: usize) -> Figure {
             "The paper trains on MNIST's 60,000 training digits; here six tenths of the test digits are \
              trained on, and the rest judges."
                 .into(),
-            "Which digits are positive, the scale of pixels, and λ are not printed: here they are as the \
+            "Which digits are positive, the scale of pixels, and λ are not in the paper: here they are as the \
              first column says, from 0 to 1, and 0. The level of 0.85 depends on them, its being reached late and \
              held is the paper's."
                 .into(),
@@ -196,7 +196,7 @@ fn figure(labellings: &[Labelling], trained: usize) -> Figure {
             y: "area under the curve",
             logarithmic: false,
             counted: true,
-            curves: curves(labellings.iter().flat_map(line).chain(printed)),
+            curves: curves(labellings.iter().flat_map(line).chain(in_paper)),
         }),
     }
 }

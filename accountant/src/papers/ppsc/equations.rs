@@ -10,7 +10,7 @@ use ndarray::Array2;
 use ndarray::linalg::kron;
 use serde::Serialize;
 
-use crate::bounds::printed_noise::{Equations, OuterIterations};
+use crate::bounds::paper_noise::{Equations, OuterIterations};
 use crate::papers::error::PaperError;
 use crate::papers::figure::{Cell, Compared, Figure, Table};
 use crate::papers::given::Given;
@@ -52,7 +52,7 @@ const ACCURACIES: [(f64, usize); 3] = [(1.0, 207), (0.1, 260), (0.01, 313)];
 const EPSILONS: [f64; 3] = [1e-3, 1e-2, 1e-1];
 
 /// λ_ppsc with which the paper's numbers follow, as in its Table 3: √(3 − √5).
-fn printed_lambda() -> f64 {
+fn paper_lambda() -> f64 {
     (3.0 - 5f64.sqrt()).sqrt()
 }
 
@@ -103,7 +103,7 @@ impl TableFour {
             iterations: outer as u64,
             epsilon,
             delta: DELTA,
-            least_singular_value: printed_lambda(),
+            least_singular_value: paper_lambda(),
         };
         let pairwise = iterations.of_change(accuracy.sqrt() + bound + n.sqrt());
         let noise = ((PATHS.len() * GOSSIP_ITERATIONS) as f64 * pairwise).powi(2);
@@ -135,9 +135,9 @@ pub struct RoundsOfEquations {
     pub outer: Compared,
     /// T by Theorem 3, with n where the bound φ* on the states has √n.
     pub theorem: Compared,
-    /// T by Theorem 3 as printed.
-    pub theorem_as_printed: f64,
-    /// σ_γ of Theorem 3 as printed, which `least` rests on.
+    /// T by Theorem 3 as in the paper.
+    pub theorem_as_in_paper: f64,
+    /// σ_γ of Theorem 3 as in the paper, which `least` rests on.
     pub pairwise_std: f64,
     /// The fewest rounds that reach the accuracy, the expectation computed.
     pub least: Compared,
@@ -158,19 +158,19 @@ pub(crate) fn figure_of_table_5(_: &Given<'_>) -> Result<Figure, PaperError> {
                 ("T, Theorem 3", |row| Cell::text(row.theorem.paper)),
                 ("ours", |row| Cell::text(row.theorem.ours)),
                 ("ratio", |row| Cell::text(format!("{:.3}", row.theorem.ratio))),
-                ("as printed", |row| Cell::text(row.theorem_as_printed)),
+                ("as in the paper", |row| Cell::text(row.theorem_as_in_paper)),
                 ("least T, Figure 7", |row| Cell::text(row.least.paper)),
                 ("ours", |row| Cell::text(row.least.ours)),
                 ("ratio", |row| Cell::text(format!("{:.3}", row.least.ratio))),
             ],
         ),
         notes: vec![
-            "Theorem 3's T follows with n where its bound φ* on the states has √n; \"as printed\" is with √n."
+            "Theorem 3's T follows with n where its bound φ* on the states has √n; \"as in the paper\" is with √n."
                 .into(),
             "Its L and T need numbers that the paper does not print: λ_ppsc = √(3 − √5), ε₀ = 0.01, ‖ζ₀‖ = 14 \
              and ‖ζ₀ − y*‖² = 395 give all of them."
                 .into(),
-            "Figure 7 is simulated; ours is the exact expectation over edges, noise (σ_γ as printed, √n) and \
+            "Figure 7 is simulated; ours is the exact expectation over edges, noise (σ_γ as in the paper, √n) and \
              the direction of ζ₀, which the paper does not print."
                 .into(),
             "ε is the paper's: Theorem 3's noise needs ‖y*‖, the private solution, and no T and no noise hides \
@@ -183,7 +183,7 @@ pub(crate) fn figure_of_table_5(_: &Given<'_>) -> Result<Figure, PaperError> {
 
 /// The paper's Table 5, computed again.
 pub fn table_5() -> Vec<RoundsOfEquations> {
-    let printed = [
+    let in_paper = [
         [(552, 204), (579, 217), (605, 229)],
         [(507, 180), (533, 192), (559, 207)],
         [(461, 155), (487, 170), (513, 182)],
@@ -191,10 +191,10 @@ pub fn table_5() -> Vec<RoundsOfEquations> {
     let setting = TableFour::of_table_4();
     let mut errors = Errors::new();
     let mut rows = vec![];
-    for (epsilon, columns) in EPSILONS.into_iter().zip(printed) {
+    for (epsilon, columns) in EPSILONS.into_iter().zip(in_paper) {
         for ((accuracy, outer), (theorem, least)) in ACCURACIES.into_iter().zip(columns) {
             let n = PARTIES as f64;
-            let (pairwise_std, as_printed) = setting.theorem_3(epsilon, accuracy, outer, n.sqrt());
+            let (pairwise_std, as_in_paper) = setting.theorem_3(epsilon, accuracy, outer, n.sqrt());
             rows.push(RoundsOfEquations {
                 epsilon,
                 accuracy,
@@ -203,7 +203,7 @@ pub fn table_5() -> Vec<RoundsOfEquations> {
                     f64::from(theorem),
                     setting.theorem_3(epsilon, accuracy, outer, n).1,
                 ),
-                theorem_as_printed: as_printed,
+                theorem_as_in_paper: as_in_paper,
                 pairwise_std,
                 least: Compared::new(
                     f64::from(least),
@@ -457,7 +457,7 @@ pub(crate) fn figure_of_table_6(_: &Given<'_>) -> Result<Figure, PaperError> {
 
 /// The paper's Table 6, computed again.
 fn table_6() -> Vec<CoverageOfEquations> {
-    let printed = [
+    let in_paper = [
         [0.9975, 0.9975, 0.9970],
         [0.9983, 0.9970, 0.9971],
         [0.9977, 0.9970, 0.9967],
@@ -476,7 +476,7 @@ fn table_6() -> Vec<CoverageOfEquations> {
                 full_rank: joined.powi(outer as i32),
             })
     };
-    EPSILONS.into_iter().zip(printed).flat_map(rows).collect()
+    EPSILONS.into_iter().zip(in_paper).flat_map(rows).collect()
 }
 
 #[cfg(test)]
@@ -493,15 +493,15 @@ mod tests {
 
     #[test]
     fn table_5_follows() {
-        let mut as_printed = vec![];
+        let mut as_in_paper = vec![];
         for row in table_5() {
             assert_eq!(row.outer.ours, row.outer.paper, "{row:?}");
             assert_eq!(row.theorem.ours, row.theorem.paper, "{row:?}");
             assert!((row.least.ours - row.least.paper).abs() <= 4.0, "{row:?}");
-            as_printed.push(row.theorem_as_printed);
+            as_in_paper.push(row.theorem_as_in_paper);
         }
         assert_eq!(
-            as_printed,
+            as_in_paper,
             [533.0, 557.0, 583.0, 487.0, 512.0, 537.0, 442.0, 466.0, 491.0]
         );
     }

@@ -141,7 +141,7 @@ impl RecursionSettings {
     /// task.
     pub(super) fn check(&self, task: TaskName, beside: &Beside<'_>) -> Checked {
         let as_in_paper =
-            |holds: bool, field: &str, needs| require(holds, field, || Problem::Printed { needs });
+            |holds: bool, field: &str, needs| require(holds, field, || Problem::AsInPaper { needs });
         let exact = matches!(beside.exchange, Exchange::Ppsc(ppsc) if ppsc.noise == PpscNoise::ExactSum);
         as_in_paper(exact, "mechanism.accept_exact_sum", "accept_exact_sum = true")?;
         count("privacy.dropouts", beside.privacy.dropouts as u64, 0, 0)?;

@@ -123,8 +123,10 @@ pub enum Problem {
     #[error("is \"none\", which reveals the exact sum of every component")]
     ExactSum,
     /// PPSC's outer recursions, with something that they do not go with.
-    #[error("does not go with what is printed, which reveals exact sums at every iterate: it needs {needs}")]
-    Printed {
+    #[error(
+        "does not go with the algorithm as in the paper, which reveals exact sums at every iterate: it needs {needs}"
+    )]
+    AsInPaper {
         /// What would do.
         needs: &'static str,
     },
@@ -230,7 +232,7 @@ impl Problem {
             Problem::Injection(_) => "correct mechanism.injection, or use \"incremental\"".into(),
             Problem::Rounds { expected, .. } => format!("leave it out, or write rounds = {expected}"),
             Problem::ExactSum => "use \"calibrated\", or add accept_exact_sum = true if that is meant".into(),
-            Problem::Printed { .. } => "what you want is task = \"regression\"".into(),
+            Problem::AsInPaper { .. } => "what you want is task = \"regression\"".into(),
             Problem::NoColumn { .. } => {
                 "write \"last\", a name of data.columns, or a column's number from 0".into()
             }

@@ -57,7 +57,8 @@ impl Simulation<'_> {
         self.schedule(at, Occurrence::Input { party, input });
     }
 
-    /// These did not hold of a public frame. Computations as printed say their states to everybody.
+    /// These did not hold of a public frame. Computations as in the paper say their states to
+    /// everybody.
     pub(super) fn broken_in_public(&mut self, violations: Vec<Violation>) {
         if self.plan.draft().computation.recursion().is_none() {
             self.violations.extend(violations);
@@ -74,7 +75,7 @@ impl Simulation<'_> {
         let outcomes =
             outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
         let one = self.plan.draft().releases() == 1 && !self.gossips();
-        // Printed computations end with an iterate of each party's own.
+        // Computations as in the paper end with an iterate of each party's own.
         let common = !self.gossips() && self.plan.draft().computation.recursion().is_none();
         let outcomes = outcomes.filter(|_| common);
         let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();

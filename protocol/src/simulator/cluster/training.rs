@@ -65,7 +65,7 @@ impl<'a> Simulation<'a> {
 
     /// A party is asked for its contribution: everybody who is comes to the same model.
     pub(super) fn contribute(&mut self, party: Party, iteration: u32, model: &Arc<[f64]>) {
-        // Where nodes average, or computations are as printed, each has an iterate of its own.
+        // Where nodes average, or computations are as in the paper, each has an iterate of its own.
         let own = self.gossips() || self.plan.draft().computation.recursion().is_some();
         let bits = |model: &[f64]| model.iter().map(|theta| theta.to_bits()).collect::<Vec<_>>();
         let first = self

@@ -5,7 +5,7 @@ fn few(departed: usize) -> WithoutRollBack {
     let among = Departing {
         parties: 12,
         colluding: 2,
-        ..PRINTED
+        ..IN_PAPER
     };
     WithoutRollBack {
         among,
@@ -141,7 +141,7 @@ fn noise_that_is_never_enough_is_said() {
     let among = Departing {
         parties: 5,
         colluding: 3,
-        ..PRINTED
+        ..IN_PAPER
     };
     let alone = WithoutRollBack {
         among,

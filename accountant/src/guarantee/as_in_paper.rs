@@ -1,5 +1,5 @@
-//! PPSC's Algorithms 3 and 4 as printed: a schedule, the noise that the run file asks for, and the
-//! one thing that can be claimed.
+//! PPSC's Algorithms 3 and 4 as in the paper: a schedule, the noise that the run file asks for, and
+//! the one thing that can be claimed.
 //!
 //! All that is public satisfies this: in each outer iteration the states of a piece of the private
 //! graph add up to what they did before multi-gossip, whatever the noise. These sums are affine (or
@@ -15,7 +15,7 @@ use undertone_protocol::plan::computation::recursion::RecursionSettings;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::TaskName;
 
-use crate::bounds::printed_noise::{Equations, OuterIterations, least_singular_value};
+use crate::bounds::paper_noise::{Equations, OuterIterations, least_singular_value};
 use crate::calibration::error::CalibrateError;
 
 /// The seed of the first outer iteration's schedule; each later one has the next.
@@ -145,7 +145,7 @@ pub(crate) fn noise_of_exchange(draft: &Draft, outer: &RecursionSettings) -> Res
     if std.is_finite() && std > 0.0 {
         return Ok(std);
     }
-    Err(CalibrateError::Printed {
+    Err(CalibrateError::AsInPaper {
         epsilon: draft.privacy.epsilon,
     })
 }

@@ -55,7 +55,7 @@ impl OuterIterations {
         kappa(epsilon / l, delta) * length / self.least_singular_value
     }
 
-    /// σ_γ* of Theorem 3, for changes of the paper's length 1; with √n in φ*, as printed.
+    /// σ_γ* of Theorem 3, for changes of the paper's length 1; with √n in φ*, as in the paper.
     pub fn of_equations(&self, equations: &Equations) -> f64 {
         let n = (self.parties as f64).sqrt();
         self.of_change(equations.accuracy.sqrt() + equations.bound(n) + n)
@@ -80,7 +80,7 @@ impl OuterIterations {
 }
 
 impl Equations {
-    /// φ*, the bound on the states; `spread` is √n as printed.
+    /// φ*, the bound on the states; `spread` is √n as in the paper.
     pub fn bound(&self, spread: f64) -> f64 {
         let rest = (2.0 - self.contraction) / (1.0 - self.contraction) * self.accuracy.sqrt();
         spread * (2.0 * self.solution_norm + self.start_norm) + rest

@@ -1,7 +1,7 @@
 //! The quote of PPSC's outer recursions: what everybody learns, and how it goes.
 
 use serde_json::{Value, json};
-use undertone_accountant::guarantee::printed::{of_theorem, told};
+use undertone_accountant::guarantee::as_in_paper::{of_theorem, told};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::plan::computation::recursion::PublicAveraging;
@@ -10,7 +10,7 @@ use crate::reporting::table::number;
 
 /// Against whom such a plan protects.
 pub(super) const THREAT: &str =
-    "Against nobody who reads the public graph: exact sums are revealed, as printed";
+    "Against nobody who reads the public graph: exact sums are revealed, as in the paper";
 /// What it protects.
 pub(super) const PROTECTED: &str = "nothing: exact sums are revealed at every iterate";
 
@@ -28,7 +28,7 @@ pub(super) fn revealed(plan: &Plan) -> Option<String> {
     let outer = plan.draft().computation.recursion()?;
     Some(format!(
         "This plan has no ε, and reveals what it computes from: {}. Who knows all rows of a piece but one \
-         party's knows that one's. It is for reproducing what is printed; what hides every row is \
+         party's knows that one's. It is for reproducing the paper; what hides every row is \
          task = \"regression\"",
         told(plan.draft(), outer)
     ))
