@@ -17,6 +17,7 @@ mod page;
 pub mod plan;
 pub mod predict;
 pub mod receipt;
+mod shown;
 pub mod simulate;
 pub mod testnet;
 pub mod version;

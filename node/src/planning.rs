@@ -2,9 +2,12 @@
 
 pub mod alternatives;
 mod as_in_paper;
+pub mod brief;
 mod circles;
+pub mod deadlines;
 pub mod files;
 pub mod foundations;
+pub mod gain;
 pub mod gossip;
 pub mod make;
 pub mod mechanism;

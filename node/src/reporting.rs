@@ -9,4 +9,5 @@ pub mod output_file;
 pub mod process;
 pub mod progress;
 pub mod report;
+pub mod screen;
 pub mod table;

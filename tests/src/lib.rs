@@ -35,8 +35,8 @@ use serde_json::Value;
 
 pub use parties::{PLAN, Parties};
 pub use process::{
-    Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, run_on_terminal, signal,
-    signal_if_alive, start_in, start_narrow_in, watched_in,
+    Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, run_on_terminal, run_within,
+    signal, signal_if_alive, start_in, start_narrow_in, watched_in,
 };
 
 /// The `undertone` binary that cargo built beside this test. Panics with the command to build it if

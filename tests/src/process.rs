@@ -137,6 +137,20 @@ pub fn run_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item 
     start_in(folder, arguments).wait()
 }
 
+/// Runs `undertone` for a reader whose window has this many columns.
+pub fn run_within<S: AsRef<OsStr>>(
+    columns: usize,
+    folder: &Path,
+    arguments: impl IntoIterator<Item = S>,
+) -> Ended {
+    let mut command = Command::new(undertone());
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env("COLUMNS", columns.to_string());
+    Running::start(command, None).wait()
+}
+
 /// Runs `undertone` as a person does who looks on: its standard output is a terminal.
 pub fn run_on_terminal<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Ended {
     let OpenptyResult { master, slave } = openpty(None, None).expect("a pseudo-terminal");
@@ -227,6 +241,10 @@ impl Running {
     /// `shown`: where its standard output comes from, if that is no pipe.
     fn spawn(mut command: Command, pipe: Option<PathBuf>, shown: Option<File>) -> Self {
         let what = format!("{command:?}");
+        if !command.get_envs().any(|(name, _)| name == "COLUMNS") {
+            // So that a test finds a sentence on one line.
+            command.env("COLUMNS", "1000");
+        }
         command
             .stdin(Stdio::null())
             .stderr(Stdio::piped())

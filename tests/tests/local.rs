@@ -404,7 +404,7 @@ fn people_read_a_table() {
         "same bits",
         "protected",
         "against",
-        "ε claimed",
+        "claimed before the run",
         "ε as it turned out",
         "trusted server",
         "local noise",

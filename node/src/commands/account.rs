@@ -19,24 +19,37 @@ use crate::reporting::report::Report;
 /// What to account for.
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
-    /// The exact Gaussian trade-off: any two of ε, δ, μ give the third (Balle & Wang 2018)
+    /// The Gaussian trade-off: two of ε, δ, μ give the third
+    ///
+    /// It is exact (Balle & Wang 2018).
     Gaussian(gaussian::GaussianArgs),
-    /// What an adversary learns from an execution of INCA, each honest party's loss
+    /// Each honest party's loss in an execution of INCA
     Inca(inca::IncaArgs),
-    /// What PPSC's multi-gossip gives away: the revealed sums, and losses with and without them
+    /// The sums that PPSC's multi-gossip reveals, and losses
+    ///
+    /// With these sums, and without them.
     Ppsc(ppsc::PpscArgs),
-    /// What observers of noisy gossip averaging learn of one node: bounds on the squared
-    /// sensitivity over all rounds; or what a coalition learned of everybody in one run
+    /// Bounds on the loss of gossip averaging to observers
+    ///
+    /// Bounds on one node's squared sensitivity over all rounds; or what a coalition learned of
+    /// everybody in one run.
     Gossip(gossip::GossipArgs),
-    /// How many parties it takes to separate the others, and among how many values each party's own
-    /// is hidden then, whoever colludes
+    /// How many parties it takes to separate the others
+    ///
+    /// And among how many values each party's own is hidden then, whoever colludes.
     Connectivity(connectivity::ConnectivityArgs),
-    /// The chance that a schedule drawn after coalitions and departures are fixed leaves the others
-    /// in several pieces, and how many rounds make it small
+    /// The chance that a schedule drawn late hides too little
+    ///
+    /// A schedule that is drawn after coalitions and departures are fixed may leave the others in
+    /// several pieces; this also says how many rounds make that chance small.
     Static(static_coalitions::StaticArgs),
-    /// The loss of several releases together: μ² adds, adaptively, and is converted to ε once
+    /// The loss of several releases together
+    ///
+    /// μ² adds, adaptively, and is converted to ε once.
     Compose(compose::ComposeArgs),
-    /// What a training's iterations may cost each, and what those that were published have cost
+    /// The cost of a training's iterations
+    ///
+    /// What each may cost, and what those that were published have cost.
     Training(training::TrainingArgs),
 }
 

@@ -12,7 +12,7 @@ use crate::planning::files;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::progress::Progress;
 use crate::reporting::report::Report;
-use crate::reporting::table::{Table, number};
+use crate::reporting::table::{Table, precise};
 
 /// Flags of `audit`.
 #[derive(Args, Debug)]
@@ -83,20 +83,20 @@ fn report(plan: &Plan, attack: &Attack, attacked: &Attacked, arguments: &AuditAr
     });
     let mut table = Table::new();
     table
-        .row(["ε claimed".into(), number(claim.epsilon)])
+        .row(["ε claimed".into(), precise(claim.epsilon)])
         .row([
             "ε at least, by this attack".into(),
-            number(attacked.epsilon_lower),
+            precise(attacked.epsilon_lower),
         ])
         .row(["confidence".into(), format!("{} %", 100.0 * CONFIDENCE)])
         .row(["pairs of runs".into(), attacked.pairs.to_string()])
         .row([
             "threshold (log-likelihood ratio)".into(),
-            number(attacked.threshold),
+            precise(attacked.threshold),
         ])
         .row(["x′ found, of runs with x′".into(), attacked.found.to_string()])
         .row(["x taken for x′".into(), attacked.mistaken.to_string()])
-        .row(["σ's times".into(), number(arguments.noise_scale)])
+        .row(["σ's times".into(), precise(arguments.noise_scale)])
         .row(["whose value changed".into(), victim.clone()])
         .row([
             "attacked in".into(),

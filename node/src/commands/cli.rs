@@ -16,7 +16,7 @@ use crate::daemon::running;
 use crate::reporting::escaped::escaped;
 use crate::reporting::failure::Failure;
 use crate::reporting::logging::{self, GlobalFlags};
-use crate::reporting::output;
+use crate::reporting::{output, screen};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -24,7 +24,7 @@ use crate::reporting::output;
 /// a coalition can learn is computed before the run (`plan`), checked by every party (`verify`),
 /// and stated again, as it turned out, in a signed receipt.
 #[derive(Debug, Parser)]
-#[command(name = "undertone", version, propagate_version = true, after_help = AFTER_HELP)]
+#[command(name = "undertone", version, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: AnyCommand,
@@ -66,9 +66,39 @@ Exit codes
   70 our bug
   75 the disk is full: make room and try again";
 
+/// The short page: what is there, by who wants it. All else is on the long one.
+const SHORT_PAGE: &str = "\
+Average real vectors across machines, with no server, under differential privacy
+
+Usage: undertone <COMMAND>   (undertone COMMAND -h: a page of each)
+
+To try it
+  local      a cluster of real nodes on this machine    undertone local
+  example    tables and a run file to start from        simulate   many runs
+Together, each on its own machine
+  identity   make a key         plan      calibrate, and print the quote
+  verify     check a plan       join      take part
+  doctor     say what to fix    receipt   check what was signed
+  predict    apply a model      audit     attack a plan
+A daemon that keeps a budget: node, testnet (in containers), ledger (mend it)
+  submit, accept, decline, withdraw     take part in runs of the daemon
+  status, watch, result                 see them
+Numbers: account (what an adversary learns), benchmark
+More: help, version, completions, manual
+  undertone help mean      the keys of a run file; also regression, rounds,
+                           stream, linear-equations, optimise
+  undertone help node      the keys of a daemon's configuration
+  undertone --help         examples, flags of all commands, exit codes
+";
+
+/// Where the keys of a run file are explained.
+const KEYS_OF_RUNS: &str = "Keys of RUN.toml: undertone help mean (or regression, rounds, stream, …)";
+
+/// Where the keys of a daemon's configuration are explained.
+const KEYS_OF_NODE: &str = "Keys of NODE.toml: undertone help node";
+
 /// What each command's page says of the flags that all have.
-const EVERY_COMMAND: &str =
-    "Every command takes --json, --log text|json and -v, --verbose: see undertone --help.";
+const EVERY_COMMAND: &str = "Every command takes --json, --log and -v: see undertone --help";
 
 #[derive(Debug, Subcommand)]
 enum AnyCommand {
@@ -76,7 +106,7 @@ enum AnyCommand {
     #[command(subcommand)]
     Identity(identity::IdentityCommand),
     /// Calibrate a run and print its quote: claims, noise, predicted error
-    #[command(after_help = help::keys_by_task())]
+    #[command(after_help = KEYS_OF_RUNS, after_long_help = help::keys_by_task())]
     Plan(plan::PlanArgs),
     /// Recompute a plan's claims and check them against your policy
     Verify(plan::VerifyArgs),
@@ -89,7 +119,7 @@ enum AnyCommand {
     /// go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
-    #[command(after_help = layers::help())]
+    #[command(after_help = KEYS_OF_NODE, after_long_help = layers::help())]
     Node(NodeArgs),
     /// Mend the ledger of a daemon whose state folder was restored or lost
     #[command(subcommand)]
@@ -98,12 +128,12 @@ enum AnyCommand {
     /// (docker-compose.yml)
     Testnet(testnet::TestnetArgs),
     /// Launch a cluster of real nodes on this machine and average over it
-    #[command(after_help = help::keys_by_task())]
+    #[command(after_help = KEYS_OF_RUNS, after_long_help = help::keys_by_task())]
     Local(local::LocalArgs),
     /// Write the demonstration's hospitals as files, to try the other commands with
     Example(example::ExampleArgs),
     /// Drive the same machines in one process, over a simulated network
-    #[command(after_help = help::keys_by_task())]
+    #[command(after_help = KEYS_OF_RUNS, after_long_help = help::keys_by_task())]
     Simulate(simulate::SimulateArgs),
     /// Hand a plan and a private vector to this machine's daemon, or let it propose a run
     Submit(client::submit::SubmitArgs),
@@ -143,11 +173,17 @@ enum AnyCommand {
 /// The command line, whose pages tell once what every command takes.
 fn command() -> Command {
     fn with_flags_of_all(command: Command) -> Command {
-        let page = command.get_after_help().map(ToString::to_string);
-        let page = page.map_or(EVERY_COMMAND.to_owned(), |page| {
-            format!("{page}\n\n{EVERY_COMMAND}")
-        });
-        command.after_help(page).mut_subcommands(with_flags_of_all)
+        let below = |page: Option<String>, gap: &str| match page {
+            Some(page) => format!("{page}{gap}{EVERY_COMMAND}"),
+            None => EVERY_COMMAND.to_owned(),
+        };
+        let short = command.get_after_help().map(ToString::to_string);
+        let long = command.get_after_long_help().map(ToString::to_string);
+        let long = below(long.or(short.clone()), "\n\n");
+        command
+            .after_help(below(short, "\n"))
+            .after_long_help(long)
+            .mut_subcommands(with_flags_of_all)
     }
     Cli::command()
         .max_term_width(WIDTH)
@@ -158,6 +194,9 @@ fn command() -> Command {
 /// Runs the command line and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.len() == 2 && arguments[1] == "-h" {
+        return say(SHORT_PAGE, 0);
+    }
     let parsed = command().try_get_matches_from(&arguments);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
@@ -165,6 +204,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     let shared = cli.shared.clone();
     logging::start(&shared);
+    // A shell reads it: no line of it may be broken.
+    let verbatim = matches!(cli.command, AnyCommand::Completions(_));
     let result = match cli.command {
         AnyCommand::Identity(command) => identity::run(command),
         AnyCommand::Plan(arguments) => plan::plan(arguments),
@@ -196,7 +237,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     match result {
         Ok(report) if shared.json => say(format_args!("{}\n", report.json), report.exit),
-        Ok(report) => say(report.text, report.exit),
+        Ok(report) if verbatim => say(report.text, report.exit),
+        Ok(report) => say(screen::wrapped(&report.text, screen::width()), report.exit),
         Err(failure) => refuse(&failure, shared.json),
     }
 }

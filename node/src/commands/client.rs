@@ -6,6 +6,7 @@ mod daemon;
 mod digest;
 mod endpoint;
 pub mod result;
+mod sentences;
 mod show;
 pub mod status;
 pub mod stream;

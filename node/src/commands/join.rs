@@ -45,18 +45,18 @@ pub struct JoinArgs {
     /// This party's key (from `undertone identity new`)
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
-    /// The private vector, or a matrix of records, one a row: .npy (f32, f64), .csv, .json;
-    /// .safetensors for a model
+    /// The private vector, or a matrix of records
     ///
-    /// The extension says which. A .csv may have a first row of names, which stay (numbers are
+    /// One record a row: .npy (f32, f64), .csv, .json; .safetensors for a model. The extension says which. A .csv may have a first row of names, which stay (numbers are
     /// names where the plan has them); of one row or one column it is a plain list, else a matrix.
     /// A model's tensors (F16, BF16, F32, F64) are averaged as one vector in the order of their
     /// names, and data.shape is their number of coordinates. With --program: whatever that program
     /// reads.
     #[arg(long, value_name = "X", required_unless_present = "program")]
     input: Option<PathBuf>,
-    /// task = "rounds", and streams: what hands over this party's part of every round
+    /// Hands over this party's part of every round
     ///
+    /// For task = "rounds", and streams.
     /// Its only argument is the path of --input, if that is given; UNDERTONE_PARTY in its
     /// environment is this party's name. Frames go over its standard streams, both ways: a round's
     /// number (4 bytes, little-endian), a length (8 bytes), so many bytes of .npy, or of
@@ -73,29 +73,35 @@ pub struct JoinArgs {
     /// is sent no estimate before the end.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Where to write the mean, in the input's format, shape and dtype (task = "rounds": the last
-    /// mean, a .npy of f64, or a .safetensors of f32 where the plan names tensors, with the types
-    /// and whole numbers of the plan's template, or else of a .safetensors in --input); its name
-    /// ends as that format does, and what is there is replaced only if it is a file, or a link to
-    /// one
+    /// Where to write the mean, in the input's format
+    ///
+    /// Also in its shape and dtype (task = "rounds": the last mean, a .npy of f64, or a
+    /// .safetensors of f32 where the plan names tensors, with the types and whole numbers of the
+    /// plan's template, or else of a .safetensors in --input). Its name ends as that format does,
+    /// and what is there is replaced only if it is a file, or a link to one.
     #[arg(long, value_name = "MEAN")]
     output: PathBuf,
-    /// The file that the plan names as its template (its run file's [model] template): a
-    /// .safetensors with whose types and whole numbers the last mean is written, so that it is the
-    /// same bytes for all
+    /// The .safetensors that the plan names as template
+    ///
+    /// The last mean is written with its types and whole numbers, so that it is the same bytes for
+    /// all (the run file's key data.template).
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
-    /// Where to write the receipt; its signature goes to FILE.sig
+    /// Where to write the receipt (signature: FILE.sig)
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Folder with a copy of what IDENTITY.spent, beside the key file, remembers: which plans were
-    /// spent [default: the identity's path + .state]
+    /// Folder with a copy of the list of spent plans
+    ///
+    /// IDENTITY.spent, beside the key file, has the list itself. Default: the identity's path +
+    /// .state.
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Write what happens as JSON lines ("-": standard output)
+    /// Write what happens as JSON lines ("-": stdout)
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Show statistics of the private input, such as whether it was clipped
+    /// Show statistics of the private input
+    ///
+    /// Such as whether it was clipped.
     #[arg(long)]
     show_private: bool,
     /// The plan of this digest has been calibrated a moment ago by the process that started this
@@ -128,6 +134,7 @@ impl ResultFiles<'_> {
             account,
             values: mean,
             silence,
+            names: self.layout.columns().map(<[String]>::to_vec),
             mean: None,
             receipt: None,
             places: std::iter::once(&self.arguments.output)

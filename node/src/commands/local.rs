@@ -33,25 +33,32 @@ use crate::reporting::report::Report;
 /// Flags of `local`. A flag beats the run file.
 #[derive(Args, Debug)]
 pub struct LocalArgs {
-    /// Number of nodes (with --inputs: must equal the number of files)
+    /// Number of nodes (with --inputs: of its files)
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
-    /// A folder with one file per party (.npy, .csv, .json, .safetensors); the file's stem is the
-    /// party's name
+    /// A folder with one file per party: NAME.csv
+    ///
+    /// Also .npy, .json or .safetensors; the file's stem is the party's name.
     #[arg(long, value_name = "DIR", conflicts_with = "dimension")]
     inputs: Option<PathBuf>,
-    /// Coordinates of synthetic vectors, drawn within the clipping range. Without this
-    /// and --inputs: a demonstration with hospitals
+    /// Length of made-up vectors
+    ///
+    /// They are drawn within the clipping range. Without this and --inputs: a demonstration with
+    /// hospitals.
     #[arg(long, value_name = "D", value_parser = whole)]
     dimension: Option<usize>,
-    /// task = "rounds", and streams: what hands over each party's part of every round; its only
-    /// argument is the party's file (see undertone join --help)
+    /// Hands over each party's part of every round
+    ///
+    /// For task = "rounds", and streams; its only argument is the party's file (see undertone join
+    /// --help).
     #[arg(long, value_name = "FILE", requires = "inputs")]
     program: Option<PathBuf>,
-    /// Rows to hold a trained model against, in the parties' format; public
+    /// Public rows to hold a trained model against
+    ///
+    /// In the parties' format.
     #[arg(long, value_name = "FILE", requires = "inputs")]
     test: Option<PathBuf>,
-    /// A run file; what it leaves out the flags and the defaults give
+    /// A run file; flags and defaults fill its gaps
     #[arg(long, value_name = "RUN.toml")]
     run: Option<PathBuf>,
     /// ε [default: 1]
@@ -60,13 +67,15 @@ pub struct LocalArgs {
     /// δ [default: 1e-6]
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Keep the plan, a summary, and every node's mean, receipt and log in this folder
+    /// Keep the plan, means, receipts and logs here
+    ///
+    /// In this folder, with a summary of the run.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Write what happens as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Let a round last at least this long (demonstrations)
+    /// Let a round last at least this long
     #[arg(long, value_name = "MS")]
     pace_ms: Option<u64>,
     /// Deadline of a round [default: 1000]

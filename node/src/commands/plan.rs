@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::Peers;
 
 use crate::planning::policy::{self, Policy};
 use crate::planning::utility::Utility;
-use crate::planning::{alternatives, files, make, plot, quote};
+use crate::planning::{alternatives, brief, files, make, plot, quote};
 use crate::reporting::failure::Failure;
 use crate::reporting::output_file::{self, OutputFile};
 use crate::reporting::report::Report;
@@ -27,6 +28,12 @@ pub struct PlanArgs {
     /// Draw the error against epsilon and against the share of parties gone, as SVG
     #[arg(long, value_name = "QUOTE.svg")]
     plot: Option<PathBuf>,
+    /// Print everything that is known of the plan
+    ///
+    /// All claims and what each rests on, noise, errors with parties gone and at other ε, and what
+    /// the plan could use instead. Without it the quote fits on one screen; --json has all of it.
+    #[arg(long)]
+    full: bool,
 }
 
 /// Flags of `verify`.
@@ -35,6 +42,9 @@ pub struct VerifyArgs {
     /// The plan
     #[arg(value_name = "PLAN.json")]
     plan: PathBuf,
+    /// Print everything that is known of the plan
+    #[arg(long)]
+    full: bool,
     #[command(flatten)]
     policy: Policy,
 }
@@ -74,13 +84,20 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
         tracing::warn!("the result of this plan would be nothing but noise: see what its quote says");
     }
     let ways = alternatives::of(&plan);
-    let mut text = quote::comparing_text(&plan, &ways);
+    let mut text = match arguments.full {
+        true => quote::comparing_text(&plan, &ways),
+        false => brief::text(&plan, &ways),
+    };
+    let full = match arguments.full {
+        true => "",
+        false => " (with --full: everything that is known of it)",
+    };
     text += &format!(
-        "\nPlan {} written to {}\n",
+        "\nPlan {}\nis in {}. Send that very file to every member, who checks it:\n  undertone verify {}{full}\n",
         plan.digest_hex(),
-        arguments.out.display()
+        arguments.out.display(),
+        arguments.out.display(),
     );
-    text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
     Ok(Report::done(quote::comparing_json(&plan, &ways), text))
 }
 
@@ -90,10 +107,24 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
     policy::check_aloud(&plan, &arguments.policy)?;
     let mut json = quote::json(&plan);
     json["verified"] = true.into();
-    let text = quote::text(&plan)
-        + &format!(
-            "\nPlan {} holds: every claim was recomputed.\n",
-            plan.digest_hex()
-        );
-    Ok(Report::done(json, text))
+    let quoted = match arguments.full {
+        true => quote::text(&plan),
+        false => brief::text(&plan, &[]),
+    };
+    Ok(Report::done(json, verdict(&plan, &arguments.policy) + &quoted))
+}
+
+/// What was checked, and that it holds: the first thing that a member wants to know.
+fn verdict(plan: &Plan, policy: &Policy) -> String {
+    let claims = plan.calibration().claims.len();
+    let within = match policy.max_epsilon {
+        Some(most) => format!("ε at most {most}, "),
+        None => String::new(),
+    };
+    format!(
+        "The plan holds: each of its {claims} claims was computed again. It is within your policy \
+         ({within}coalitions of {} or more).\nPlan {}\n\n",
+        policy.min_colluders,
+        plan.digest_hex()
+    )
 }

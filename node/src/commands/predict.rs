@@ -10,7 +10,7 @@ use crate::party::model_file::{self, ModelFile};
 use crate::reporting::failure::Failure;
 use crate::reporting::output_file::{self, OutputFile};
 use crate::reporting::report::Report;
-use crate::reporting::table::number;
+use crate::reporting::table::precise;
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Dtype, Layout};
 
@@ -63,7 +63,7 @@ pub fn run(arguments: &PredictArgs) -> Result<Report, Failure> {
             text += &format!("Area under the curve: {auc:.3}.\n");
         }
     } else if let Some(r2) = test["r2"].as_f64() {
-        text += &format!("R² = {} against their targets.\n", number(r2));
+        text += &format!("R² = {} against their targets.\n", precise(r2));
     }
     Ok(Report { json, text, exit: 0 })
 }
@@ -84,7 +84,7 @@ fn check_output(arguments: &PredictArgs, output: &Path) -> Result<(), Failure> {
 fn shown(said: &f64) -> String {
     match said.fract() == 0.0 {
         true => format!("{said:.0}"),
-        false => number(*said),
+        false => precise(*said),
     }
 }
 

@@ -77,21 +77,21 @@ pub fn run(arguments: &ReceiptArgs) -> Result<Report, Failure> {
     export(arguments, &stated)?;
     let sentences = stated.sentences(plan.as_ref(), !keys.is_empty(), error_computed);
     let (signature, of_plan, of_mean) = (!keys.is_empty(), plan.is_some(), arguments.mean.is_some());
-    let mut text = String::new();
-    for sentence in sentences.iter().chain(&recomputed.unchecked) {
-        text += &format!("{sentence}\n\n");
-    }
     let checked = |yes: bool, what: &str| match yes {
         true => format!("{what}: checked"),
         false => format!("{what}: NOT CHECKED"),
     };
-    text += &format!(
+    // What was checked comes first: the rest is worth as much.
+    let mut text = format!(
         "{}; {}; {}; {}.\n",
         checked(signature, "signature (--plan or --peers)"),
         checked(of_plan, "plan (--plan)"),
         checked(of_mean, "result (--mean)"),
         recomputed.summary(),
     );
+    for sentence in sentences.iter().chain(&recomputed.unchecked) {
+        text += &format!("\n{sentence}\n");
+    }
     let object = json!({
         "party": stated.object["party"],
         "digest": stated.object["digest"],

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use undertone_accountant::papers::Draws;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::defaults::Defaults;
@@ -39,45 +39,59 @@ pub struct SimulateArgs {
     #[arg(
         value_name = "RUN.toml",
         required_unless_present = "paper",
-        help = "The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none"
+        help = "The run file; `local`'s defaults fill its gaps",
+        long_help = "The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none"
     )]
     run: Option<PathBuf>,
     /// Number of parties
     #[arg(long, value_name = "N", required_unless_present_any = ["paper", "inputs"])]
     parties: Option<usize>,
-    /// task = "regression": one table per party; without it rows are made up
+    /// A table per party for a model; else made-up rows
     #[arg(long, value_name = "DIR", requires = "test", conflicts_with = "paper")]
     inputs: Option<PathBuf>,
-    /// With --inputs: rows that no party has, to hold models against
+    /// With --inputs: rows to hold models against
+    ///
+    /// Rows that no party has.
     #[arg(long, value_name = "FILE", requires = "inputs")]
     test: Option<PathBuf>,
-    /// Instead of a run: a figure or table of a paper, computed again, beside what it prints
+    // Not a doc comment: it lists the names.
     #[arg(
         long,
+        help = "Compute a paper's figure or table instead",
+        long_help = paper_help(),
+        hide_possible_values = true,
         value_parser = PossibleValuesParser::new(papers::names()),
         value_name = "TABLE",
         conflicts_with_all = ["run", "parties", "kills", "plot"]
     )]
     paper: Option<String>,
-    /// With --paper: the folder with MNIST's test digits, for figures that are trained on them, or
-    /// with the Facebook graph (facebook_combined.txt) for kk-first-fig1
+    /// With --paper: a folder with the data it takes
+    ///
+    /// MNIST's test digits, for figures that are trained on them, or the Facebook graph
+    /// (facebook_combined.txt) for kk-first-fig1.
     #[arg(long, value_name = "DIR", requires = "paper")]
     data: Option<PathBuf>,
-    /// With --paper: write each figure or table into this folder as CSV, figures as SVG, too
+    /// With --paper: a folder to write CSV and SVG into
     #[arg(long, value_name = "DIR", requires = "paper")]
     out: Option<PathBuf>,
-    /// Number of runs, each with fresh noise [default: 1; with --paper, for each point of a figure
-    /// that is drawn: as many as take seconds]
+    /// Number of runs, each with fresh noise
+    ///
+    /// Default: 1; with --paper, for each point of a figure that is drawn: as many as take seconds.
     #[arg(long, value_name = "R")]
     runs: Option<u64>,
-    /// Seeds inputs, schedule, network, kills and (only here) noise
+    /// The seed, here also of noise
+    ///
+    /// Inputs, schedule, network, kills and (only here) noise.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// Kill this many parties in each run, at random moments of a phase: loudly in even runs,
-    /// silently in odd ones
+    /// Kill this many parties in each run
+    ///
+    /// At random moments of a phase: loudly in even runs, silently in odd ones.
     #[arg(long, value_name = "K", default_value_t = 0)]
     kills: usize,
-    /// The phase that --kills happen in; those of a training happen anywhere in it
+    /// When --kills happen
+    ///
+    /// Those of a training happen anywhere in it.
     #[arg(
         long,
         value_enum,
@@ -86,14 +100,27 @@ pub struct SimulateArgs {
         conflicts_with_all = ["direct", "paper"]
     )]
     kill_phase: KillPhase,
-    /// Mixing, settling, gate and finals only, on an ideal network and without signatures, as
-    /// hundreds of parties need: kills then are at random rounds, with or without the share of that
-    /// round
+    /// For many parties: no network, no signatures
+    ///
+    /// Mixing, settling, gate and finals only, as hundreds of parties need: kills then are at
+    /// random rounds, with or without the share of that round.
     #[arg(long)]
     direct: bool,
-    /// Draw the error of each run beside the accounted one, as SVG
+    /// Draw the errors of the runs, as SVG
+    ///
+    /// Each beside the accounted one.
     #[arg(long, value_name = "RUNS.svg")]
     plot: Option<PathBuf>,
+}
+
+/// The names of the papers' figures and tables.
+fn paper_help() -> String {
+    let names = papers::names();
+    let names: Vec<&str> = names.iter().map(PossibleValue::get_name).collect();
+    format!(
+        "Instead of a run: a figure or table of a paper, computed again, beside what it prints: one of {}",
+        names.join(", ")
+    )
 }
 
 impl SimulateArgs {

@@ -17,7 +17,7 @@ use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::output_file;
 use crate::reporting::progress::Progress;
 use crate::reporting::report::Report;
-use crate::reporting::table::{Table, number};
+use crate::reporting::table::{Table, precise};
 
 /// The name that stands for all figures and tables, those that need data only with it.
 const ALL: &str = "all";
@@ -140,7 +140,7 @@ fn table(figure: &Figure) -> Table {
     for row in &figure.table.cells {
         let shown = row.iter().map(|cell| match cell {
             Cell::Text(text) => text.clone(),
-            Cell::Number(value) => number(*value),
+            Cell::Number(value) => precise(*value),
         });
         table.row(shown);
     }

@@ -42,6 +42,20 @@ pub struct Alternative {
     pub rests_on: String,
 }
 
+impl Alternative {
+    /// Whether it is there for comparison only: nobody has a server that all trust, and noise of
+    /// each party alone is what the protocol is there to avoid.
+    pub fn is_reference(&self) -> bool {
+        [LOCAL, SERVER].contains(&self.mechanism.as_str())
+    }
+}
+
+/// The name of each party's own noise alone.
+const LOCAL: &str = "local noise";
+
+/// The name of a server that all trust.
+const SERVER: &str = "a trusted server";
+
 /// What this plan could have been instead, each with what its own calibration says.
 pub fn of(plan: &Plan) -> Vec<Alternative> {
     let drafted = plan.draft();
@@ -269,7 +283,7 @@ fn local(plan: &Plan) -> Alternative {
     let draft = plan.draft();
     let vector = draft.dimension() as u64 * u64::from(plan.lattice().final_bytes) + FRAME_BYTES;
     Alternative {
-        mechanism: "local noise".into(),
+        mechanism: LOCAL.into(),
         standard_error: plan.calibration().predicted.local,
         bytes_per_party: (plan.parties() as u64 - 1) * vector,
         rests_on: "a party's own noise alone, whoever colludes".into(),
@@ -279,7 +293,7 @@ fn local(plan: &Plan) -> Alternative {
 /// A server that everybody gives its vector, in f64.
 fn server(plan: &Plan) -> Alternative {
     Alternative {
-        mechanism: "a trusted server".into(),
+        mechanism: SERVER.into(),
         standard_error: plan.calibration().predicted.central,
         bytes_per_party: plan.draft().dimension() as u64 * 8 + FRAME_BYTES,
         rests_on: "a server that reads every value, and tells nobody".into(),

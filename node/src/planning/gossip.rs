@@ -43,7 +43,7 @@ pub(super) fn contributed(plan: &Plan, range: &str) -> Option<String> {
 }
 
 /// Error over floor, and what does better.
-fn better(plan: &Plan) -> String {
+pub(super) fn better(plan: &Plan) -> String {
     if plan.reads_circles() {
         return circles::better(plan);
     }

@@ -12,20 +12,22 @@ use crate::reporting::progress::Progress;
 /// Policy that a node checks a plan against.
 #[derive(Args, Clone, Debug)]
 pub struct Policy {
-    /// Refuse a plan whose file has another SHA-256 (hex)
+    /// Refuse a plan of another SHA-256 (hex)
     #[arg(long, value_name = "HEX")]
     pub digest: Option<String>,
     /// Refuse a plan that claims more than this ε
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub max_epsilon: Option<f64>,
-    /// Refuse a plan whose δ is larger [default: 1e-4, or 1/(10 · records) where that is smaller]
+    /// Refuse a plan whose δ is larger
+    ///
+    /// Default: 1e-4, or 1/(10 · records) where that is smaller.
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     pub max_delta: Option<f64>,
-    /// Refuse a plan that covers smaller coalitions than this
+    /// Refuse fewer colluders than this
     #[arg(long, value_name = "C", default_value_t = 1)]
     pub min_colluders: usize,
     /// Ignored: earlier plans could rest on a sample, and none does now
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     pub accept_claims: Option<AcceptClaims>,
 }
 

@@ -10,6 +10,7 @@ use undertone_protocol::plan::computation::rounds::ReleaseKind;
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contributed, TaskName, Unit};
 
 use crate::planning::alternatives::{self, Alternative};
+use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
 use crate::planning::{as_in_paper, foundations, gossip, mechanism, policy, trained};
 use crate::reporting::table::{Table, at_most, bytes, number};
@@ -140,7 +141,7 @@ fn of_each_round(plan: &Plan, range: &str) -> String {
 }
 
 /// What is computed, in a word or two.
-fn what(plan: &Plan) -> &'static str {
+pub(super) fn what(plan: &Plan) -> &'static str {
     if plan.draft().sums_everybody() {
         return "a stream of secure sums, a mean a round,";
     }
@@ -163,6 +164,9 @@ pub fn json(plan: &Plan) -> Value {
     let mut object = of_kind(plan);
     if let Some(warning) = policy::large_delta(plan) {
         object["delta_warning"] = warning.into();
+    }
+    if let Some(gain) = Gain::of(plan) {
+        object["gain"] = gain.json();
     }
     object
 }
@@ -253,7 +257,8 @@ fn text_of_kind(plan: &Plan) -> String {
     if let Some(revealed) = mechanism::revealed(plan) {
         text += &format!("{revealed}.\n\n");
     }
-    text += &utility(plan);
+    text += &worth(plan);
+    text += &Gain::of(plan).map_or_else(String::new, |gain| format!("{}.\n\n", gain.sentence()));
     text += &format!(
         "Protected: {}.\n\
          The clipping range is public: take it from what is known of the quantity, never from the data.\n\n",
@@ -267,10 +272,7 @@ fn text_of_kind(plan: &Plan) -> String {
     text += &mechanism::caveat(plan);
     text += &foundations::text(plan);
     text += &others(plan);
-    if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {
-        text += "The weights differ so much that local noise alone, each party's for its own weight, \
-                 would give a smaller error than this plan.\n";
-    }
+    text += &heavier_than_local(plan);
     if plan.parties() < 20 && draft.data.unit == Unit::Party && draft.computation.model().is_none() {
         text += "With this few parties a mean of whole vectors stays noisy; \
                  `unit = \"record\"` protects single rows at a fraction of the error.\n";
@@ -278,11 +280,25 @@ fn text_of_kind(plan: &Plan) -> String {
     text
 }
 
-/// The utility of the plan's result, with a warning where it is nothing but noise.
-fn utility(plan: &Plan) -> String {
-    let utility = Utility::of(plan);
-    let said = utility.warning().unwrap_or_else(|| utility.sentence() + ".");
-    let table = utility.table();
+/// A warning where weights differ so much that each party's own noise would be less.
+pub(super) fn heavier_than_local(plan: &Plan) -> String {
+    let predicted = &plan.calibration().predicted;
+    let heavier = predicted.standard_error > predicted.local * (1.0 + 1e-3) && !gossip::is_gossip(plan);
+    match heavier {
+        true => {
+            "The weights differ so much that local noise alone, each party's for its own weight, would give \
+                 a smaller error than this plan.\n"
+                .to_owned()
+        }
+        false => String::new(),
+    }
+}
+
+/// What a result of the plan is worth, and where that is nothing, loudly.
+fn worth(plan: &Plan) -> String {
+    let worth = Utility::of(plan);
+    let said = worth.warning().unwrap_or_else(|| worth.sentence() + ".");
+    let table = worth.table();
     match table.is_empty() {
         true => format!("{said}\n\n"),
         false => format!("{said}\n\n{table}\n"),
@@ -486,7 +502,7 @@ fn others(plan: &Plan) -> String {
 }
 
 /// Why nothing cancels, and what would help.
-fn why_local(plan: &Plan) -> String {
+pub(super) fn why_local(plan: &Plan) -> String {
     if let Some(told) = forecast::beyond_theorems(plan) {
         return told.to_owned();
     }

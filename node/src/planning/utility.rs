@@ -13,7 +13,7 @@ use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 use crate::planning::trained;
 use crate::reporting::failure::Failure;
 use crate::reporting::report::lower_first;
-use crate::reporting::table::{Table, number};
+use crate::reporting::table::{Table, bound, number};
 
 /// Columns that a sentence names. Our choice: what fits on two lines.
 const MOST_NAMED: usize = 3;
@@ -23,6 +23,9 @@ const MOST_LISTED: usize = 10_000;
 
 /// Rows of the table. Our choice: a page.
 const MOST_SHOWN: usize = 40;
+
+/// Rows of the table on one screen. Our choice: half of it.
+const MOST_ON_A_SCREEN: usize = 12;
 
 /// A mean's noise beside its public range.
 #[derive(Clone, Copy, Debug)]
@@ -151,8 +154,8 @@ impl<'a> Utility<'a> {
             ),
             None => {
                 let of = |column: ColumnNoise| {
-                    let [low, high, error] = [column.low, column.high, column.error].map(number);
-                    format!("{} from {low} to {high}: ± {error}", column.name)
+                    let [low, high] = [column.low, column.high].map(bound);
+                    format!("{} from {low} to {high}: ± {}", column.name, number(column.error))
                 };
                 let mut named: Vec<String> = self.columns().take(MOST_NAMED).map(of).collect();
                 let more = self.columns().count().saturating_sub(MOST_NAMED);
@@ -177,20 +180,30 @@ impl<'a> Utility<'a> {
 
     /// A table of the columns, where they have ranges or names of their own; else nothing.
     pub fn table(&self) -> String {
+        self.table_of(MOST_SHOWN, "--json")
+    }
+
+    /// The same for one screen, of the first columns.
+    pub fn brief_table(&self) -> String {
+        self.table_of(MOST_ON_A_SCREEN, "--full")
+    }
+
+    fn table_of(&self, most: usize, others: &str) -> String {
         let of_its_own = self.plan.draft().data.columns.is_some() || self.plan.scales().differ();
-        if !of_its_own || self.plan.draft().data.radius().is_some() {
+        let is_model = self.plan.draft().computation.model().is_some();
+        if !of_its_own || is_model || self.plan.draft().data.radius().is_some() {
             return String::new();
         }
         let of = format!("a {} is from", self.name());
-        let mut table = Table::with_headings(["column", &of, "to", "± noise", "% of half"]);
-        for column in self.columns().take(MOST_SHOWN) {
+        let mut table = Table::with_headings(["column", &of, "to", "± standard error", "% of half"]);
+        for column in self.columns().take(most) {
             let percent = number(100.0 * column.ratio());
-            let [low, high, error] = [column.low, column.high, column.error].map(number);
-            table.row([column.name, low, high, error, percent]);
+            let [low, high] = [column.low, column.high].map(bound);
+            table.row([column.name, low, high, number(column.error), percent]);
         }
-        let more = match self.columns().count().saturating_sub(MOST_SHOWN) {
+        let more = match self.columns().count().saturating_sub(most) {
             0 => String::new(),
-            more => format!("  … and {more} more columns (with --json)\n"),
+            more => format!("  … and {more} more columns (with {others})\n"),
         };
         table.render() + &more
     }

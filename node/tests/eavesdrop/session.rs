@@ -107,6 +107,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
             account,
             mean: None,
             receipt: None,
+            names: None,
             places: vec!["mean.npy".into()],
         });
         Ok(())

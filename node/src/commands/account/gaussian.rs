@@ -6,7 +6,7 @@ use undertone_accountant::account::gaussian::{self, GaussianAccount};
 use crate::commands::account::answer::{refuse, report};
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
-use crate::reporting::table::{Table, at_most, number};
+use crate::reporting::table::{Table, at_most, precise};
 
 /// Flags of `account gaussian`.
 #[derive(Args, Debug)]
@@ -36,6 +36,6 @@ pub(super) fn run(arguments: &GaussianArgs) -> Result<Report, Failure> {
         .row(["ε".into(), at_most(epsilon)])
         .row(["δ".into(), format!("{delta:e}")])
         .row(["μ".into(), at_most(mu)])
-        .row(["noise multiplier".into(), number(noise_multiplier)]);
+        .row(["noise multiplier".into(), precise(noise_multiplier)]);
     report(&answer, table.render())
 }

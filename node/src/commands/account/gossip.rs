@@ -17,7 +17,7 @@ use crate::planning::plot;
 use crate::reporting::failure::Failure;
 use crate::reporting::progress::Progress;
 use crate::reporting::report::Report;
-use crate::reporting::table::{Table, at_most, number};
+use crate::reporting::table::{Table, at_most, precise};
 
 /// What asks about a graph, not about a run.
 const OF_A_GRAPH: [&str; 8] = [
@@ -34,38 +34,45 @@ const OF_A_GRAPH: [&str; 8] = [
 /// Flags of `account gossip`.
 #[derive(Args, Debug)]
 pub struct GossipArgs {
-    /// A run instead of a graph: edges of each round, who colludes, reads what and takes part
-    #[arg(long, value_name = "EXECUTION.json", conflicts_with_all = OF_A_GRAPH)]
+    /// A run instead of a graph
+    ///
+    /// Edges of each round, who colludes, reads what and takes part.
+    #[arg(long, value_name = "RUN.json", conflicts_with_all = OF_A_GRAPH)]
     execution: Option<PathBuf>,
-    /// Δ of one contribution (with --execution only; default 1)
+    /// Δ of one contribution (of a run; default 1)
     #[arg(long, value_name = "D", requires = "execution", allow_negative_numbers = true)]
     sensitivity: Option<f64>,
-    /// δ in (0, 1) (with --execution only; default 1e-6)
+    /// δ in (0, 1) (of a run; default 1e-6)
     #[arg(long, value_name = "D", requires = "execution", allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// The graph: one edge `u v` a line, nodes count from 0, `#` comments
+    /// The graph: one edge `u v` a line
+    ///
+    /// Nodes count from 0; `#` comments.
     #[arg(long, value_name = "EDGES.txt", required_unless_present = "execution")]
     graph: Option<PathBuf>,
     /// How weights follow from the degrees d
-    #[arg(long, value_enum, required_unless_present = "execution")]
+    #[arg(long, value_enum, value_name = "W", required_unless_present = "execution")]
     weights: Option<Weights>,
-    /// T
+    /// The number of rounds
     #[arg(long, value_name = "T", required_unless_present = "execution")]
     rounds: Option<usize>,
-    /// Whose contributions are protected; may be left out with `--observers all`, which then asks
-    /// about everybody
+    /// Whose contributions are protected
+    ///
+    /// May be left out with `--observers all`, which then asks about everybody.
     #[arg(long, value_name = "J")]
     target: Option<usize>,
-    /// Who looks, together; or `all`: every node by itself, for the distribution over all pairs
+    /// Who looks, together; or `all`: each by itself
+    ///
+    /// With `all`, for the distribution over all pairs.
     #[arg(long, value_name = "I,…|all", value_parser = looking, required_unless_present = "execution")]
     observers: Option<Looking>,
     /// What observers see in each round
-    #[arg(long, value_enum, default_value_t = Seen::Sum)]
+    #[arg(long, value_enum, value_name = "V", default_value_t = Seen::Sum)]
     view: Seen,
-    /// Whether observers know the noise that they add themselves
-    #[arg(long, value_enum, default_value_t = Knowledge::Unknown)]
+    /// Whether observers know their own noise
+    #[arg(long, value_enum, value_name = "K", default_value_t = Knowledge::Unknown)]
     observers_noise: Knowledge,
-    /// Draw the distribution that `--observers all` finds, as SVG
+    /// Draw what `--observers all` finds, as SVG
     #[arg(long, value_name = "PAIRS.svg")]
     plot: Option<PathBuf>,
 }
@@ -249,20 +256,20 @@ fn describe_all(answer: &Distribution) -> String {
     let mut table = Table::with_headings(["of the pairs", "squared sensitivity at most", "times T/n"]);
     let (rounds, central) = (answer.rounds as f64, answer.rounds as f64 / answer.nodes as f64);
     for &(percent, value) in &answer.quantiles {
-        table.row([format!("{percent} %"), at_most(value), number(value / central)]);
+        table.row([format!("{percent} %"), at_most(value), precise(value / central)]);
     }
     let worst = answer.largest_pair.map_or(String::new(), |(observer, target)| {
         format!(
             "The largest is what node {observer} learns of node {target}: {}, of {} that it can be at most.\n",
             at_most(answer.largest),
-            number(rounds)
+            precise(rounds)
         )
     });
     let doubt = match answer.not_computed {
         0 => String::new(),
         pairs => format!(
             "{pairs} pairs were too nearly dependent to be computed and count with {}.\n",
-            number(rounds)
+            precise(rounds)
         ),
     };
     format!(

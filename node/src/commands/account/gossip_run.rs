@@ -7,7 +7,7 @@ use undertone_accountant::account::gossip::execution::{self, GossipAccount, Goss
 use crate::commands::account::answer::{bounded, read_input, refuse_execution, report};
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
-use crate::reporting::table::{Table, number};
+use crate::reporting::table::{Table, precise};
 
 pub(super) fn run(path: &Path, sensitivity: f64, delta: f64) -> Result<Report, Failure> {
     let text = read_input(path, "--execution")?;
@@ -36,11 +36,11 @@ fn describe(answer: &GossipAccount) -> String {
         table.row([
             party.to_string(),
             root(loss.upper),
-            number(loss.lower.sqrt()),
+            precise(loss.lower.sqrt()),
             root(loss.one),
         ]);
     }
-    let told = |error: Option<f64>| error.map_or("nobody is there in the end".into(), number);
+    let told = |error: Option<f64>| error.map_or("nobody is there in the end".into(), precise);
     format!(
         "{}\n  all contributions of a party change: μ = {}, ε = {} at δ = {:e}\n  \
          estimates of the sum of all rounds' means: standard deviation by noise {}; by uneven weights at \

@@ -17,15 +17,20 @@ use crate::reporting::failure::{Exit, Failure};
 /// Where the daemon is and how it knows us.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ApiArgs {
-    /// The daemon's API: HOST:PORT, http://HOST:PORT or unix:PATH
-    /// [default: as --config or UNDERTONE_API_LISTEN says, else unix:state/api.sock]
+    /// The daemon's API: HOST:PORT or unix:PATH
+    ///
+    /// Or http://HOST:PORT. Default: as --config or UNDERTONE_API_LISTEN says, else
+    /// unix:state/api.sock.
     #[arg(long, value_name = "URL")]
     api: Option<String>,
     /// The daemon's token file
-    /// [default: as --config or UNDERTONE_API_TOKEN says, else state/api.token]
+    ///
+    /// Default: as --config or UNDERTONE_API_TOKEN says, else state/api.token.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The daemon's configuration; of it only the API's address and token file are used
+    /// The daemon's configuration
+    ///
+    /// Of it only the API's address and token file are used.
     #[arg(long, value_name = "NODE.toml")]
     config: Option<PathBuf>,
 }

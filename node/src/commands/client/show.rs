@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::daemon::ledger::now_ms;
 use crate::daemon::status::{OfferStatus, PeerStatus, Reachability, RunState, RunStatus, Status};
+use crate::planning::deadlines;
 use crate::reporting::table::{Table, bytes, number};
 
 /// An object of the API as `--json` prints it.
@@ -29,17 +30,6 @@ fn epsilon(value: Option<f64>, unbounded: bool) -> String {
     }
 }
 
-/// A span of so many seconds, in its largest unit and the next one.
-fn span(seconds: u64) -> String {
-    let (minutes, hours) = (seconds / 60, seconds / 3600);
-    match (hours / 24, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, minutes) => format!("{minutes} min"),
-        (0, hours, minutes) => format!("{hours} h {} min", minutes % 60),
-        (days, hours, _) => format!("{days} d {} h", hours % 24),
-    }
-}
-
 /// Where it is, in a few words.
 fn progress(run: &RunStatus) -> String {
     match (&run.phase, run.round, &run.outcome) {
@@ -57,7 +47,7 @@ fn progress(run: &RunStatus) -> String {
                 "accepted by {} of {}, waits for others for {} more",
                 run.accepted_by.len().max(1),
                 run.parties,
-                span(left_s)
+                deadlines::span(left_s)
             )
         }
         _ if run.state == RunState::Gathering && !run.waiting_for.is_empty() => {
@@ -270,70 +260,9 @@ pub(super) fn proposed(proposed: &Value) -> String {
     text + &format!("\nFollow it:  undertone watch {}\n", short(digest))
 }
 
-/// Counts that stand in many events: left to those who read the lines as JSON.
-const COUNTS: [&str; 5] = [
-    "accepted",
-    "returned",
-    "unanswered",
-    "private_bytes",
-    "public_bytes",
-];
-
-/// One event in a line.
-pub(super) fn event(event: &Value) -> String {
-    let seconds = event["t_ms"].as_f64().unwrap_or(0.0) / 1000.0;
-    let name = event["event"].as_str().unwrap_or("event");
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    // A `phase` event's `phase`, a fault's `text`: what it is about.
-    let (mut about, mut others) = (vec![], vec![]);
-    for (key, value) in event
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(_, value)| !value.is_null())
-    {
-        match key.as_str() {
-            "t_ms" | "party" | "event" => {}
-            "waiting_for" if name == "waiting" && value == "" => about.push("for nobody any more".into()),
-            "waiting_for" if name == "waiting" => about.push(format!("for {}", plain(value))),
-            "waiting_for" if value == "" => {}
-            "waiting_for" => others.push(format!("waiting for {}", plain(value))),
-            key if key == name || key == "text" => about.push(plain(value)),
-            key if COUNTS.contains(&key) => {}
-            key => others.push(format!("{key} {}", plain(value))),
-        }
-    }
-    about.extend(others);
-    format!("{seconds:8.3} s  {name} {}", about.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn an_event_is_a_line() {
-        let round = json!({
-            "t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8,
-            "outcome": null,
-        });
-        assert_eq!(event(&round), "   1.250 s  round 3, of 8");
-        assert_eq!(
-            event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})),
-            "   0.002 s  fault bob is gone"
-        );
-    }
-
-    #[test]
-    fn whom_one_waits_for_is_told_by_name() {
-        let ready = json!({"t_ms": 5, "event": "ready", "ready": 3, "waiting_for": "dave, erin"});
-        assert_eq!(event(&ready), "   0.005 s  ready 3, waiting for dave, erin");
-        let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": ""});
-        assert_eq!(event(&all), "   0.005 s  ready 5");
-        let stage = json!({"t_ms": 5, "event": "waiting", "waiting_for": "dave"});
-        assert_eq!(event(&stage), "   0.005 s  waiting for dave");
-    }
 
     #[test]
     fn an_empty_daemon_has_no_empty_tables() {

@@ -12,15 +12,19 @@ use crate::reporting::report::Report;
 /// Flags of `status`.
 #[derive(Args, Debug)]
 pub struct StatusArgs {
-    /// One run or offer: its digest, or the first digits of it [default: the whole daemon]
+    /// One run or offer, by the first digits of its digest
+    ///
+    /// Default: the whole daemon.
     #[arg(value_name = "DIGEST")]
     digest: Option<String>,
-    /// Only whether a run could be taken now, without looking for the peers: exit 0 if so (health
-    /// checks)
+    /// Only whether a run could be taken now: then exit 0
+    ///
+    /// For health checks: without looking for the peers.
     #[arg(long, conflicts_with = "digest")]
     ready: bool,
-    /// Leave out runs that are over, and offers that are not open, but for the newest N of each
-    /// [default: show all that are remembered]
+    /// The newest N of what is over [default: all]
+    ///
+    /// Leaves out runs that are over, and offers that are not open, but for the newest N of each.
     #[arg(long, value_name = "N", conflicts_with_all = ["digest", "ready"])]
     limit: Option<u32>,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::commands::client::connection::{Answer, Sent};
 use crate::commands::client::daemon::{ApiArgs, Daemon, run};
-use crate::commands::client::show;
+use crate::commands::client::{sentences, show};
 use crate::daemon::status::{RunState, RunStatus};
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::output;
@@ -65,7 +65,7 @@ impl EventOutput {
         match path {
             // With --json one object stands on standard output, and nothing else.
             None if json => {}
-            None => sink.printed = Some(show::event),
+            None => sink.printed = Some(sentences::event),
             Some(path) if path == std::path::Path::new("-") => sink.printed = Some(Value::to_string),
             Some(path) => {
                 sink.file = Some(File::create(path).map_err(|e| {

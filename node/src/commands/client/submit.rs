@@ -24,8 +24,9 @@ use crate::vector_file::formats;
 #[derive(Args, Debug)]
 #[group(id = "contribution", multiple = true)]
 pub(super) struct ContributionArguments {
-    /// The private vector, or a matrix of records: .npy, .csv, .json or .safetensors; it is sent to
-    /// the daemon
+    /// The private vector or rows; sent to the daemon
+    ///
+    /// A vector or a matrix of records: .npy, .csv, .json or .safetensors.
     #[arg(long, value_name = "X", conflicts_with = "data_file")]
     input: Option<PathBuf>,
     #[arg(
@@ -34,7 +35,9 @@ pub(super) struct ContributionArguments {
         help = "The same by its name in the daemon's data folder"
     )]
     data_file: Option<String>,
-    /// The data set whose budget pays; alone, its file is the vector
+    /// The data set whose budget pays
+    ///
+    /// Without --input and --data-file, its own file is the vector.
     #[arg(long, value_name = "NAME")]
     data_set: Option<String>,
 }
@@ -91,13 +94,15 @@ pub struct SubmitArgs {
     /// The plan, byte for byte the file that everybody has
     #[arg(value_name = "PLAN.json", required_unless_present = "propose")]
     plan: Option<PathBuf>,
-    /// Let the daemon make the plan from a run file, and offer it to all members; with a vector it
-    /// takes part itself
+    /// Let the daemon plan it, and offer it to all
+    ///
+    /// It makes the plan from a run file, and offers it to all members; with a vector it takes part
+    /// itself.
     #[arg(long, value_name = "RUN.toml", conflicts_with = "plan")]
     propose: Option<PathBuf>,
     #[command(flatten)]
     contribution: ContributionArguments,
-    /// Follow this node's run to its end, and exit as `undertone join` would have
+    /// Follow the run to its end, and exit as `join` does
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -112,7 +117,7 @@ pub struct AcceptArgs {
     digest: String,
     #[command(flatten)]
     contribution: ContributionArguments,
-    /// Follow this node's run to its end, and exit as `undertone join` would have
+    /// Follow the run to its end, and exit as `join` does
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::Unit;
 
+use crate::commands::shown::{Shown, standard_errors};
 use crate::party::driver::Finish;
 use crate::party::receipt::Account;
 use crate::party::silence::Silence;
+use crate::planning::gain::Gain;
 use crate::planning::quote;
 use crate::planning::utility::Utility;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::process;
-use crate::reporting::report::Report;
+use crate::reporting::report::{Report, lower_first};
 use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// A result, and whether its files could be written.
@@ -29,6 +31,8 @@ pub struct Delivery {
     pub receipt: Option<Failure>,
     /// Rounds to which this party contributed nothing.
     pub silence: Silence,
+    /// What the columns of the mean are called, if they have names.
+    pub names: Option<Vec<String>>,
     /// Where the mean goes, and where the receipt goes if anywhere.
     pub places: Vec<PathBuf>,
 }
@@ -152,18 +156,6 @@ fn object(
     object
 }
 
-/// Where columns were scaled to width 1: each column's own standard error, in its unit. `error` is
-/// the root of their mean square.
-pub fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
-    let scales = plan.scales();
-    let even = error / scales.root_mean_square();
-    scales.differ().then(|| {
-        (0..plan.draft().dimension())
-            .map(|i| even * scales.at(i))
-            .collect()
-    })
-}
-
 fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     let account = &delivery.account;
     let mut text = String::new();
@@ -207,7 +199,25 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     if !delivery.silence.is_none() {
         text += "  (Nobody else is told; what counted instead has noise like any other contribution.)\n\n";
     }
-    text += &table(plan, object, account).render();
+    let shown = Shown {
+        plan,
+        values: delivery
+            .values
+            .as_deref()
+            .filter(|_| account.finished())
+            .unwrap_or_default(),
+        error: account.standard_error(),
+        names: delivery.names.as_deref(),
+    };
+    let numbers = shown.table();
+    text += &numbers;
+    if let Some(gain) = account
+        .standard_error()
+        .and_then(|error| Gain::with_error(plan, error))
+    {
+        text += &format!("{}.\n\n", gain.sentence());
+    }
+    text += &table(plan, object, account, numbers.is_empty()).render();
     text += &format!(
         "\n{:.2} s from START to the result; sent {} over the private graph, {} over the public one.\n",
         object["wall_s"].as_f64().unwrap_or(0.0),
@@ -217,31 +227,34 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     text
 }
 
-fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
+/// What the run came to; `alone`: no table of columns stands above it.
+fn table(plan: &Plan, object: &Value, account: &Account, alone: bool) -> Table {
     let shown = |key: &str, show: fn(f64) -> String| object[key].as_f64().map_or("–".to_owned(), show);
-    let predicted = &plan.calibration().predicted;
-    let claimed = format!(
-        "{} at δ = {:e}",
-        shown("epsilon_claimed", at_most),
-        plan.draft().privacy.delta
-    );
     let mut table = Table::new();
     let mut row = |what: &str, shown: String| {
         table.row([what.into(), shown]);
     };
-    row("protected against", quote::threat(plan));
-    row("ε claimed before the run", claimed);
-    row("ε as it turned out", shown("epsilon", at_most));
+    row("protected", quote::protected(plan));
+    row("against", lower_first(&quote::threat(plan)));
     row(
-        "standard error per coordinate (of the noise)",
-        shown("standard_error", number),
+        "ε as it turned out",
+        format!(
+            "{} at δ = {:e} (claimed before the run: {})",
+            shown("epsilon", at_most),
+            plan.draft().privacy.delta,
+            shown("epsilon_claimed", at_most)
+        ),
     );
-    row(
-        "utility",
-        object["utility"]["sentence"].as_str().unwrap_or("–").to_owned(),
-    );
-    row("a trusted server would have given", number(predicted.central));
-    row("local noise alone would have given", number(predicted.local));
+    if alone {
+        row(
+            "standard error",
+            format!("{} (of the noise)", shown("standard_error", number)),
+        );
+        let worth = object["utility"]["sentence"].as_str();
+        worth
+            .into_iter()
+            .for_each(|worth| row("utility", worth.to_owned()));
+    }
     if let Some(accuracy) = account.accuracy() {
         let apart = number(accuracy.apart);
         let shown = format!("{apart} standard errors, if nobody sent wrong values");

@@ -23,6 +23,7 @@ use crate::network::held_port::HeldPort;
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::signals::{self, StopSignals};
+use crate::planning::deadlines;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::logging::{GlobalFlags, LogFormat};
 use crate::reporting::process;
@@ -171,7 +172,8 @@ impl Cluster {
         }
         drop(lines);
         let mut picture = Picture::new(plan);
-        let (patience, mut quiet_since) = (deadlines(plan), Instant::now());
+        let patience = deadlines::start(plan).saturating_add(deadlines::rounds(plan));
+        let mut quiet_since = Instant::now();
         loop {
             let beyond = if nodes.ends.is_empty() { AT_WORK } else { MARGIN };
             let (name, line) = tokio::select! {
@@ -234,21 +236,6 @@ const LOOKS: u32 = 4;
 /// The time that a node has to end by itself after a second signal, so that nothing stays half
 /// written. Our choice.
 const WRITING: Duration = Duration::from_millis(500);
-
-/// All of a plan's deadlines together: of READY and of START, of all rounds, as often as noise is
-/// mixed, of settling, and of publishing, which may take two stages more.
-fn deadlines(plan: &Plan) -> Duration {
-    let run = &plan.draft().run;
-    let rounds_ms = u64::from(plan.mixing_rounds()).saturating_mul(run.round_ms);
-    let again = u64::from(plan.most_mixings().saturating_sub(1));
-    let again_ms = rounds_ms.saturating_add(run.settle_ms.saturating_mul(2));
-    let all_ms = (run.join_ms.saturating_mul(2))
-        .saturating_add(rounds_ms)
-        .saturating_add(again_ms.saturating_mul(again))
-        .saturating_add(run.settle_ms.saturating_mul(4));
-    // A plan's time-outs are far below; what is added must not overflow the clock.
-    Duration::from_millis(all_ms.min(1 << 40))
-}
 
 /// The processes of all nodes.
 #[derive(Default)]

@@ -1,5 +1,7 @@
 //! What a local run came to: the final object, and a table that a person can read.
 
+mod columns;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -9,21 +11,19 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::commands::join::result;
 use crate::commands::local::cluster::NodeEnd;
 use crate::commands::local::ends::Ends;
 use crate::commands::local::parties::LocalParty;
 use crate::commands::local::truth::Truths;
+use crate::commands::shown;
 use crate::party::model_file;
 use crate::party::silence::Silence;
 use crate::planning::quote;
 use crate::planning::utility::Utility;
 use crate::reporting::failure::Failure;
 use crate::reporting::output;
+use crate::reporting::report::lower_first;
 use crate::reporting::table::{Table, at_most, bytes, number};
-
-/// Rows of the table of columns; the object has more.
-const MOST_COLUMNS: usize = 40;
 
 /// All nodes' ends as one run's.
 pub(super) struct Summary<'a> {
@@ -152,8 +152,8 @@ impl<'a> Summary<'a> {
         let mut text = self.headline();
         text += &self.silence();
         text += &self.column_table();
-        text += &self.protection();
         text += &self.errors();
+        text += &self.protection();
         if output::is_terminal() && !self.clipping.is_empty() {
             text += &format!(
                 "\nOnly this terminal shows it:\n  {}\n",
@@ -243,12 +243,12 @@ impl<'a> Summary<'a> {
             self.plan.draft().dimension()
         );
         text += &self.nodes_that_failed();
-        if let Some(utility) = self
+        let worth = self
             .object
             .get("utility")
-            .and_then(|utility| utility["sentence"].as_str())
-        {
-            text += &format!("{utility}.\n");
+            .filter(|_| self.object.get("columns").is_none());
+        if let Some(worth) = worth.and_then(|worth| worth["sentence"].as_str()) {
+            text += &format!("{worth}.\n");
         }
         text + "\n"
     }
@@ -300,20 +300,20 @@ impl<'a> Summary<'a> {
     }
 
     fn protection(&self) -> String {
-        let epsilon = |key: &str| match self.object[key].as_f64() {
-            Some(epsilon) => format!(
-                "{} at δ = {:e}",
-                at_most(epsilon),
-                self.plan.draft().privacy.delta
-            ),
-            None => "–".into(),
-        };
+        let epsilon = |key: &str| self.object[key].as_f64().map_or("–".to_owned(), at_most);
         let mut table = Table::new();
         table
             .row(["protected".into(), quote::protected(self.plan)])
-            .row(["against".into(), quote::threat(self.plan)])
-            .row(["ε claimed before the run".into(), epsilon("epsilon_claimed")])
-            .row(["ε as it turned out".into(), epsilon("epsilon")]);
+            .row(["against".into(), lower_first(&quote::threat(self.plan))])
+            .row([
+                "ε as it turned out".into(),
+                format!(
+                    "{} at δ = {:e} (claimed before the run: {})",
+                    epsilon("epsilon"),
+                    self.plan.draft().privacy.delta,
+                    epsilon("epsilon_claimed")
+                ),
+            ]);
         let opened_for = self.object.get("opened_for").and_then(Value::as_array);
         let names: Vec<&str> = opened_for
             .into_iter()
@@ -325,85 +325,6 @@ impl<'a> Summary<'a> {
             table.row(["opened for".into(), format!("{}: {gone}", names.join(", "))]);
         }
         table.render() + "\n"
-    }
-
-    fn errors(&self) -> String {
-        if !averages_vectors(self.plan) {
-            return String::new();
-        }
-        let scale = if self.plan.scales().differ() {
-            "root mean square over columns"
-        } else {
-            "per coordinate"
-        };
-        let mut table = Table::with_headings(["error of the mean", scale]);
-        let mut row = |what: &str, key: &str| {
-            if let Some(value) = self.object.get(key).and_then(Value::as_f64) {
-                table.row([what.into(), number(value)]);
-            }
-        };
-        row("accounted (noise, standard error)", "standard_error");
-        row("true (rms against the clipped mean)", "rms_error");
-        row(
-            "true (rms against the plain mean of raw inputs)",
-            "rms_error_plain",
-        );
-        row("a trusted server would have given", "central");
-        row("purely local noise would have given", "local");
-        table.render()
-    }
-}
-
-impl Summary<'_> {
-    /// Each column's private mean beside the true one, where columns have names or units of their
-    /// own.
-    fn column_table(&self) -> String {
-        let Some(columns) = self.object.get("columns").and_then(Value::as_array) else {
-            return String::new();
-        };
-        let mut table = Table::with_headings([
-            "column",
-            "private mean",
-            "± standard error",
-            "true mean",
-            "difference",
-        ]);
-        for column in columns.iter().take(MOST_COLUMNS) {
-            let shown = |key: &str| column[key].as_f64().map_or("–".into(), number);
-            let name = column["name"].as_str().unwrap_or("–").to_owned();
-            table.row([
-                name,
-                shown("mean"),
-                shown("standard_error"),
-                shown("true_mean"),
-                shown("error"),
-            ]);
-        }
-        let more = match columns.len().saturating_sub(MOST_COLUMNS) {
-            0 => String::new(),
-            more => format!("  … and {more} more columns (with --json, or in summary.json)\n"),
-        };
-        table.render() + &more + "\n"
-    }
-
-    /// What a demonstration protected, for people who see it for the first time.
-    fn sentence(&self) -> String {
-        let epsilon = self.object["epsilon"].as_f64();
-        let (Some(epsilon), true) = (epsilon, self.demonstration) else {
-            return String::new();
-        };
-        format!(
-            "\nWhat was protected: any single patient, all {} columns together. \
-             Whoever reads all that these nodes published, even with one \
-             hospital's help,\ncan hardly tell whether that patient's record is the true one or any \
-             other within the public bounds (ε = {} at δ = {:e}), \
-             and no hospital\nshowed its data to anybody. The patients are made up; \
-             bring your own with --inputs DIR --run RUN.toml, and take the bounds from what\n\
-             you know of each quantity, never from the data.\n",
-            self.plan.draft().dimension(),
-            at_most(epsilon),
-            self.plan.draft().privacy.delta,
-        )
     }
 }
 
@@ -500,7 +421,7 @@ fn add_columns(
     let Some(error) = ends.standard_error() else {
         return;
     };
-    let standard_errors = result::standard_errors(plan, error);
+    let standard_errors = shown::standard_errors(plan, error);
     if let Some((mean, result)) = means.first().zip(ends.first()) {
         let each = standard_errors.clone().unwrap_or_else(|| vec![error; mean.len()]);
         if let Some(columns) = truths.columns(mean, result, &each) {

@@ -92,7 +92,7 @@ impl Stated {
             Some(epsilon) => format!(
                 "Another value in the place of {whose} would make nothing that can be seen more than {} times \
                  as likely or unlikely (ε = {}), but for a chance of {} (δ{parts}).",
-                number(epsilon.exp()),
+                at_most(epsilon.exp()),
                 at_most(epsilon),
                 // Rounded up.
                 format_args!("{:.3e}", delta * (1.0 + 6e-4))

@@ -16,7 +16,7 @@ use crate::measuring::trial::Trial;
 use crate::measuring::vectors::Vectors;
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
-use crate::reporting::table::{at_most, number};
+use crate::reporting::table::{at_most, precise};
 
 /// What a node's releases cost it, as it turned out: those that have left, or where all read the
 /// one sum, those whose sum may have been opened, each as much as the last one, which had the
@@ -140,7 +140,13 @@ impl GossipTotals {
 
     fn table(&self, plan: &Plan) -> String {
         let predicted = &plan.calibration().predicted;
-        let floors = |error: f64| format!("{} ({:.2} × floor)", number(error), error / predicted.error_floor);
+        let floors = |error: f64| {
+            format!(
+                "{} ({:.2} × floor)",
+                precise(error),
+                error / predicted.error_floor
+            )
+        };
         let shown = |error: Option<f64>| error.map_or("–".to_owned(), floors);
         let mut table = self.counted.table();
         let mut row = |what: &str, shown: String| {
@@ -160,7 +166,7 @@ impl GossipTotals {
         );
         row(
             "  of which uneven weights at most, without a fault",
-            number(Self::spread(plan)),
+            precise(Self::spread(plan)),
         );
         row("floor for these colluders", floors(predicted.error_floor));
         row("a trusted server", floors(predicted.central));

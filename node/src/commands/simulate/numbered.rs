@@ -11,7 +11,7 @@ use crate::planning::quote;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::progress::Progress;
 use crate::reporting::report::Report;
-use crate::reporting::table::{Table, number};
+use crate::reporting::table::{Table, precise};
 
 /// Refuses so many kills that nobody could publish anything.
 pub(super) fn check_kills(kills: usize, parties: usize) -> Result<(), Failure> {
@@ -125,7 +125,7 @@ impl Counted {
 
 /// The ε that a plan claims, as tables show it.
 pub(super) fn claimed(plan: &Plan) -> String {
-    plan.epsilon_claimed().map_or("–".into(), number)
+    plan.epsilon_claimed().map_or("–".into(), precise)
 }
 
 fn ending(outcome: &Option<Outcome>) -> &'static str {

@@ -18,7 +18,7 @@ use crate::measuring::vectors::Vectors;
 use crate::party::clipping;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::report::Report;
-use crate::reporting::table::{at_most, number};
+use crate::reporting::table::{at_most, precise};
 
 /// 97.5 % of a standard normal distribution lie below: intervals are at 95 %.
 const NORMAL_975: f64 = 1.959964;
@@ -176,9 +176,9 @@ impl Totals {
     fn table(&self, plan: &Plan) -> String {
         let predicted = &plan.calibration().predicted;
         let (rms, interval) = self.measured().unzip();
-        let shown = |value: Option<f64>| value.map_or("–".to_owned(), number);
+        let shown = |value: Option<f64>| value.map_or("–".to_owned(), precise);
         let interval = interval.map_or("–".to_owned(), |[low, high]| {
-            format!("{} to {}", number(low), number(high))
+            format!("{} to {}", precise(low), precise(high))
         });
         let of_runs = |count: u64| format!("{count} of {}", self.counted.runs);
         let accounted = shown(self.per_coordinate(self.accounted));
@@ -195,8 +195,8 @@ impl Totals {
         row("measured error per coordinate (rms)", shown(rms));
         row("  95 % interval of it", interval);
         row("  its square", shown(rms.map(|rms| rms * rms)));
-        row("a trusted server", number(predicted.central));
-        row("local noise alone", number(predicted.local));
+        row("a trusted server", precise(predicted.central));
+        row("local noise alone", precise(predicted.local));
         table.row(self.counted.violations()).render()
     }
 }

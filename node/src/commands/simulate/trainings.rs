@@ -28,7 +28,7 @@ use crate::party::rows::Rows;
 use crate::planning::make;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::report::Report;
-use crate::reporting::table::{Table, at_most, number};
+use crate::reporting::table::{Table, at_most, precise};
 
 /// Made-up rows of each party.
 const ROWS: usize = 1000;
@@ -248,8 +248,8 @@ impl Qualities {
         let measure = format!("{} on {} rows", Self::measure(trial).1, trial.of.test.len());
         let mut models = Table::with_headings([&measure[..], "mean", "±", "worst"]);
         let mut row = |what: &str, values: &[f64]| {
-            let error = standard_error(values).map_or("–".into(), number);
-            models.row([what.into(), number(mean(values)), error, number(worst(values))]);
+            let error = standard_error(values).map_or("–".into(), precise);
+            models.row([what.into(), precise(mean(values)), error, precise(worst(values))]);
         };
         row("this plan", &self.plan);
         row("a trusted server's noise", &self.central);

@@ -1,0 +1,130 @@
+//! A run's events as sentences.
+
+use serde_json::Value;
+
+/// One event in a line: when it was, and what happened.
+pub(super) fn event(event: &Value) -> String {
+    let seconds = event["t_ms"].as_f64().unwrap_or(0.0) / 1000.0;
+    format!("{seconds:8.3} s  {}", sentence(event))
+}
+
+/// What happened. An event that is not known here, of a newer daemon say, is told by its name and
+/// its fields.
+fn sentence(event: &Value) -> String {
+    let word = |key: &str| event[key].as_str().unwrap_or_default();
+    let count = |key: &str| event[key].as_u64().unwrap_or(0);
+    match event["event"].as_str().unwrap_or("event") {
+        "phase" => phase(word("phase")).map_or_else(|| others(event), str::to_owned),
+        "ready" => match word("waiting_for") {
+            "" => format!("{} parties are ready.", count("ready")),
+            names => format!("{} parties are ready; waiting for {names}.", count("ready")),
+        },
+        "waiting" => match word("waiting_for") {
+            "" => "Nobody is waited for any more.".to_owned(),
+            names => format!("Waiting for {names}."),
+        },
+        "round" => format!("Round {} is over.", count("round")),
+        "iteration" => format!("The sum of round {} is opened.", count("k")),
+        "given_up" => format!(
+            "The start is given up and tried again: {} did not sign it.",
+            word("not_signed_by")
+        ),
+        "left_out" => format!(
+            "This node is left out: {} signed a start without it.",
+            word("signed_by")
+        ),
+        "sealed" => format!("The final is sealed: {} bytes.", count("bytes")),
+        "opened" => match names(&event["names"]) {
+            names if names.is_empty() => "The finals are opened.".to_owned(),
+            names => format!("The finals are opened, also for {names}, who left after the log."),
+        },
+        "peer" => format!("{}: {}.", word("peer"), word("state")),
+        "fault" => format!("{}.", word("text").trim_end_matches('.')),
+        "finished" => format!("The run is over: {}.", outcome(event)),
+        _ => others(event),
+    }
+}
+
+/// A phase as a sentence; none of one that is not known here.
+fn phase(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "gathering" => "Gathering: the parties meet, and say that they are ready.",
+        "mixing" => "Mixing: noise that cancels is exchanged.",
+        "settling" => "Settling: the parties agree on what arrived.",
+        "publishing" => "Publishing: what is opened is agreed on, and opened.",
+        "done" => "The result is there.",
+        _ => return None,
+    })
+}
+
+fn names(list: &Value) -> String {
+    let names: Vec<&str> = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    names.join(", ")
+}
+
+fn outcome(event: &Value) -> String {
+    let of = |key: &str| event[key].as_str();
+    let outcome = of("outcome").or(of("state")).unwrap_or("ended").to_owned();
+    match event["exit_code"].as_i64() {
+        Some(0) | None => outcome,
+        Some(code) => format!("{outcome} (exit code {code})"),
+    }
+}
+
+/// The name and the fields of any event, without those that all have.
+fn others(event: &Value) -> String {
+    let name = event["event"].as_str().unwrap_or("event");
+    let fields = event.as_object().into_iter().flatten();
+    let told =
+        fields.filter(|(key, value)| !["t_ms", "party", "event"].contains(&key.as_str()) && !value.is_null());
+    let told: Vec<String> = told
+        .map(|(key, value)| match value.as_str() {
+            Some(text) => format!("{key} {text}"),
+            None => format!("{key} {value}"),
+        })
+        .collect();
+    format!("{name}: {}", told.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_a_sentence() {
+        let round = json!({
+            "t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8,
+            "outcome": null,
+        });
+        assert_eq!(event(&round), "   1.250 s  Round 3 is over.");
+        assert_eq!(
+            event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})),
+            "   0.002 s  bob is gone."
+        );
+        let over = json!({"event": "finished", "state": "ended", "outcome": "degraded", "exit_code": 5});
+        assert_eq!(sentence(&over), "The run is over: degraded (exit code 5).");
+    }
+
+    #[test]
+    fn whom_one_waits_for_is_told_by_name() {
+        let ready = json!({"t_ms": 5, "event": "ready", "ready": 3, "waiting_for": "dave, erin"});
+        assert_eq!(sentence(&ready), "3 parties are ready; waiting for dave, erin.");
+        let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": ""});
+        assert_eq!(sentence(&all), "5 parties are ready.");
+        let stage = json!({"t_ms": 5, "event": "waiting", "waiting_for": "dave"});
+        assert_eq!(sentence(&stage), "Waiting for dave.");
+    }
+
+    #[test]
+    fn an_event_of_a_newer_daemon_is_told_by_its_fields() {
+        let newer = json!({"t_ms": 5, "event": "thawed", "party": "alice", "by": "bob", "count": 3});
+        assert_eq!(sentence(&newer), "thawed: by bob, count 3");
+    }
+}
