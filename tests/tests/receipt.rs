@@ -65,7 +65,7 @@ fn a_good_receipt_is_said_in_five_sentences() {
             "the data of party-0, party-1, party-2, party-3; nobody left",
             "any one party's data would make nothing that can be seen more than",
             "any one of the 4 parties",
-            "A mean here has norm at most 1.000, the noise has norm",
+            "A mean here has norm at most 1.00, the noise has norm",
         ]) {
             assert!(sentence.contains(part), "{mechanism}: {sentence}");
         }

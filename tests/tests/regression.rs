@@ -103,7 +103,7 @@ fn statistics_fit_least_squares_in_one_release() {
     let line = "predict kept/party-1/model.npy --input test.csv --json";
     let predicted = run_in(folder, line.split(' ')).json_of(0);
     assert_close(&predicted["test"]["r2"], r2, 1e-12, "R²");
-    let quote = run_in(folder, "verify kept/plan.json".split(' '));
+    let quote = run_in(folder, "verify kept/plan.json --full".split(' '));
     assert!(
         quote.stdout.contains("statistics has noise of spectral norm"),
         "{}",

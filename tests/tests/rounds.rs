@@ -443,7 +443,7 @@ fn parties_join_with_programs_of_their_own() {
                unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\nclipped = \"by-program\"\nresult = \"sum\"\n\
                [privacy]\nepsilon = 8.0\n[run]\niteration_ms = 20000\n";
     parties.plan("plan", run);
-    let plan = run_in(folder, ["verify", "plan.json"]).stdout;
+    let plan = run_in(folder, ["verify", "plan.json", "--full"]).stdout;
     for words in [
         "sums in sequence",
         "each program clips as it says",

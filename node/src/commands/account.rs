@@ -24,6 +24,9 @@ pub enum AccountCommand {
     /// It is exact (Balle & Wang 2018).
     Gaussian(gaussian::GaussianArgs),
     /// Each honest party's loss in an execution of INCA
+    #[command(
+        override_usage = "undertone account inca [OPTIONS] --independent-std <S> --delta <D>\n       <EXECUTION.json>"
+    )]
     Inca(inca::IncaArgs),
     /// The sums that PPSC's multi-gossip reveals, and losses
     ///
@@ -37,19 +40,31 @@ pub enum AccountCommand {
     /// How many parties it takes to separate the others
     ///
     /// And among how many values each party's own is hidden then, whoever colludes.
+    #[command(
+        override_usage = "undertone account connectivity [OPTIONS]\n       <--graph <EDGES.txt>|--schedule <T>>"
+    )]
     Connectivity(connectivity::ConnectivityArgs),
     /// The chance that a schedule drawn late hides too little
     ///
     /// A schedule that is drawn after coalitions and departures are fixed may leave the others in
     /// several pieces; this also says how many rounds make that chance small.
+    #[command(
+        override_usage = "undertone account static [OPTIONS] --parties <N> --removed <S>\n       --rounds <T>"
+    )]
     Static(static_coalitions::StaticArgs),
     /// The loss of several releases together
     ///
     /// μ² adds, adaptively, and is converted to ε once.
+    #[command(
+        override_usage = "undertone account compose [OPTIONS] --delta <D>\n       [RECEIPT.json|PLAN.json]..."
+    )]
     Compose(compose::ComposeArgs),
     /// The cost of a training's iterations
     ///
     /// What each may cost, and what those that were published have cost.
+    #[command(
+        override_usage = "undertone account training [OPTIONS] --epsilon <E> --delta <D>\n       --iterations <K>"
+    )]
     Training(training::TrainingArgs),
 }
 

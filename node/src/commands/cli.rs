@@ -106,7 +106,11 @@ enum AnyCommand {
     #[command(subcommand)]
     Identity(identity::IdentityCommand),
     /// Calibrate a run and print its quote: claims, noise, predicted error
-    #[command(after_help = KEYS_OF_RUNS, after_long_help = help::keys_by_task())]
+    #[command(
+        after_help = KEYS_OF_RUNS,
+        after_long_help = help::keys_by_task(),
+        override_usage = "undertone plan [OPTIONS] --peers <PEERS.toml> --out <PLAN.json>\n       <RUN.toml>"
+    )]
     Plan(plan::PlanArgs),
     /// Recompute a plan's claims and check them against your policy
     Verify(plan::VerifyArgs),
@@ -126,6 +130,9 @@ enum AnyCommand {
     Ledger(ledger::LedgerCommand),
     /// Be one of several daemons that make what they need and meet in a shared folder
     /// (docker-compose.yml)
+    #[command(
+        override_usage = "undertone testnet [OPTIONS] --node <K> --nodes <N> --folder <DIR>\n       --meet <DIR> --output <DIR>"
+    )]
     Testnet(testnet::TestnetArgs),
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = KEYS_OF_RUNS, after_long_help = help::keys_by_task())]

@@ -122,7 +122,7 @@ fn verdict(plan: &Plan, policy: &Policy) -> String {
         None => String::new(),
     };
     format!(
-        "The plan holds: each of its {claims} claims was computed again. It is within your policy \
+        "The plan holds: all of its {claims} claims were computed again. It is within your policy \
          ({within}coalitions of {} or more).\nPlan {}\n\n",
         policy.min_colluders,
         plan.digest_hex()

@@ -8,6 +8,9 @@ use crate::reporting::table::{Table, beside_error, number};
 /// Columns that a screen shows. Our choice: half of it.
 pub(super) const MOST_COLUMNS: usize = 12;
 
+/// The heading of errors: nothing else than noise is in them.
+const ERROR: &str = "± standard error (of the noise)";
+
 /// A result and what is known of it.
 pub(super) struct Shown<'a> {
     /// The plan of its run.
@@ -37,8 +40,8 @@ impl Shown<'_> {
             .map(|error| standard_errors(self.plan, error).unwrap_or_else(|| vec![error; dimension]));
         let what = heading(self.plan);
         let headings: Vec<&str> = match rounds {
-            Some(_) => vec!["column", &what, "mean of the rounds", "± standard error"],
-            None => vec!["column", &what, "± standard error"],
+            Some(_) => vec!["column", &what, "mean of the rounds", ERROR],
+            None => vec!["column", &what, ERROR],
         };
         let mut table = Table::with_headings(headings);
         let last = &self.values[self.values.len() - dimension..];

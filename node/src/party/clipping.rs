@@ -83,12 +83,12 @@ mod tests {
         let records = "\nunit = \"record\"";
         let ball = "shape = [2]\nclip = { kind = \"l2\", radius = 1.0 }";
         for (data, words) in [
-            ("shape = [2]".to_owned(), "your vector was scaled by 0.2500"),
+            ("shape = [2]".to_owned(), "your vector was scaled by 0.250"),
             (boxed.to_owned(), "your vector was moved into its bounds"),
-            (tensors.to_owned(), "the longest for its radius by 0.2500"),
+            (tensors.to_owned(), "the longest for its radius by 0.250"),
             (
                 format!("{ball}{records}"),
-                "1,234 of 12,000 rows clipped, the longest scaled by 0.2500",
+                "1,234 of 12,000 rows clipped, the longest scaled by 0.250",
             ),
             (
                 format!("{boxed}{records}"),

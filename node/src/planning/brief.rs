@@ -46,10 +46,14 @@ fn what(plan: &Plan) -> String {
         (None, Some(names)) if names.len() == draft.dimension() => format!("{} columns", names.len()),
         _ => format!("{} coordinates", draft.dimension()),
     };
+    let what = match gossip::is_gossip(plan) {
+        true => gossip::what(plan),
+        false => quote::what(plan).to_owned(),
+    };
     format!(
         "{}: {}, {size}, over {of}, in {}",
         draft.name,
-        quote::what(plan),
+        what.trim_end_matches(','),
         mechanism::work(plan)
     )
 }

@@ -220,7 +220,7 @@ mod tests {
             "with any 2 against it and",
             "X25519, ChaCha20-Poly1305, SHA-256 or discrete logarithms",
             "A coalition of more than 1 may hold the 3 shares that open a final",
-            "ε = 2.654 at δ = 1e-6",
+            "ε = 2.66 at δ = 1e-6",
             "by 3 of its 4 holders, even if all who collude refuse",
             "others may have opened it",
             "running again costs as much again",

@@ -154,6 +154,14 @@ fn edges(plan: &Plan) -> String {
     }
 }
 
+/// What is computed, in words.
+pub(super) fn what(plan: &Plan) -> String {
+    match plan.draft().releases() {
+        1 => "gossip averaging of one value".to_owned(),
+        releases => format!("gossip averaging of a stream of {releases} releases"),
+    }
+}
+
 /// The quote as a person reads it, with what is protected and its claims as all quotes tell them;
 /// none of any other mechanism.
 pub(super) fn text(plan: &Plan, protected: &str, claims: &str) -> Option<String> {
@@ -161,10 +169,7 @@ pub(super) fn text(plan: &Plan, protected: &str, claims: &str) -> Option<String>
         return None;
     }
     let (draft, calibration) = (plan.draft(), plan.calibration());
-    let what = match draft.releases() {
-        1 => "gossip averaging of one value".to_owned(),
-        releases => format!("gossip averaging of a stream of {releases} releases"),
-    };
+    let what = what(plan);
     let utility = Utility::of(plan);
     let said = utility.warning().unwrap_or_else(|| utility.sentence() + ".");
     Some(format!(

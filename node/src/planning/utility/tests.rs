@@ -54,8 +54,8 @@ fn the_noise_of_a_ball_is_its_norm() {
     assert!(utility.is_noise());
     assert_eq!(
         utility.sentence(),
-        "A mean here has norm at most 1.000, the noise has norm 38.58: the result is noise, \
-         38.58 times as large"
+        "A mean here has norm at most 1.00, the noise has norm 38.6: the result is noise, \
+         38.6 times as large"
     );
     let wide = planned(
         8,
@@ -67,7 +67,7 @@ fn the_noise_of_a_ball_is_its_norm() {
     assert_eq!(utility.ratio(), 0.02);
     assert_eq!(
         utility.sentence(),
-        "A mean here has norm at most 50.00, the noise has norm 1.000: 2.000 % of that"
+        "A mean here has norm at most 50.0, the noise has norm 1.00: 2.00 % of that"
     );
     assert_eq!((utility.warning(), utility.table()), (None, String::new()));
 }
@@ -81,19 +81,19 @@ fn the_noise_of_columns_is_beside_each_ones_range() {
     assert!((utility.ratio() - 0.02).abs() < 1e-12);
     assert_eq!(
         utility.sentence(),
-        "A mean here lies within its public bounds, the noise is at most 2.000 % of half of their distance \
-         (age from 18.00 to 100.0: ± 0.8200; pulse from 40.00 to 160.0: ± 1.200)"
+        "A mean here lies within its public bounds, the noise is at most 2.00 % of half of their distance \
+         (age from 18 to 100: ± 0.820; pulse from 40 to 160: ± 1.20)"
     );
     assert!(
         utility
             .table()
-            .contains("age     18.00           100.0  0.8200   2.000"),
+            .contains("age     18              100  0.820             2.00"),
         "{}",
         utility.table()
     );
     let utility = Utility::with_error(&plan, 0.6 * scales);
     assert!(
-        utility.is_noise() && utility.sentence().contains("up to 1.200 times half"),
+        utility.is_noise() && utility.sentence().contains("up to 1.20 times half"),
         "{}",
         utility.sentence()
     );
