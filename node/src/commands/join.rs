@@ -47,11 +47,11 @@ pub struct JoinArgs {
     identity: PathBuf,
     /// The private vector, or a matrix of records
     ///
-    /// One record a row: .npy (f32, f64), .csv, .json; .safetensors for a model. The extension says which. A .csv may have a first row of names, which stay (numbers are
-    /// names where the plan has them); of one row or one column it is a plain list, else a matrix.
-    /// A model's tensors (F16, BF16, F32, F64) are averaged as one vector in the order of their
-    /// names, and data.shape is their number of coordinates. With --program: whatever that program
-    /// reads.
+    /// One record a row: .npy (f32, f64), .csv, .json; .safetensors for a model. The extension says
+    /// which. A .csv may have a first row of names, which stay (numbers are names where the plan
+    /// has them); of one row or one column it is a plain list, else a matrix. A model's tensors
+    /// (F16, BF16, F32, F64) are averaged as one vector in the order of their names, and data.shape
+    /// is their number of coordinates. With --program: whatever that program reads.
     #[arg(long, value_name = "X", required_unless_present = "program")]
     input: Option<PathBuf>,
     /// Hands over this party's part of every round

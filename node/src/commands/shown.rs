@@ -1,7 +1,6 @@
 //! The numbers of a result for people: columns of a mean, or of a stream's rows.
 
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::TaskName;
 
 use crate::reporting::table::{Table, beside_error, number};
 
@@ -31,14 +30,14 @@ impl Shown<'_> {
         let (draft, dimension) = (self.plan.draft(), self.plan.draft().dimension());
         let named = self.names.is_some_and(|names| names.len() == dimension);
         let is_readable = named || dimension <= MOST_COLUMNS;
-        if draft.computation.model().is_some() || !is_readable || self.values.len() < dimension {
+        if draft.computation.parameters().is_some() || !is_readable || self.values.len() < dimension {
             return String::new();
         }
         let rounds = self.rounds();
         let each = self
             .error
             .map(|error| standard_errors(self.plan, error).unwrap_or_else(|| vec![error; dimension]));
-        let what = heading(self.plan);
+        let what = draft.computation.column_title();
         let headings: Vec<&str> = match rounds {
             Some(_) => vec!["column", &what, "mean of the rounds", ERROR],
             None => vec!["column", &what, ERROR],
@@ -75,10 +74,8 @@ impl Shown<'_> {
     /// How many means a stream's last row adds up; none of any other task.
     fn rounds(&self) -> Option<f64> {
         let rows = self.values.len() / self.plan.draft().dimension().max(1);
-        let stream = self.plan.draft().computation.stream();
-        stream
-            .filter(|stream| stream.releases > 1)
-            .map(|_| rows.max(1) as f64)
+        let sums = self.plan.draft().computation.running_sum_of();
+        sums.map(|_| rows.max(1) as f64)
     }
 }
 
@@ -92,16 +89,4 @@ pub(super) fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
             .map(|i| even * scales.at(i))
             .collect()
     })
-}
-
-/// What a column of the result is.
-fn heading(plan: &Plan) -> String {
-    let draft = plan.draft();
-    match draft.computation.task() {
-        TaskName::Rounds => format!("last {}", draft.computation.result().name()),
-        TaskName::Stream if draft.releases() > 1 => "running sum".to_owned(),
-        TaskName::Stream => "estimate".to_owned(),
-        TaskName::LinearEquations | TaskName::Optimise => "last iterate".to_owned(),
-        TaskName::Mean | TaskName::Regression => "mean".to_owned(),
-    }
 }

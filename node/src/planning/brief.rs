@@ -41,8 +41,8 @@ fn what(plan: &Plan) -> String {
         Unit::Record => format!("{} records of {} parties", draft.total_weight(), plan.parties()),
         Unit::Party => format!("{} parties", plan.parties()),
     };
-    let size = match (draft.computation.model(), &draft.data.columns) {
-        (Some(model), _) => format!("{} parameters", model.parameters()),
+    let size = match (draft.computation.parameters(), &draft.data.columns) {
+        (Some(parameters), _) => format!("{parameters} parameters"),
         (None, Some(names)) if names.len() == draft.dimension() => format!("{} columns", names.len()),
         _ => format!("{} coordinates", draft.dimension()),
     };
@@ -61,11 +61,11 @@ fn what(plan: &Plan) -> String {
 /// How good the result will be: each column's error where columns differ, and what the protocol
 /// wins.
 fn quality(plan: &Plan) -> String {
-    let worth = Utility::of(plan);
-    let table = worth.brief_table();
-    let mut text = match (worth.warning(), table.is_empty()) {
+    let utility = Utility::of(plan);
+    let table = utility.brief_table();
+    let mut text = match (utility.warning(), table.is_empty()) {
         (Some(warning), _) => format!("{warning}\n{table}"),
-        (None, true) => format!("{}.\n", worth.sentence()),
+        (None, true) => format!("{}.\n", utility.sentence()),
         (None, false) => table,
     };
     if let Some(gain) = Gain::of(plan) {
@@ -193,7 +193,7 @@ fn proposals(plan: &Plan, ways: &[Alternative]) -> Vec<String> {
     proposals.extend(twice_the_epsilon(plan));
     if plan.parties() < 20
         && plan.draft().data.unit == Unit::Party
-        && plan.draft().computation.model().is_none()
+        && plan.draft().computation.parameters().is_none()
     {
         proposals.push("unit = \"record\" protects single rows at a fraction of the error".into());
     }

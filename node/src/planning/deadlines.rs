@@ -23,11 +23,7 @@ pub fn rounds(plan: &Plan) -> Duration {
 /// Until when a run has ended, from START: also its iterations, or the rounds of its stream.
 pub fn after_start(plan: &Plan) -> Duration {
     let (draft, run) = (plan.draft(), &plan.draft().run);
-    let each_ms = match (draft.computation.sequence(), draft.computation.stream()) {
-        (Some(sequence), _) => sequence.iteration_ms,
-        (None, Some(_)) => run.round_ms,
-        (None, None) => 0,
-    };
+    let each_ms = draft.computation.release_ms(run.round_ms);
     let all_ms = each_ms.saturating_mul(draft.releases()).min(LONGEST_MS);
     rounds(plan).saturating_add(Duration::from_millis(all_ms))
 }

@@ -51,7 +51,7 @@ impl<'a> Gain<'a> {
             }
             _ => "a trusted server would be no better than this".to_owned(),
         };
-        let what = match self.plan.draft().computation.model() {
+        let what = match self.plan.draft().computation.parameters() {
             Some(_) => " (noise of the sums that the model is made of)",
             None => "",
         };

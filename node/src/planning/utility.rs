@@ -183,14 +183,14 @@ impl<'a> Utility<'a> {
         self.table_of(MOST_SHOWN, "--json")
     }
 
-    /// The same for one screen, of the first columns.
+    /// A table of the first columns, for one screen.
     pub fn brief_table(&self) -> String {
         self.table_of(MOST_ON_A_SCREEN, "--full")
     }
 
     fn table_of(&self, most: usize, others: &str) -> String {
         let of_its_own = self.plan.draft().data.columns.is_some() || self.plan.scales().differ();
-        let is_model = self.plan.draft().computation.model().is_some();
+        let is_model = self.plan.draft().computation.parameters().is_some();
         if !of_its_own || is_model || self.plan.draft().data.radius().is_some() {
             return String::new();
         }

@@ -250,10 +250,10 @@ fn table(plan: &Plan, object: &Value, account: &Account, alone: bool) -> Table {
             "standard error",
             format!("{} (of the noise)", shown("standard_error", number)),
         );
-        let worth = object["utility"]["sentence"].as_str();
-        worth
+        let utility = object["utility"]["sentence"].as_str();
+        utility
             .into_iter()
-            .for_each(|worth| row("utility", worth.to_owned()));
+            .for_each(|utility| row("utility", utility.to_owned()));
     }
     if let Some(accuracy) = account.accuracy() {
         let apart = number(accuracy.apart);

@@ -243,12 +243,12 @@ impl<'a> Summary<'a> {
             self.plan.draft().dimension()
         );
         text += &self.nodes_that_failed();
-        let worth = self
+        let utility = self
             .object
             .get("utility")
             .filter(|_| self.object.get("columns").is_none());
-        if let Some(worth) = worth.and_then(|worth| worth["sentence"].as_str()) {
-            text += &format!("{worth}.\n");
+        if let Some(utility) = utility.and_then(|utility| utility["sentence"].as_str()) {
+            text += &format!("{utility}.\n");
         }
         text + "\n"
     }

@@ -96,6 +96,38 @@ impl Computation {
         }
     }
 
+    /// Parameters of the model that parties fit together; `None` of any other result.
+    pub fn parameters(&self) -> Option<usize> {
+        self.model().map(ModelSettings::parameters)
+    }
+
+    /// How many releases the last row of the result adds up; `None` where rows are no running sums.
+    pub fn running_sum_of(&self) -> Option<u64> {
+        let releases = self.stream().map(|stream| stream.releases);
+        releases.filter(|releases| *releases > 1)
+    }
+
+    /// What a column of the last row is.
+    pub fn column_title(&self) -> String {
+        match self {
+            Computation::Rounds(rounds) => format!("last {}", rounds.result.name()),
+            Computation::Stream(stream) if stream.releases > 1 => "running sum".to_owned(),
+            Computation::Stream(_) => "estimate".to_owned(),
+            Computation::LinearEquations(_) | Computation::Optimise(_) => "last iterate".to_owned(),
+            Computation::Mean {} | Computation::Regression { .. } => "mean".to_owned(),
+        }
+    }
+
+    /// Milliseconds that each release may take after noise is mixed, where a round may take
+    /// `round_ms`.
+    pub fn release_ms(&self, round_ms: u64) -> u64 {
+        match (self.sequence(), self) {
+            (Some(sequence), _) => sequence.iteration_ms,
+            (None, Computation::Stream(_)) => round_ms,
+            (None, _) => 0,
+        }
+    }
+
     /// The settings of means in sequence.
     pub fn rounds(&self) -> Option<&RoundsSettings> {
         match self {

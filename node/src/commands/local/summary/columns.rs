@@ -50,12 +50,10 @@ impl Summary<'_> {
 
     /// How many means the result adds up: of a stream as many as it had rounds.
     fn rounds(&self) -> u64 {
-        let stream = self.plan.draft().computation.stream();
-        let run = self
-            .object
-            .get("iterations")
-            .and_then(|iterations| iterations["run"].as_u64());
-        stream.map_or(1, |stream| run.unwrap_or(stream.releases).max(1))
+        let planned = self.plan.draft().computation.running_sum_of();
+        let run = self.object.get("iterations");
+        let run = run.and_then(|iterations| iterations["run"].as_u64());
+        planned.map_or(1, |planned| run.unwrap_or(planned).max(1))
     }
 
     /// What a demonstration protected, for people who see it for the first time.
