@@ -60,7 +60,7 @@ fn report(parties: usize, colluding: usize, dropouts: usize, mechanism: &str) {
         "name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\ncolluding = {colluding}\ndropouts = {dropouts}\n[mechanism]\n{mechanism}\n"
     );
     let file = RunFile::parse(&text, parties).expect("a run file");
-    let draft = Draft::new(file, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft");
+    let draft = Draft::new(file, &Peers::simulated(parties).expect("peers"), 1).expect("a draft");
     let start = Instant::now();
     let calibration = calibrate(&draft, &mut |message| eprintln!("  {message}")).expect("a calibration");
     let plan_s = start.elapsed().as_secs_f64();

@@ -20,7 +20,7 @@ use undertone_protocol::simulator::scenario::Conditions;
 const RUN: &str = "name = \"four\"\n[data]\nshape = [3]\n[privacy]\nepsilon = 2.0\n";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let draft = Draft::new(RunFile::parse(RUN, 4)?, &Peers::simulated(4, None)?, 1)?;
+    let draft = Draft::new(RunFile::parse(RUN, 4)?, &Peers::simulated(4)?, 1)?;
     let calibration = calibrate(&draft, &mut |_| {})?;
     let plan = Arc::new(Plan::assemble(draft, calibration, rand::random())?);
     // What every party does with a plan that somebody else made.

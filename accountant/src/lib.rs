@@ -7,7 +7,7 @@
 //! use undertone_accountant::{calibrate, verify};
 //!
 //! let run = RunFile::parse("name = \"four\"\n[data]\nshape = [3]\n", 4)?;
-//! let draft = Draft::new(run, &Peers::simulated(4, None)?, 1)?;
+//! let draft = Draft::new(run, &Peers::simulated(4)?, 1)?;
 //! // Rounds, noise and claims; then what every party does with a plan that somebody else made.
 //! let calibration = calibrate(&draft, &mut |_| {})?;
 //! let plan = Plan::assemble(draft, calibration, [7; 16])?;

@@ -9,6 +9,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::records::RecordCounts;
 use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::multi_gossip::MultiGossip;
@@ -41,9 +42,11 @@ pub(crate) fn draft_of(dimension: usize, parties: usize, lines: &str) -> Draft {
         false => "mean",
     };
     let text = format!("name = \"test\"\ntask = \"{task}\"\n[data]\nshape = [{dimension}]\n{lines}");
-    let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
-    let records = (file.data.unit == Unit::Record).then_some(20);
-    let peers = Peers::simulated(parties, records).unwrap_or_else(|error| panic!("{error}"));
+    let mut file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
+    if file.data.unit == Unit::Record {
+        file.data.records.get_or_insert(RecordCounts::exactly(20));
+    }
+    let peers = Peers::simulated(parties).unwrap_or_else(|error| panic!("{error}"));
     Draft::new(file, &peers, 7).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -56,8 +59,9 @@ pub(crate) fn plan(parties: usize, lines: &str) -> Plan {
 pub(crate) fn training(lines: &str) -> Plan {
     let text = "name = \"test\"\ntask = \"regression\"\n[data]\nshape = [4]\n[model]\nloss = \"logistic\"\n\
                 iterations = 3\n";
-    let file = RunFile::parse(&format!("{text}{lines}"), 5).expect("a run file");
-    let peers = Peers::simulated(5, Some(20)).expect("peers");
+    let mut file = RunFile::parse(&format!("{text}{lines}"), 5).expect("a run file");
+    file.data.records = Some(RecordCounts::exactly(20));
+    let peers = Peers::simulated(5).expect("peers");
     plan_of(Draft::new(file, &peers, 7).expect("a draft"))
 }
 

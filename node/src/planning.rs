@@ -2,6 +2,7 @@
 
 pub mod alternatives;
 mod as_in_paper;
+mod bounded;
 pub mod brief;
 mod circles;
 pub mod deadlines;

@@ -3,6 +3,7 @@
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::records::RecordCounts;
 
 use crate::planning::make;
 
@@ -14,7 +15,8 @@ pub(crate) fn plan_of(text: &str, parties: usize, records: Option<u64>) -> Plan 
         true => text.to_owned(),
         false => format!("name = \"t\"\n{text}"),
     };
-    let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}: {text}"));
-    let peers = Peers::simulated(parties, records).expect("peers");
+    let mut run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}: {text}"));
+    run.data.records = records.map(RecordCounts::exactly);
+    let peers = Peers::simulated(parties).expect("peers");
     make::make(run, &peers, 1).unwrap_or_else(|e| panic!("{e}: {text}"))
 }

@@ -87,7 +87,7 @@ const COMMANDS: [(&str, &str); 27] = [
 fn every_command_tells_its_flags() {
     for (command, flags) in COMMANDS {
         let text = help(command);
-        let shared = "--json --log --verbose --help";
+        let shared = "--json --log -v --help";
         let policy = if ["verify", "join"].contains(&command) {
             POLICY
         } else {

@@ -9,7 +9,7 @@
 //! // A run file, checked for four parties. What it leaves out has a default.
 //! let file = RunFile::parse("name = \"four\"\n[data]\nshape = [3]\n", 4)?;
 //! // With members and graphs it is a draft, to which the accountant adds noise and claims.
-//! let draft = Draft::new(file, &Peers::simulated(4, None)?, 7)?;
+//! let draft = Draft::new(file, &Peers::simulated(4)?, 7)?;
 //! assert_eq!((draft.parties(), draft.privacy.epsilon), (4, 1.0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -16,16 +16,13 @@ pub fn all() -> Vec<String> {
     rows
 }
 
-/// Writes NAME.csv of each party, a twelfth of the rows, and the peer list with how many it has.
+/// Writes NAME.csv of each party, a twelfth of the rows.
 pub fn share_out_to(parties: &Parties) {
     let rows = all();
-    let mut list = String::from("version = 1\n");
-    for (party, (name, lines)) in parties.names().iter().zip(parties.lines()).enumerate() {
+    for (party, name) in parties.names().iter().enumerate() {
         let own: Vec<&str> = rows.iter().skip(party).step_by(12).map(String::as_str).collect();
         parties.write(&format!("{name}.csv"), &(own.join("\n") + "\n"));
-        list += &format!("{lines}records = {}\n", own.len());
     }
-    parties.write("peers.toml", &list);
 }
 
 /// Writes `tables/` of so many parties, and every fifth row to `test.csv`.

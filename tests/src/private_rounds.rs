@@ -85,7 +85,7 @@ fn of_graph(parties: usize, graph: &'static str, topology: &str) -> PrivateRound
          [topology]\nprivate = {topology}\npublic = {public}\n"
     );
     let file = RunFile::parse(&text, parties).expect("a run file");
-    let peers = Peers::simulated(parties, None).expect("enough parties");
+    let peers = Peers::simulated(parties).expect("enough parties");
     let plan = Arc::new(plan(Draft::new(file, &peers, 1).expect("a draft")));
     let zero = || plan.lattice().encode([0.0; 2].into_iter());
     let inputs: Vec<LatticeVector> = (0..parties).map(|_| zero()).collect();

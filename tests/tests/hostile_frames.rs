@@ -165,11 +165,11 @@ fn a_replayed_public_message_changes_nothing() {
         HOSTILE,
         *plan.digest(),
         simulated_keypair(HOSTILE),
-        ready(8),
+        ready(8, None),
     ));
     let same = wire::notice_frame(
         &Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 0)
-            .sign(Recipient::All, ready(HOSTILE as u8))
+            .sign(Recipient::All, ready(HOSTILE as u8, None))
             .expect("signs"),
     );
     let mut table = Table::new(&plan);
@@ -317,9 +317,9 @@ fn a_share_that_comes_twice_counts_once() {
 }
 
 /// The READY of a start whose run key has this secret, as the table's parties have.
-fn ready(start: u8) -> Notice {
-    let key = *RunKey::from_secret([start; 32]).public();
-    Notice::Ready { key, pair: None }
+fn ready(start: u8, pair: Option<[u8; 32]>) -> Notice {
+    let (key, records) = (*RunKey::from_secret([start; 32]).public(), None);
+    Notice::Ready { key, pair, records }
 }
 
 /// Everything that a member can sign, again and again, and replays at full speed.
@@ -341,7 +341,7 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
             incarnation: [turn as u8; 16],
             seats: hash,
         };
-        let mut all = vec![ready(turn as u8), start];
+        let mut all = vec![ready(turn as u8, None), start];
         for stage in [
             Stage::Settling,
             Stage::Publishing,
@@ -559,14 +559,13 @@ fn opens_nothing(plan: &Arc<Plan>) {
 #[test]
 fn a_ready_without_a_pair_key_and_a_share_that_nobody_waits_for_are_told() {
     let plan = four_masked();
-    let key = *RunKey::from_secret([8; 32]).public();
-    let ready = |pair| {
-        let notice = Notice::Ready { key, pair };
+    let signed_ready = |pair| {
+        let notice = ready(8, pair);
         let signed = sign(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), notice);
         (Network::Public, wire::notice_frame(&signed))
     };
     for (word, frame) in [
-        ("malformed", ready(None)),
+        ("malformed", signed_ready(None)),
         (
             "not due",
             (Network::Private, share(&plan, plan.digest(), 1, 0, |_| {})),

@@ -12,7 +12,7 @@ use undertone_tests::http::Reply;
 use undertone_tests::ports::Ports;
 use undertone_tests::{Parties, alone, left_out};
 
-const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"ward-means\"\n[data]\nshape = [2]\nunit = \"record\"\n\
+const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"ward-means\"\n[data]\nshape = [2]\nunit = \"record\"\nrecords = 1000\n\
                    columns = [\"age\", \"weight\"]\nclip = { kind = \"box\", low = [18, 40], high = [100, 160] }\n\
                    [run]\njoin_ms = 60000\n";
 const BUDGET: &str = "[[data_set]]\nname = \"ward-7\"\nunit = \"record\"\nepsilon = 3.0\ndelta = 1e-5\n";
@@ -53,9 +53,6 @@ fn the_page_shows_what_the_daemon_knows_and_nothing_private() {
     }
     let _alone = alone();
     let parties = Parties::new(4);
-    let lines = parties.lines().iter();
-    let list: String = lines.map(|lines| format!("{lines}records = 1000\n")).collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
     let digest = parties.plan("plan", RUN);
     parties.plan("next", &RUN.replace("ward-means", "next-means"));
     let port = Ports::hold(1);

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use undertone_tests::{PLAN, Parties, read_json};
+use undertone_tests::{PLAN, Parties, read_json, run_in};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n";
 
@@ -502,4 +502,72 @@ fn a_private_graph_that_cannot_protect_somebody_is_refused_by_name() {
         &format!("{run}[privacy]\ndropouts = 0\n[topology]\nprivate = \"ring\"\n"),
     );
     plan("calm.toml").json_of(0);
+}
+
+/// Shape and columns are those of a file like the parties'; the target is found by its name.
+#[test]
+fn plan_like_a_table_takes_its_shape_and_columns() {
+    let parties = Parties::new(4);
+    parties.write("like.csv", "age,dose,stage\n41.5,0.2,1\n50.25,0.4,0\n");
+    let run = "version = 1\ntask = \"regression\"\nname = \"like\"\n[data]\nrecords = { at_most = 900 }\n\
+               noise_ok = true\n[model]\nloss = \"logistic\"\ntarget = \"stage\"\niterations = 3\n";
+    parties.write("run.toml", run);
+    let plan = |more: &str| {
+        let line = format!("plan run.toml --peers peers.toml --out plan.json --json{more}");
+        run_in(parties.folder(), line.split(' '))
+    };
+    plan("").refused_at(2, "data.shape");
+    plan(" --like like.csv").json_of(0);
+    let text = std::fs::read_to_string(parties.path("plan.json")).expect("a plan");
+    assert!(
+        !text.contains("41.5") && !text.contains("50.25"),
+        "no value of the file"
+    );
+    let model = &read_json(&parties.path("plan.json"))["computation"]["model"];
+    assert_eq!(model["names"], json!(["age", "dose", "stage"]), "{model}");
+    assert_eq!(
+        (&model["columns"], &model["target"]),
+        (&json!(3), &json!("stage"))
+    );
+    plan(" --like absent.csv").refused(7, "absent.csv");
+}
+
+/// With a bound the quote says what it is for, and what half as many records come to.
+#[test]
+fn quote_of_bounded_records_gives_the_error_at_the_bound_and_at_half_of_it() {
+    let parties = Parties::new(4);
+    let run = |records: &str| {
+        format!(
+            "version = 1\nname = \"bounded\"\n[data]\nshape = [2]\nunit = \"record\"\nrecords = {records}\n\
+             clip = {{ kind = \"l2\", radius = 1.0 }}\n"
+        )
+    };
+    let quote = |records: &str| {
+        parties.plan("plan", &run(records));
+        let plan = ["verify", "plan.json", "--json"];
+        let text = parties.run(["verify", "plan.json"]).stdout;
+        (
+            parties.run(plan).json_of(0),
+            text.split_whitespace().collect::<Vec<_>>().join(" "),
+        )
+    };
+    let (bounded, text) = quote("{ at_most = 2000 }");
+    assert!(text.contains("at most 8000 records of 4 parties"), "{text}");
+    assert!(text.contains("With half of them, 4000, they are 2"), "{text}");
+    let [error, half] =
+        ["standard_error", "standard_error_at_half"].map(|key| bounded["predicted"][key].as_f64());
+    assert_eq!(half, error.map(|error| 2.0 * error), "{bounded}");
+    let (exact, text) = quote("2000");
+    assert!(
+        text.contains(" 8000 records of 4 parties") && !text.contains("half of them"),
+        "{text}"
+    );
+    assert!(
+        exact["predicted"].get("standard_error_at_half").is_none(),
+        "{exact}"
+    );
+    assert_eq!(
+        exact["predicted"]["standard_error"],
+        bounded["predicted"]["standard_error"]
+    );
 }

@@ -17,9 +17,10 @@ fn configuration(epsilon: &str) -> String {
 const VECTORS: &str = "noise_ok = true\nshape = [2, 3]\n";
 const MODEL: &str = "noise_ok = true\nshape = [10]\ntensors = { bias = [4], \"out.weight\" = [2, 3] }\n\
                      clip = { kind = \"tensors\", radius = { bias = 0.5, \"out.weight\" = 0.5 } }\n";
-const TABLE: &str = "shape = [2]\nunit = \"record\"\ncolumns = [\"age\", \"weight\"]\n\
+const TABLE: &str = "shape = [2]\nunit = \"record\"\nrecords = { at_most = 2000 }\ncolumns = [\"age\", \"weight\"]\n\
                      clip = { kind = \"box\", low = [18, 40], high = [100, 160] }\n";
-const ROUNDS: &str = "shape = [2]\nreleases = 3\nunit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n";
+const ROUNDS: &str =
+    "shape = [2]\nreleases = 3\nunit = \"record\"\nrecords = 1000\nclip = { kind = \"l2\", radius = 1.0 }\n";
 
 /// Every plan of the test, and four tables of a thousand rows.
 fn prepare(parties: &Parties) {
@@ -35,9 +36,6 @@ fn prepare(parties: &Parties) {
         plan(name, "mean", VECTORS, epsilon);
     }
     plan("model", "mean", MODEL, 1.0);
-    let lines = parties.lines().iter();
-    let list: String = lines.map(|lines| format!("{lines}records = 1000\n")).collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
     plan("table", "mean", TABLE, 1.0);
     plan("table-2", "mean", TABLE, 1.0);
     let years = TABLE.replace("\"age\", \"weight\"", "\"2019\", \"2020\"");

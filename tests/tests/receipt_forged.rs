@@ -53,12 +53,12 @@ const KINDS: [Kind; 12] = [
     },
     Kind {
         name: "records",
-        lines: "[data]\nshape = [3]\nunit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n",
+        lines: "[data]\nshape = [3]\nunit = \"record\"\nrecords = { at_most = 9 }\nclip = { kind = \"l2\", radius = 1.0 }\n",
         shape: &[4, 3],
     },
     Kind {
         name: "model-of-records",
-        lines: "task = \"regression\"\n[data]\nshape = [3]\n[model]\nloss = \"squared\"\nclip = 1.0\niterations = 3\nstep = 0.1\n[privacy]\nepsilon = 8.0\n",
+        lines: "task = \"regression\"\n[data]\nshape = [3]\nrecords = 400\n[model]\nloss = \"squared\"\nclip = 1.0\niterations = 3\nstep = 0.1\n[privacy]\nepsilon = 8.0\n",
         shape: &[400, 3],
     },
     Kind {
@@ -90,11 +90,6 @@ struct Forger {
 impl Forger {
     fn of(kind: &Kind) -> Self {
         let parties = Parties::new(PARTIES);
-        if kind.name.ends_with("records") {
-            let records = format!("[[peer]]\nrecords = {}", kind.shape[0]);
-            let list = parties.peer_list().replace("[[peer]]", &records);
-            parties.write("peers.toml", &list);
-        }
         parties.write_inputs(kind.shape);
         // Nobody waits for these, also on a machine with other work.
         let deadlines = match kind.lines.contains("regression") {
@@ -159,7 +154,7 @@ fn list<'a>(receipt: &'a mut Value, key: &str) -> Option<&'a mut Vec<Value>> {
 /// A forgery: what is changed; false where this receipt has no such part.
 type Forgery = (&'static str, fn(&mut Value) -> bool);
 
-const FORGERIES: [Forgery; 29] = [
+const FORGERIES: [Forgery; 33] = [
     ("neither execution nor loss", |it| {
         for key in ["execution", "mu", "epsilon"] {
             it[key] = Value::Null;
@@ -288,6 +283,29 @@ const FORGERIES: [Forgery; 29] = [
         let error = it["standard_error"].as_f64();
         it["standard_error"] = json!(error.map(|error| error * 0.99));
         error.is_some_and(|error| error > 0.0)
+    }),
+    ("more records than the bound", |it| {
+        let known = it["records"].is_object();
+        if known {
+            it["records"]["alice"] = json!(10);
+        }
+        known
+    }),
+    ("fewer records than there were", |it| {
+        let known = it["records"].is_object();
+        if known {
+            it["records"]["alice"] = json!(3);
+        }
+        known
+    }),
+    ("no number of records", |it| {
+        let object = it.as_object_mut().expect("an object");
+        object.remove("records").is_some()
+    }),
+    ("records where the plan has their number", |it| {
+        let is_new = it.get("records").is_none();
+        it["records"] = json!({ "alice": 3 });
+        is_new
     }),
     ("another draw", |it| {
         let seed = it["draw"]["seed"].as_u64();

@@ -19,6 +19,11 @@ const DIGITS: &str = "version = 1\ntask = \"regression\"\nname = \"digits\"\n[da
 const SQUARES: &str = "version = 1\ntask = \"regression\"\nname = \"squares\"\n[data]\nshape = [3]\n[model]\n\
                        loss = \"squared\"\nrows = \"as-is\"\nintercept = false\n";
 
+/// The run file of parties with this many rows each.
+fn with_records(count: u64) -> String {
+    SQUARES.replace("[data]\n", &format!("[data]\nrecords = {count}\n"))
+}
+
 /// Numbers that are spread evenly over [−1, 1], alike in every run.
 fn spread(at: usize, column: usize) -> f64 {
     let golden = [0.754_877_666, 0.569_840_29, 0.436_7][column];
@@ -201,14 +206,11 @@ fn least_squares_lose_little() {
 fn machines_with_and_without_wide_instructions_agree() {
     let _alone = alone();
     let parties = Parties::new(4);
-    let mut list = String::from("version = 1\n");
-    for (party, (name, lines)) in parties.names().iter().zip(parties.lines()).enumerate() {
+    for (party, name) in parties.names().iter().enumerate() {
         parties.write(&format!("{name}.csv"), &rows(300 * party, 300));
-        list += &format!("{lines}records = 300\n");
     }
-    parties.write("peers.toml", &list);
     let more = "clip = 1.0\nstep = 0.7\niterations = 15\nset = { kind = \"ball\", radius = 0.4 }\n[privacy]\nepsilon = 3.0\n";
-    parties.plan("plan", &format!("{SQUARES}{more}"));
+    parties.plan("plan", &format!("{}{more}", with_records(300)));
     let running = parties.names().iter().enumerate().map(|(party, name)| {
         let line =
             format!("join plan.json --identity {name}.key --input {name}.csv --output {name}.json --json");
@@ -288,14 +290,8 @@ fn two_kills_end_a_training_with_the_model_so_far() {
 #[test]
 fn an_audit_of_a_training_finds_noise_that_is_too_small() {
     let parties = Parties::new(4);
-    let list: String = parties
-        .lines()
-        .iter()
-        .map(|lines| format!("{lines}records = 100\n"))
-        .collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
     let more = "clip = 1.0\nstep = 0.7\niterations = 3\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n";
-    parties.plan("plan", &format!("{SQUARES}{more}"));
+    parties.plan("plan", &format!("{}{more}", with_records(100)));
     let audit = |scale: &str| {
         let line = format!("audit plan.json --json --pairs 300000 --noise-scale {scale}");
         let object = run_in(parties.folder(), line.split(' ')).json_of(0);
@@ -379,13 +375,7 @@ fn what_does_not_go_together_is_refused_by_field() {
 #[test]
 fn tables_that_do_not_fit_a_model_are_unusable() {
     let parties = Parties::new(4);
-    let list: String = parties
-        .lines()
-        .iter()
-        .map(|lines| format!("{lines}records = 2\n"))
-        .collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
-    let softmax = SQUARES.replace("\"squared\"", "\"softmax\"\nclasses = 3\nstep = 1.0");
+    let softmax = with_records(2).replace("\"squared\"", "\"softmax\"\nclasses = 3\nstep = 1.0");
     let named = softmax.replace(
         "[data]\n",
         "[data]\nnoise_ok = true\ncolumns = [\"age\", \"dose\", \"stage\"]\n",

@@ -277,9 +277,9 @@ while True:
 #[test]
 fn daemons_take_parts_over_the_api() {
     let _alone = alone();
-    let parties = four_with_rows();
+    let parties = Parties::new(4);
     let run = "version = 1\ntask = \"rounds\"\nname = \"over-the-api\"\n[data]\nshape = [2]\nreleases = 3\n\
-               unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n\
+               unit = \"record\"\nrecords = { at_most = 2000 }\nclip = { kind = \"l2\", radius = 1.0 }\n\
                tensors = { left = [1], right = [1] }\n[privacy]\nepsilon = 8.0\n[run]\niteration_ms = 8000\n";
     let digest = parties.plan("plan", run);
     let daemons: Vec<Daemon> = (0..4)
@@ -422,25 +422,16 @@ fn what_makes_no_rounds_is_refused_by_field() {
     );
 }
 
-/// Four parties of a thousand rows.
-fn four_with_rows() -> Parties {
-    let parties = Parties::new(4);
-    let lines = parties.lines().iter();
-    let list: String = lines.map(|lines| format!("{lines}records = 1000\n")).collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
-    parties
-}
-
 /// `join` with a program on its own that clips its rows itself, sums instead of means, and what is
 /// wrong with it before anything has left.
 #[test]
 fn parties_join_with_programs_of_their_own() {
     let _alone = alone();
-    let parties = four_with_rows();
+    let parties = Parties::new(4);
     let folder = parties.folder();
     script(folder, ONES);
     let run = "version = 1\ntask = \"rounds\"\nname = \"ones\"\n[data]\nshape = [3]\nreleases = 4\n\
-               unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\nclipped = \"by-program\"\nresult = \"sum\"\n\
+               unit = \"record\"\nrecords = { at_most = 2000 }\nclip = { kind = \"l2\", radius = 1.0 }\nclipped = \"by-program\"\nresult = \"sum\"\n\
                [privacy]\nepsilon = 8.0\n[run]\niteration_ms = 20000\n";
     parties.plan("plan", run);
     let plan = run_in(folder, ["verify", "plan.json", "--full"]).stdout;
@@ -454,7 +445,8 @@ fn parties_join_with_programs_of_their_own() {
     let join = |party: usize, program: &str, output: &str| {
         let name = &parties.names()[party];
         let line = format!(
-            "join plan.json --identity {name}.key --program {program} --output {output} --receipt {name}.json --json"
+            "join plan.json --identity {name}.key --program {program} --records 1000 --output {output} \
+             --receipt {name}.json --json"
         );
         start_in(folder, line.split(' '))
     };
@@ -505,6 +497,7 @@ fn parties_join_with_programs_of_their_own() {
     );
     assert_eq!(receipt["result"], "sum", "{receipt}");
     assert!(receipt["weights"][&parties.names()[1]] == 1000.0, "{receipt}");
+    assert_eq!(receipt["records"][&parties.names()[1]], 1000, "{receipt}");
 }
 
 /// The sum of a thousand rows that have a tenth of the round's number three times.

@@ -298,9 +298,7 @@ pub fn realised(
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
     };
-    let own: Vec<f64> = (0..plan.parties())
-        .map(|party| plan.draft().weight(party))
-        .collect();
+    let own: Vec<f64> = (0..plan.parties()).map(|party| plan.weight(party)).collect();
     let setting = Setting::of_plan(plan).map_err(|error| ExecutionError::Invalid {
         place: "injection".into(),
         problem: error.to_string(),
@@ -352,9 +350,7 @@ pub fn realised(
 /// Returns the standard error, per coordinate and in the data's unit, of a result in which nothing
 /// but the values of these parties, each with its own noise, is added up; ∞ if they weigh nothing.
 pub fn error_of_whole(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
-    let own: Vec<f64> = (0..plan.parties())
-        .map(|party| plan.draft().weight(party))
-        .collect();
+    let own: Vec<f64> = (0..plan.parties()).map(|party| plan.weight(party)).collect();
     let noise = Noise {
         independent_std: plan.calibration().independent_std,
         correlated_std: 0.0,
@@ -371,7 +367,7 @@ fn local_error(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
     let Ok(budget) = releases::budget(plan.draft()) else {
         return 0.0;
     };
-    let weight: f64 = included.iter().map(|&party| plan.draft().weight(party)).sum();
+    let weight: f64 = included.iter().map(|&party| plan.weight(party)).sum();
     // A sum of everybody's local noise, and a margin for rounding.
     plan.draft().largest_sensitivity() * (included.len() as f64).sqrt() / (budget * weight) * (1.0 + 1e-5)
 }

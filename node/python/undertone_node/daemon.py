@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Mapping
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from . import settings
 from .errors import NoMean, NotThere, UndertoneError
@@ -196,6 +196,7 @@ class Daemon:
         offer: str | None = None,
         propose: File | None = None,
         data_set: str | None = None,
+        records: int | None = None,
         timeout: float | None = None,
     ) -> Average:
         """Takes part in a run with this value, waits for its end, and reads the mean.
@@ -204,13 +205,17 @@ class Daemon:
         mapping of names to tensors. Exactly one of these says what is computed: ``plan``, the file
         that all parties have; ``offer``, the digest of a plan that another daemon proposed; or
         ``propose``, a run file, of which this daemon makes a plan and offers it to the others.
-        ``data_set`` names whose budget pays, where the daemon has several. ``timeout`` is in
+        ``data_set`` names whose budget pays, where the daemon has several. ``records`` says how many
+        records a clipped sum is of, where the plan only bounds it; a table's rows are counted.
+        ``timeout`` is in
         seconds, and counts from when the run was taken. Who is missing meanwhile, and why, is
         logged as a warning of the logger ``undertone_node``.
 
         Raises BudgetRefused, AlreadySpent, PlanRefused, PolicyRefused or InputRefused before
         anything has left, TimedOut while the run goes on, and NoMean if it ended without one."""
-        run = self.submit(value, plan=plan, offer=offer, propose=propose, data_set=data_set)
+        run = self.submit(
+            value, plan=plan, offer=offer, propose=propose, data_set=data_set, records=records
+        )
         return run.average(timeout)
 
     def submit(
@@ -221,10 +226,13 @@ class Daemon:
         offer: str | None = None,
         propose: File | None = None,
         data_set: str | None = None,
+        records: int | None = None,
     ) -> Run:
         """What :meth:`average` does up to where it waits: the run has its place and goes on."""
         encoded = encode(value)
-        taken, answers = self._bring(encoded, plan=plan, offer=offer, propose=propose, data_set=data_set)
+        taken, answers = self._bring(
+            encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=records
+        )
         return Run(self._api, taken["digest"], encoded, answers)
 
     def rounds(
@@ -235,12 +243,15 @@ class Daemon:
         offer: str | None = None,
         propose: File | None = None,
         data_set: str | None = None,
+        records: int | None = None,
     ) -> Rounds:
         """Takes part in a sequence of means (task = "rounds") with this first part. Iterating gives
         one mean after another; :meth:`Rounds.hand_over` takes the part that follows from it. Who is
         missing meanwhile, and why, is logged as a warning of the logger ``undertone_node``."""
         encoded = encode_part(first)
-        taken, answers = self._bring(encoded, plan=plan, offer=offer, propose=propose, data_set=data_set)
+        taken, answers = self._bring(
+            encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=records
+        )
         Missing(self._api, taken["digest"], answers).follow()
         return Rounds(self._api, taken, encoded)
 
@@ -252,6 +263,7 @@ class Daemon:
         offer: str | None,
         propose: File | None,
         data_set: str | None,
+        records: int | None,
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """The run that was taken, and what members said to its offer."""
         if sum(way is not None for way in (plan, offer, propose)) != 1:
@@ -266,8 +278,10 @@ class Daemon:
         else:
             assert propose is not None
             path = f"/v1/offers/{self._hand_in(propose, 'application/toml')}"
-        if data_set is not None:
-            path += f"?data_set={quote(data_set, safe='')}"
+        named = {"data_set": data_set, "records": records}
+        query = urlencode({name: value for name, value in named.items() if value is not None})
+        if query:
+            path += f"?{query}"
         taken = self._api.ask(method, path, body=value.data, media_type=value.media_type)
         answer: dict[str, Any] = taken.json()
         return (answer["run"], answer["members"]) if propose is not None else (answer, {})

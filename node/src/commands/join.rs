@@ -73,6 +73,12 @@ pub struct JoinArgs {
     /// is sent no estimate before the end.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// How many records a program hands over
+    ///
+    /// Where the plan says at most how many this party contributes. Of a table it is the number of
+    /// its rows.
+    #[arg(long, value_name = "N", requires = "program")]
+    records: Option<u32>,
     /// Where to write the mean, in the input's format
     ///
     /// Also in its shape and dtype (task = "rounds": the last mean, a .npy of f64, or a
@@ -231,6 +237,14 @@ impl OwnInput {
 }
 
 impl OwnInput {
+    /// What its file looks like, where it is one.
+    fn layout(&self) -> Option<&Layout> {
+        match self {
+            OwnInput::File(vector, _) => Some(&vector.layout),
+            OwnInput::Program(_) => None,
+        }
+    }
+
     /// What leaves of it, with its own noise; a program is started, with `input` for its argument.
     fn privatise(self, plan: &Arc<Plan>, me: Party, input: Option<&Path>) -> Result<Private, Failure> {
         let rng = randomness::for_noise()?;
@@ -334,7 +348,8 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         "finished",
         serde_json::json!({ "exit_code": delivery.exit().code(), "outcome": outcome }),
     );
-    Ok(result::report(&plan, &finish, &delivery, owners, begun))
+    let run = finish.outcome.plan(&plan);
+    Ok(result::report(&run, &finish, &delivery, owners, begun))
 }
 
 fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
@@ -362,6 +377,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     model_file::check_output(&plan, &arguments.output)?;
     let me = part::member(&plan, peer_id)?;
     let own_input = OwnInput::of(arguments, &plan, me)?;
+    let plan = input::counted(plan, me, own_input.layout(), arguments.records)?;
     let template = (arguments.template.as_deref(), "--template");
     let template = template::of_plan(&plan, template, &arguments.output)?;
     let layout = match &own_input {

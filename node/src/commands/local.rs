@@ -104,7 +104,8 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     let folders = Folders::new(arguments.output.as_deref())?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
     let seed = arguments.seed.unwrap_or_else(rand::random);
-    let (run, parties) = gather_parties(&arguments, raw, &folders, seed)?;
+    let (mut run, parties) = gather_parties(&arguments, raw, &folders, seed)?;
+    parties::count_records(&mut run, &parties);
     let handed = Handed {
         program: arguments.program.clone(),
         template,
@@ -130,6 +131,7 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     files::write_plan(&folders.output.join("plan.json"), &plan)?;
     let ended = cluster.run(&plan, &events, &mut progress, shared)?;
     progress.end();
+    let plan = plan.with_records(&parties::records_of(&parties));
     let demonstrated = arguments.inputs.is_none() && arguments.dimension.is_none();
     let summary =
         summary::Summary::of(&plan, &parties, &ended, &folders.output, begun)?.of_demonstration(demonstrated);

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::raw::RawRunFile;
 
+use crate::commands::local::parties;
 use crate::planning::policy::{self, Policy};
 use crate::planning::utility::Utility;
 use crate::planning::{alternatives, brief, files, make, plot, quote};
@@ -22,6 +24,12 @@ pub struct PlanArgs {
     /// The peer list, in plan order
     #[arg(long, value_name = "PEERS.toml")]
     peers: PathBuf,
+    /// A file like the parties': its shape and columns
+    ///
+    /// Shape, columns and tensors that the run file leaves out are this file's. None of its values
+    /// gets into the plan.
+    #[arg(long, value_name = "FILE")]
+    like: Option<PathBuf>,
     /// Where to write the plan; send this very file to every member
     #[arg(long, value_name = "PLAN.json")]
     out: PathBuf,
@@ -74,7 +82,11 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let text = files::read_text(&arguments.run, "RUN.toml").map_err(|failure| {
         failure.hint("`undertone example DIR` writes a run file to start from, DIR/run.toml")
     })?;
-    let run = make::run_file_beside(&text, &peers, &arguments.run)?;
+    let like = |raw: &mut RawRunFile| match &arguments.like {
+        Some(file) => parties::describe_like(raw, file),
+        None => Ok(()),
+    };
+    let run = make::run_file_beside(&text, &peers, &arguments.run, like)?;
     let plan = make::make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
     files::write_plan(&arguments.out, &plan)?;
     if let Some(path) = &arguments.plot {

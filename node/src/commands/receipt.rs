@@ -66,9 +66,7 @@ pub fn run(arguments: &ReceiptArgs) -> Result<Report, Failure> {
     for key in &keys {
         stated.check_signature(key)?;
     }
-    if let Some(plan) = &plan {
-        stated.check_plan(plan)?;
-    }
+    let plan = plan.map(|plan| stated.plan_as_run(&plan)).transpose()?;
     let recomputed = stated.recompute(plan.as_ref())?;
     let error_computed = stated.check_error(plan.as_ref())?;
     if let Some(mean) = &arguments.mean {

@@ -17,6 +17,7 @@ use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::error::RunFileError;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::records::RecordCounts;
 use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
 use undertone_protocol::simulator::scenario::Conditions;
 
@@ -212,12 +213,13 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     }
     let parties = arguments.parties.ok_or_else(missing)?;
     raw.data.shape.get_or_insert(vec![100]);
-    let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
+    let mut run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
     run.supported().map_err(refuse)?;
     check_kills(arguments.kills, parties)?;
-    let records = (run.data.unit == Unit::Record).then_some(RECORDS);
-    let peers =
-        Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
+    if run.data.unit == Unit::Record {
+        run.data.records.get_or_insert(RecordCounts::exactly(RECORDS));
+    }
+    let peers = Peers::simulated(parties).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(make::make(run, &peers, arguments.seed)?);
     not_a_training(&plan)?;
     if plan.draft().computation.stream().is_some() {

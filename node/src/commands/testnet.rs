@@ -70,8 +70,7 @@ pub fn run(arguments: TestnetArgs) -> Result<Report, Failure> {
         ));
     }
     let identity = prepare(*node, folder)?;
-    let lines = format!("{}records = {}\n", identity.peer_lines(), demonstration::PATIENTS);
-    leave(meet, &identity.name, &lines)?;
+    leave(meet, &identity.name, &identity.peer_lines())?;
     let met = wait_for(*nodes, meet, Duration::from_millis(*meet_ms))?;
     write(
         &folder.join("peers.toml"),

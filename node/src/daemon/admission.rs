@@ -16,8 +16,8 @@ use crate::daemon::shared::Shared;
 use crate::daemon::state::checksum;
 use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus};
 use crate::daemon::taking_part::Job;
-use crate::party::part;
 use crate::party::silence::Silence;
+use crate::party::{input, part};
 use crate::planning::utility::{self, Utility};
 use crate::planning::{files, template};
 
@@ -81,11 +81,18 @@ pub(super) fn admit(
         policy::check_unasked(config, &plan, me)?;
     }
     let data = &plan.draft().data;
+    let records = contribution.records;
     let contribution = contribution.find(config, data.unit, data.adjacency)?;
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory
     // for that.
-    part::vector(&plan, me, &contribution.vector).map_err(|failure| {
-        let refusal = Refusal::from(failure.field("vector"));
+    let counted = part::vector(&plan, me, &contribution.vector)
+        .and_then(|file| input::counted(plan.clone(), me, Some(&file.layout), records));
+    let plan = counted.map_err(|failure| {
+        let field = match failure.field.as_deref() {
+            Some("--records") => "records",
+            _ => "vector",
+        };
+        let refusal = Refusal::from(failure.field(field));
         match &contribution.upload {
             Some(ours) => refusal.rename(&ours.display().to_string(), "the vector"),
             None => refusal,

@@ -38,6 +38,8 @@ pub struct Contribution {
     /// The data set that the run is charged to; None: the one whose file that is, or the only one
     /// of the plan's unit.
     pub data_set: Option<String>,
+    /// How many records are brought, where the plan has a bound of them and no table shows it.
+    pub records: Option<u32>,
 }
 
 /// The ledger's account of runs on a node whose configuration has no data set: it has no limit.
@@ -266,6 +268,7 @@ mod tests {
         let config = configuration(folder.path());
         let find = |vector: Option<&str>, data_set: Option<&str>, unit: Unit| {
             let contribution = Contribution {
+                records: None,
                 vector: vector.map(|name| Vector::Named(name.into())),
                 data_set: data_set.map(str::to_owned),
             };
@@ -308,6 +311,7 @@ mod tests {
         // An upload is nobody's file: its sender says whose it is.
         let upload = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let contribution = Contribution {
+            records: None,
             vector: Some(Vector::Upload(upload)),
             data_set: Some("b".into()),
         };

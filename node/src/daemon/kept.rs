@@ -32,6 +32,7 @@ pub(super) struct Kept {
     pub(super) charge: Charge,
     vector: KeptVector,
     data_set: Option<String>,
+    records: Option<u32>,
 }
 
 /// The party's contribution.
@@ -50,6 +51,7 @@ enum KeptVector {
 pub(super) struct ToKeep {
     vector: KeptVector,
     data_set: Option<String>,
+    records: Option<u32>,
     unasked: bool,
 }
 
@@ -65,6 +67,7 @@ impl ToKeep {
         ToKeep {
             vector,
             data_set,
+            records: contribution.records,
             unasked,
         }
     }
@@ -85,6 +88,7 @@ pub(super) fn keep(
     ToKeep {
         vector,
         data_set,
+        records,
         unasked,
     }: ToKeep,
     upload: Option<TempPath>,
@@ -105,6 +109,7 @@ pub(super) fn keep(
         charge,
         vector,
         data_set,
+        records,
     };
     write_record(&folder.join(RECORD), &kept)?;
     Ok(place)
@@ -149,6 +154,7 @@ impl Kept {
         Contribution {
             vector,
             data_set: self.data_set.clone(),
+            records: self.records,
         }
     }
 }

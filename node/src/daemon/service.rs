@@ -497,6 +497,7 @@ impl Service {
             let contribution = Contribution {
                 vector: None,
                 data_set: Some(rule.data_set.clone()),
+                records: None,
             };
             let plan = self.shared.offers.plan(digest).ok()?;
             match self

@@ -186,6 +186,7 @@ fn ready(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Ready, Failur
     // An uploaded vector is gone from the disk before anything is sent.
     let file = part::vector(&plan, me, &vector)?;
     drop(upload);
+    let plan = recounted(run, plan, me, &file.layout)?;
     let layout = layout_of_result(shared, &plan, &file.layout)?;
     let private = privatise(run, (&plan, me), file, &vector)?;
     // It is charged through the ledger before anything private leaves.
@@ -203,6 +204,35 @@ fn ready(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Ready, Failur
         contributor: private.contributor,
     };
     Ok(Ready { part, layout, rooms })
+}
+
+/// The plan with the number of records of a file that may have changed since it was taken.
+///
+/// # Errors
+/// Another number than the one for which rounds are handed over meanwhile (exit 7).
+fn recounted(run: &Run, plan: Arc<Plan>, me: Party, layout: &Layout) -> Result<Arc<Plan>, Failure> {
+    let taken = plan.records(me);
+    let counted = input::counted(
+        plan.clone(),
+        me,
+        Some(layout),
+        plan.records_at_start().get(&me).copied(),
+    );
+    match run.desk.get() {
+        Some(_)
+            if counted
+                .as_ref()
+                .map_or(true, |counted| counted.records(me) != taken) =>
+        {
+            Err(
+                Failure::input("the table has another number of rows than when this run was taken")
+                    .field("vector"),
+            )
+        }
+        Some(_) => counted,
+        // What was known of a table that has changed since is of no use.
+        None => input::counted(plan, me, Some(layout), None),
+    }
 }
 
 async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Left, Failure> {

@@ -23,7 +23,7 @@ impl Vectors {
     pub fn drawn(plan: &Plan, seed: u64) -> Self {
         let (data, parties) = (&plan.draft().data, plan.parties());
         let release = |party: Party, release: usize| {
-            let rows = plan.draft().members[party].records.unwrap_or(1) as usize;
+            let rows = plan.records(party).unwrap_or(1) as usize;
             let row = |row| synthetic::vector(&data.clip, data.dimension(), seed, party + row * parties);
             (release * rows..(release + 1) * rows).flat_map(row).collect()
         };

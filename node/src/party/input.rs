@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::checked::{Plan, RecordsAtStart};
 use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::records::Records;
 use undertone_protocol::plan::run_file::settings::{Contributed, TaskName, Unit};
 use undertone_protocol::topology::party::Party;
 
@@ -18,8 +20,7 @@ use crate::vector_file::vector::VectorFile;
 
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
-    // A model is of rows, whatever is protected.
-    match plan.draft().computation.model().is_some() || brings_rows(plan) {
+    match has_rows(plan) {
         false if streams(plan) => check_stream(plan, layout, path)?,
         false => check_vector(plan, layout, path)?,
         true => check_records(plan, me, layout, path)?,
@@ -46,8 +47,12 @@ fn names(draft: &Draft) -> Option<&[String]> {
 /// What a plan says of a party's file before it is read.
 pub fn expected(plan: &Plan, me: Party) -> Expected<'_> {
     let draft = plan.draft();
-    let rows = match draft.computation.model().is_some() || brings_rows(plan) {
-        true => draft.members[me].records,
+    let rows = match has_rows(plan) {
+        // A bound is no number that a table must have.
+        true => match draft.members[me].records {
+            Some(Records::Exactly(count)) => Some(count),
+            Some(Records::AtMost(_)) | None => None,
+        },
         false if streams(plan) => Some(draft.releases()),
         false => Some(1),
     };
@@ -76,7 +81,7 @@ pub fn check_handed_over(plan: &Plan, me: Party, handed: &VectorFile) -> Result<
 
 /// Whether a party hands over rows that are clipped here, each by itself, in every round.
 pub fn judges_rows(plan: &Plan) -> bool {
-    plan.draft().computation.task() == TaskName::Rounds && brings_rows(plan)
+    plan.draft().computation.task() == TaskName::Rounds && contributes_rows(plan)
 }
 
 fn check_shape(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
@@ -130,8 +135,8 @@ pub fn values_handed_over(plan: &Plan, me: Party, handed: VectorFile) -> Result<
 
 /// How many rows a party hands over in a round, where it hands over rows.
 fn rows_handed_over(plan: &Plan, me: Party) -> Option<usize> {
-    let rows = plan.draft().members[me].records.unwrap_or(0);
-    brings_rows(plan).then(|| usize::try_from(rows).unwrap_or(usize::MAX))
+    let rows = plan.records(me).unwrap_or(0);
+    contributes_rows(plan).then(|| usize::try_from(rows).unwrap_or(usize::MAX))
 }
 
 /// Where a model's tensors are not the plan's, which may have an axis of rows before their own: the
@@ -149,8 +154,13 @@ fn odd_tensor(plan: &Plan, rows: Option<usize>, layout: &Layout) -> Option<Strin
     layout.odd_tensor(&planned.iter().map(of_plan).collect::<Vec<_>>())
 }
 
+/// Whether a party's file has a row for each record: a model's does, whatever is protected.
+fn has_rows(plan: &Plan) -> bool {
+    plan.draft().computation.model().is_some() || contributes_rows(plan)
+}
+
 /// Whether each row of what a party contributes is clipped here: not where a program clips them.
-fn brings_rows(plan: &Plan) -> bool {
+fn contributes_rows(plan: &Plan) -> bool {
     let data = &plan.draft().data;
     data.unit == Unit::Record && data.contributed != Contributed::ByProgram
 }
@@ -255,15 +265,64 @@ fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result
         ));
     }
     // Where a party is protected nobody else knows how many rows it has.
-    let planned = member.records.unwrap_or(count);
-    if count != planned {
-        return Err(unusable(
+    match member.records {
+        Some(Records::Exactly(planned)) if count != planned => Err(unusable(
             path,
             &format!("{count} records, the plan has {planned} of {}", member.name),
-            "bring as many rows as the peer list says, or ask for a plan with another count",
-        ));
+            "bring as many rows as data.records says, or ask for a plan with another number, or with \
+             records = { at_most = … }",
+        )),
+        Some(bound @ Records::AtMost(most)) if !bound.admits(count) => Err(unusable(
+            path,
+            &format!("{count} records, the plan has at most {most} of {}", member.name),
+            "bring at least one row, and no more than data.records.at_most says",
+        )),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// The plan with the number of records that this party brings, where it only bounds that: as many
+/// as its file has rows, or `stated`, where a program hands over their sum.
+///
+/// # Errors
+/// No number, or one that the plan does not allow (exit 2).
+pub fn counted(
+    plan: Arc<Plan>,
+    me: Party,
+    layout: Option<&Layout>,
+    stated: Option<u32>,
+) -> Result<Arc<Plan>, Failure> {
+    let rows = layout.filter(|_| has_rows(&plan));
+    let found = rows
+        .and_then(Layout::records)
+        .and_then(|(count, _)| u32::try_from(count).ok());
+    let usage = |what: String, hint| Err(Failure::usage(what).field("--records").hint(hint));
+    let Some(bound @ Records::AtMost(most)) = plan.draft().members[me].records else {
+        return match stated {
+            None => Ok(plan),
+            Some(_) => usage(
+                "this plan does not ask its parties for their numbers of records".into(),
+                "leave the number out",
+            ),
+        };
+    };
+    match (found, stated) {
+        (Some(found), Some(stated)) if found != stated => usage(
+            format!("{stated} records are stated, and the table has {found}"),
+            "leave the number out: it is that of the table's rows",
+        ),
+        (None, None) => usage(
+            format!("the plan has at most {most} records of this party, and nothing says how many it brings"),
+            "say it: --records N, or records=N in a request",
+        ),
+        (Some(count), _) | (None, Some(count)) if bound.admits(count.into()) => {
+            Ok(Arc::new(plan.with_records(&RecordsAtStart::from([(me, count)]))))
+        }
+        _ => usage(
+            format!("the plan has from 1 to {most} records of this party"),
+            "bring no more, or ask for a plan with a larger data.records.at_most",
+        ),
+    }
 }
 
 /// Why a file has no records.
@@ -288,7 +347,7 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
     if plan.draft().computation.recursion().is_some() {
         return Layout::npy(plan.draft().data.shape.clone(), Dtype::F64);
     }
-    match brings_rows(plan) {
+    match contributes_rows(plan) {
         false => input.clone(),
         true => input.of_one_record(&plan.draft().data.shape),
     }

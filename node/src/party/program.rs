@@ -102,7 +102,7 @@ impl Program {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Failure::usage("a program without standard streams").field("--program"));
         };
-        let rows = draft.members[me].records.unwrap_or(1);
+        let rows = plan.records(me).unwrap_or(1);
         let tensors = draft.data.tensors.as_ref().map_or(0, |tensors| tensors.len());
         let longest = rows
             .saturating_mul(draft.dimension() as u64)

@@ -146,6 +146,12 @@ impl Account {
     /// Makes the receipt, with what only some tasks and mechanisms have.
     fn write_down(&mut self, plan: &Plan) -> Result<(), Failure> {
         self.receipt = self.object(plan)?;
+        if !plan.records_at_start().is_empty() && self.audit.is_some() {
+            let counted = plan.records_at_start().iter();
+            let named =
+                counted.map(|(&party, &count)| (plan.draft().members[party].name.clone(), json!(count)));
+            self.receipt["records"] = named.collect();
+        }
         if let Some(trained) = &self.trained {
             trained.add_to(&mut self.receipt);
         }

@@ -9,7 +9,7 @@ use undertone_protocol::plan::run_file::settings::Unit;
 use crate::planning::alternatives::Alternative;
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
-use crate::planning::{as_in_paper, deadlines, gossip, mechanism, policy, quote};
+use crate::planning::{as_in_paper, bounded, deadlines, gossip, mechanism, policy, quote};
 use crate::reporting::report::lower_first;
 use crate::reporting::table::{Table, at_most, bytes};
 
@@ -38,7 +38,7 @@ pub fn text(plan: &Plan, ways: &[Alternative]) -> String {
 fn what(plan: &Plan) -> String {
     let draft = plan.draft();
     let of = match draft.data.unit {
-        Unit::Record => format!("{} records of {} parties", draft.total_weight(), plan.parties()),
+        Unit::Record => format!("{} records of {} parties", bounded::total(plan), plan.parties()),
         Unit::Party => format!("{} parties", plan.parties()),
     };
     let size = match (draft.computation.parameters(), &draft.data.columns) {
@@ -68,6 +68,7 @@ fn quality(plan: &Plan) -> String {
         (None, true) => format!("{}.\n", utility.sentence()),
         (None, false) => table,
     };
+    text += &bounded::at_half(plan);
     if let Some(gain) = Gain::of(plan) {
         text += &format!("{}.\n", gain.sentence());
     }

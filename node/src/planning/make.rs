@@ -29,9 +29,16 @@ pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failu
     resolved(raw, peers, path)
 }
 
-/// Reads a run file for these peers, and the files that it names, from its folder on.
-pub fn run_file_beside(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
+/// Reads a run file for these peers, and the files that it names, from its folder on. `fill` adds
+/// what the file leaves out.
+pub fn run_file_beside(
+    text: &str,
+    peers: &Peers,
+    path: &Path,
+    fill: impl FnOnce(&mut RawRunFile) -> Result<(), Failure>,
+) -> Result<RunFile, Failure> {
     let mut raw = RawRunFile::parse(text).map_err(|e| run_failure(path, &e))?;
+    fill(&mut raw)?;
     template::settle(&mut raw, path)?;
     resolved(raw, peers, path)
 }
@@ -167,7 +174,7 @@ mod tests {
 
     #[test]
     fn daemons_wait_for_who_is_gone_a_moment_and_for_answers_days_and_people_for_each_other() {
-        let peers = Peers::simulated(4, None).expect("peers");
+        let peers = Peers::simulated(4).expect("peers");
         let times = |run: RunFile| {
             let accept_by = run.run.accept_by.map(|time| time.to_string());
             (run.run.grace_ms, run.run.join_ms, accept_by)
@@ -175,7 +182,7 @@ mod tests {
         let of = |text: &str| {
             let path = "RUN.toml".as_ref();
             let proposed = run_file(text, &peers, path).expect("a run file");
-            let planned = run_file_beside(text, &peers, path).expect("a run file");
+            let planned = run_file_beside(text, &peers, path, |_| Ok(())).expect("a run file");
             (times(proposed), times(planned))
         };
         let days = Some("3d".to_owned());

@@ -12,7 +12,7 @@ use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contr
 use crate::planning::alternatives::{self, Alternative};
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
-use crate::planning::{as_in_paper, foundations, gossip, mechanism, policy, trained};
+use crate::planning::{as_in_paper, bounded, foundations, gossip, mechanism, policy, trained};
 use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
@@ -81,7 +81,7 @@ pub fn protected(plan: &Plan) -> String {
     };
     if let Some(model) = draft.computation.model() {
         let who = match draft.data.unit {
-            Unit::Record => format!("each single one of {} rows", draft.total_weight()),
+            Unit::Record => format!("each single one of {} rows", bounded::total(plan)),
             Unit::Party => "all rows of each party".to_owned(),
         };
         let whose = match draft.data.unit {
@@ -167,6 +167,9 @@ pub fn json(plan: &Plan) -> Value {
     }
     if let Some(gain) = Gain::of(plan) {
         object["gain"] = gain.json();
+    }
+    if let Some(error) = bounded::error_at_half(plan) {
+        object["predicted"]["standard_error_at_half"] = error.into();
     }
     object
 }

@@ -73,7 +73,7 @@ impl<'a> Utility<'a> {
 
     /// How many times as far as what is averaged the result may reach: a sum as many as all weigh.
     fn reach(&self) -> f64 {
-        let (draft, total) = (self.plan.draft(), self.plan.draft().total_weight());
+        let (draft, total) = (self.plan.draft(), self.plan.total_weight());
         if draft.computation.stream().is_some() {
             // The last row of a stream is its means, added up.
             return draft.releases() as f64;

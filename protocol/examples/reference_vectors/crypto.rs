@@ -71,8 +71,8 @@ impl Given {
     fn keys(&self) -> Answer {
         let (run, pair) = (self.run_keys()?, self.pair_keys()?);
         let both = run.iter().zip(&pair);
-        let both = both.map(|(run, pair)| hex(&incarnation(run.public(), Some(pair.public()))));
-        let alone = run.iter().map(|run| hex(&incarnation(run.public(), None)));
+        let both = both.map(|(run, pair)| hex(&incarnation(run.public(), Some(pair.public()), None)));
+        let alone = run.iter().map(|run| hex(&incarnation(run.public(), None, None)));
         Ok(json!({
             "run_keys": run.iter().map(|key| hex(key.public())).collect::<Vec<_>>(),
             "pair_keys": pair.iter().map(|key| hex(key.public())).collect::<Vec<_>>(),

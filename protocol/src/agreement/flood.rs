@@ -27,6 +27,7 @@ pub mod of_sets;
 mod of_waking;
 pub mod slot;
 mod summary;
+mod well_formed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,13 +39,11 @@ use crate::agreement::flood::held::{Held, HeldList, HeldVote};
 use crate::agreement::flood::named_sets::NamedSets;
 use crate::agreement::flood::slot::Slot;
 use crate::messages::commitment;
-use crate::messages::notice::{
-    Disclosed, Incarnation, ItemHash, LateArrivals, Notice, Seat, SetHash, SignedNotice,
-};
-use crate::messages::set::ascending;
+use crate::messages::notice::{Disclosed, Incarnation, ItemHash, Notice, Seat, SetHash, SignedNotice};
 use crate::messages::signing::{Members, MessageError};
 use crate::messages::stage::{Stage, Stages};
 use crate::messages::wire;
+use crate::plan::run_file::records::Records;
 use crate::topology::party::Party;
 
 /// How often a party's READY, or its START, is replaced by a newer one: as often as somebody may
@@ -108,6 +107,8 @@ pub struct Flood {
     commits: bool,
     /// READYs have a pair key.
     pairs: bool,
+    /// What READYs may say of records, by party; empty where they say nothing.
+    records: Vec<Option<Records>>,
     /// How many STARTs a party may sign, one of each number.
     numbers: u8,
     held: BTreeMap<Slot, Held>,
@@ -158,6 +159,7 @@ impl Flood {
             members,
             commits: false,
             pairs: false,
+            records: vec![],
             numbers: 1,
             held: BTreeMap::new(),
             ready: 0,
@@ -182,6 +184,12 @@ impl Flood {
     /// none.
     pub fn pairing(mut self, pairs: bool) -> Self {
         self.pairs = pairs;
+        self
+    }
+
+    /// The flood of a plan whose READYs may say these numbers of records, by party.
+    pub fn counting(mut self, records: Vec<Option<Records>>) -> Self {
+        self.records = records;
         self
     }
 
@@ -470,40 +478,6 @@ impl Flood {
     /// The one round of a run of one result: rounds of masks of pairs are counted from 1.
     fn round(&self) -> u32 {
         u32::from(self.pairs)
-    }
-
-    fn well_formed(&self, author: Party, notice: &Notice) -> bool {
-        let parties = self.members.len();
-        match notice {
-            Notice::Ready { pair, .. } => !self.commits && pair.is_some() == self.pairs,
-            Notice::Start { number, .. } => !self.commits && *number < self.numbers,
-            Notice::Commit { pair, .. } => self.commits && pair.is_some() == self.pairs,
-            Notice::Reveal { number, .. } => self.commits && *number < self.numbers,
-            // The last one is never given up: the run ends with it.
-            Notice::GiveUp { number, next, .. } => {
-                *number < self.numbers.saturating_sub(1) && next.is_some() == self.commits
-            }
-            Notice::Unreached { parties: unreached } => ascending(unreached, parties, |entry| entry.party),
-            Notice::Awake { arrivals } => LateArrivals::are_sound(arrivals, parties),
-            Notice::Item { stage, .. } => self.stages.has(*stage),
-            Notice::List {
-                stage,
-                held,
-                versions,
-            } => {
-                let of_plan = held.is_of(parties) && ascending(versions, parties, |entry| entry.0);
-                of_plan && self.stages.agree_in(*stage)
-            }
-            Notice::Vote { stage, .. } => self.stages.agree_in(*stage),
-            Notice::Gone { stage, party } => self.stages.has(*stage) && *party < parties,
-            Notice::Key { round, .. } => self.stages.are_sealed() && *round == self.round(),
-            // Nobody holds a share of its own secret.
-            Notice::Share { round, of, .. } => {
-                let of = *of as Party;
-                self.stages.are_sealed() && *round == self.round() && of < parties && of != author
-            }
-            _ => true,
-        }
     }
 
     /// Everything held, in order.

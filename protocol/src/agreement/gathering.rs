@@ -151,6 +151,8 @@ pub struct Entrant {
     pub key: RunKey,
     /// What its masks with others follow from, drawn for this start; none where there are none.
     pub pair: Option<PairKey>,
+    /// How many records it brings, where its plan has only a bound of it.
+    pub records: Option<u32>,
 }
 
 /// What the plan says about who must come, and by when.
@@ -175,8 +177,7 @@ pub struct Gathering {
     /// The party of this node, with the incarnation of this start.
     me: Seat,
     /// What the incarnation is made of.
-    key: RunKey,
-    pair: Option<PairKey>,
+    entrant: Entrant,
     attendance: Attendance,
     opened: Time,
     draw: Option<Draw>,
@@ -212,23 +213,24 @@ impl Gathering {
     /// The run key, once everybody begins, and the pair key: letters are written and read with the
     /// one, masks of pairs made of the other.
     pub fn into_keys(self) -> (RunKey, Option<PairKey>) {
-        (self.key, self.pair)
+        (self.entrant.key, self.entrant.pair)
     }
 
     /// Begins when this node floods its READY. `draw`: what START draws the schedule with, if it
     /// does.
     pub fn new(
-        Entrant { party, key, pair }: Entrant,
+        entrant: Entrant,
         attendance: Attendance,
         presence: Presence,
         opened: Time,
         draw: Option<Draw>,
     ) -> Self {
-        let incarnation = incarnation(key.public(), pair.as_ref().map(PairKey::public));
+        let pair = entrant.pair.as_ref().map(PairKey::public);
+        let incarnation = incarnation(entrant.key.public(), pair, entrant.records);
+        let party = entrant.party;
         Gathering {
             me: Seat { party, incarnation },
-            key,
-            pair,
+            entrant,
             attendance,
             opened,
             draw,
@@ -251,12 +253,17 @@ impl Gathering {
 
     /// The READY to flood.
     pub fn ready(&self) -> Notice {
-        let (key, pair) = (*self.key.public(), self.pair.as_ref().map(|pair| *pair.public()));
+        let Entrant {
+            key, pair, records, ..
+        } = &self.entrant;
+        let (key, records) = (*key.public(), *records);
+        let pair = pair.as_ref().map(|pair| *pair.public());
         match &self.draw {
-            None => Notice::Ready { key, pair },
+            None => Notice::Ready { key, pair, records },
             Some(draw) => Notice::Commit {
                 key,
                 pair,
+                records,
                 commitment: self.own_commitment(draw, 0),
             },
         }

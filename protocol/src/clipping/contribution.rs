@@ -35,7 +35,7 @@ impl Clipped {
     pub fn of(plan: &Plan, party: Party, mut values: Vec<f64>) -> (Self, ClippingReport) {
         let data = &plan.draft().data;
         if let (Contributed::ByProgram, Clip::L2 { radius }) = (data.contributed, &data.clip) {
-            return Clipped::of_sum(plan, radius * plan.draft().weight(party), values);
+            return Clipped::of_sum(plan, radius * plan.weight(party), values);
         }
         let report = clip_all(data, &mut values);
         let (range, dimension) = (LatticeRange::of(plan, party), data.dimension());
@@ -84,7 +84,7 @@ impl Clipped {
         let (Clipped(nearest), _) = Clipped::of(plan, party, vec![0.0; draft.dimension()]);
         let rows = match (draft.data.unit, draft.data.contributed) {
             (Unit::Record, Contributed::AsTheyAre | Contributed::SecondMoments) => {
-                draft.members[party].records.unwrap_or(1)
+                plan.records(party).unwrap_or(1)
             }
             (Unit::Party, _) | (_, Contributed::ByProgram) => 1,
         };

@@ -13,7 +13,7 @@ use crate::messages::stage::{Phase, Stage};
 use crate::sealing::run_key::{incarnation, is_small_order};
 use crate::topology::party::Party;
 
-/// What a start of a node is told from others by: 128 bits of a hash of the keys in its READY.
+/// What a start of a node is told from others by: 128 bits of a hash of what its READY says.
 pub type Incarnation = [u8; 16];
 
 /// SHA-256 of an item's bytes.
@@ -117,6 +117,8 @@ pub enum Notice {
         key: [u8; 32],
         /// Its pair key, where the mechanism has masks of pairs.
         pair: Option<[u8; 32]>,
+        /// How many records the author brings, where the plan has only a bound of it.
+        records: Option<u32>,
     },
     /// The author begins with exactly these, if they all say so.
     Start {
@@ -196,6 +198,8 @@ pub enum Notice {
         key: [u8; 32],
         /// Its pair key, where the mechanism has masks of pairs.
         pair: Option<[u8; 32]>,
+        /// How many records the author brings, where the plan has only a bound of it.
+        records: Option<u32>,
         /// To the nonce of this start.
         commitment: Commitment,
     },
@@ -322,14 +326,23 @@ impl Notice {
     /// The run key and the pair key of a READY; none of anything else.
     pub fn keys(&self) -> Option<(&[u8; 32], Option<&[u8; 32]>)> {
         match self {
-            Notice::Ready { key, pair } | Notice::Commit { key, pair, .. } => Some((key, pair.as_ref())),
+            Notice::Ready { key, pair, .. } | Notice::Commit { key, pair, .. } => Some((key, pair.as_ref())),
             _ => None,
         }
     }
 
     /// The start of the author's node that a READY is of; none of anything else.
     pub fn incarnation(&self) -> Option<Incarnation> {
-        self.keys().map(|(key, pair)| incarnation(key, pair))
+        self.keys()
+            .map(|(key, pair)| incarnation(key, pair, self.records()))
+    }
+
+    /// How many records the author of a READY brings, where its plan has only a bound of it.
+    pub fn records(&self) -> Option<u32> {
+        match self {
+            Notice::Ready { records, .. } | Notice::Commit { records, .. } => *records,
+            _ => None,
+        }
     }
 
     /// The secret or share that it makes known.

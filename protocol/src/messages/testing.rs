@@ -10,11 +10,11 @@ pub(crate) fn run_key(start: u8) -> RunKey {
 
 /// The READY of a start, where START draws no schedule.
 pub(crate) fn ready(start: u8) -> Notice {
-    let (key, pair) = (*run_key(start).public(), None);
-    Notice::Ready { key, pair }
+    let (key, pair, records) = (*run_key(start).public(), None, None);
+    Notice::Ready { key, pair, records }
 }
 
 /// What START names a start by.
 pub(crate) fn started(start: u8) -> Incarnation {
-    incarnation(run_key(start).public(), None)
+    incarnation(run_key(start).public(), None, None)
 }

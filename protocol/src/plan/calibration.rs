@@ -8,6 +8,7 @@ use crate::plan::error::PlanError;
 use crate::plan::exchange::choice::Exchange;
 use crate::plan::exchange::rules::{Occasion, Planned};
 use crate::plan::run_file::problem::Problem;
+use crate::plan::run_file::records::Records;
 use crate::plan::run_file::settings::{Coalitions, Contributed};
 use crate::plan::shares::ShareCounts;
 use crate::topology::multi_gossip::MultiGossip;
@@ -65,7 +66,10 @@ impl Calibration {
     /// What a lattice has to carry for this run.
     pub(super) fn lattice_request<'a>(&self, draft: &Draft, planned: &'a dyn Planned) -> LatticeRequest<'a> {
         let shares = self.shares(draft);
-        let records = draft.members.iter().filter_map(|member| member.records);
+        let records = draft
+            .members
+            .iter()
+            .filter_map(|member| member.records.map(Records::most));
         // A program's sum is rounded once.
         let rounded = records.filter(|_| draft.data.contributed != Contributed::ByProgram);
         let weights = (0..draft.parties()).map(|party| draft.weight_units(party));

@@ -4,16 +4,17 @@
 //! [`Plan::assemble`] joins them and fixes the lattice. [`Plan::parse`] reads a plan that somebody
 //! else made: everything that can be derived is derived again, and a difference refused.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::averaging::terms::{AveragingTerms, Request};
-use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest};
+use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest, WEIGHT_UNIT};
 use crate::lattice::payload::Ratio;
 use crate::lattice::residue::Ring;
 use crate::plan::calibration::{Calibration, SeededSchedule};
-use crate::plan::claim::{Claim, Established};
+use crate::plan::claim::{Claim, Established, Predicted};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
 use crate::plan::exchange::injector::Mechanism;
@@ -22,6 +23,7 @@ use crate::plan::hex::hex;
 use crate::plan::known_signatures::{KnownSignatures, WhileRun};
 use crate::plan::precomputed_noise;
 use crate::plan::run_file::problem::Problem;
+use crate::plan::run_file::records::Records;
 use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
 use crate::plan::sensitivity::Scales;
 use crate::plan::shares::ShareCounts;
@@ -43,10 +45,15 @@ pub struct Plan {
     pub(super) nonce: [u8; 16],
     /// Where the schedule is drawn at START: what was drawn.
     at_start: Option<SeededSchedule>,
+    /// Where START fixes how many records parties bring: those that are known.
+    counted: Arc<RecordsAtStart>,
     pub(super) json: Arc<str>,
     pub(super) digest: [u8; 32],
     known: WhileRun,
 }
+
+/// How many records parties bring whose number the plan only bounds.
+pub type RecordsAtStart = BTreeMap<Party, u32>;
 
 /// The schedule of a plan whose schedule is not drawn yet.
 static NOT_DRAWN: Schedule = Schedule::none();
@@ -113,6 +120,7 @@ impl Plan {
             terms: None,
             nonce,
             at_start: None,
+            counted: Arc::default(),
             json: "".into(),
             digest: [0; 32],
             known: WhileRun::default(),
@@ -332,6 +340,74 @@ impl Plan {
             plan.at_start = Calibration::draw(&self.draft, self.rounds(), seed);
         }
         plan
+    }
+
+    /// A copy of the plan, file and digest unchanged, that knows how many records these parties
+    /// contribute, and no others: a node's own before START, everybody's once that fixes them.
+    /// Numbers that the plan has itself, or that are above its bounds, are left out.
+    pub fn with_records(&self, counts: &RecordsAtStart) -> Self {
+        let bounded = |party: &Party, count: u32| {
+            let records = self.draft.members.get(*party).and_then(|member| member.records);
+            Records::admit_announced(records, Some(count))
+        };
+        let known = counts.iter().filter(|&(party, &count)| bounded(party, count));
+        Plan {
+            counted: Arc::new(known.map(|(&party, &count)| (party, count)).collect()),
+            ..self.clone()
+        }
+    }
+
+    /// The numbers of records that START has fixed, or that are known before, where the plan has
+    /// bounds.
+    pub fn records_at_start(&self) -> &RecordsAtStart {
+        &self.counted
+    }
+
+    /// How many records a party brings: as START has fixed it or the plan says it, else its bound.
+    /// `None` where a party is protected as a whole.
+    pub fn records(&self, party: Party) -> Option<u64> {
+        let records = self.draft.members[party].records?;
+        let counted = self.counted.get(&party).copied();
+        Some(counted.map_or(records.most(), u64::from))
+    }
+
+    /// How many records a party's READY says that it brings: `None` where the plan has the number,
+    /// or protects parties.
+    pub fn announced_records(&self, party: Party) -> Option<u32> {
+        match self.draft.members[party].records? {
+            // At most 2³¹, by `RecordCounts::check`.
+            Records::AtMost(_) => self.records(party).map(|count| count as u32),
+            Records::Exactly(_) => None,
+        }
+    }
+
+    /// How much a party's value counts in the result, in the lattice's units of
+    /// 1/[`WEIGHT_UNIT`]: its public weight, the number of its records ([`Plan::records`]), or 1.
+    pub fn weight_units(&self, party: Party) -> u64 {
+        let records = self.records(party);
+        records.map_or_else(|| self.draft.weight_units(party), |count| count * WEIGHT_UNIT)
+    }
+
+    /// How much a party's value counts in the result; see [`Plan::weight_units`].
+    pub fn weight(&self, party: Party) -> f64 {
+        // Exact: at most 2⁵¹ units of a power of two.
+        self.weight_units(party) as f64 / WEIGHT_UNIT as f64
+    }
+
+    /// The sum of all parties' weights, as far as they are known ([`Plan::weight`]).
+    pub fn total_weight(&self) -> f64 {
+        (0..self.parties()).map(|party| self.weight(party)).sum()
+    }
+
+    /// The predicted errors for the weights that are known ([`Plan::weight`]): those of a sum as
+    /// planned, those of a mean for as much weight as there is.
+    pub fn predicted(&self) -> Predicted {
+        let (planned, known) = (self.draft.total_weight(), self.total_weight());
+        let divisor = |weight| self.draft.computation.result().divisor(weight);
+        self.calibration
+            .predicted
+            .clone()
+            .times(divisor(planned) / divisor(known))
     }
 
     /// How many shares the run has: of the schedule in the file, or at most of any that can be

@@ -118,6 +118,8 @@ pub const SETTINGS: &[Setting] = &[
         "where each coordinate of a state is kept"),
     setting(("data", "weights"), &[Mean, Rounds, Regression], "", "{ name = number }",
         "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
+    setting(("data", "records"), &[Mean, Rounds, Regression, LinearEquations, Optimise], "", "{ name = rows }",
+        "each party's rows, or a number for all, or { at_most } (local: from the files)").without_default(),
     setting(("data", "columns"), ALL, "", "list of names",
         "names along the last axis; a .csv with others is refused (local: from the files)").without_default(),
     setting(("data", "tensors"), &[Mean, Rounds, Stream], "", "{ name = extents }",

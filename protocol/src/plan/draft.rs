@@ -16,6 +16,7 @@ use crate::plan::named_graph::NamedGraph;
 use crate::plan::peers::{Address, Peer, Peers, public_key};
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::Problem;
+use crate::plan::run_file::records::{RecordCounts, Records};
 use crate::plan::run_file::settings::{
     Coalitions, Contributed, Data, GraphChoice, Privacy, RunSettings, Unit,
 };
@@ -33,8 +34,8 @@ pub struct Member {
     pub private: Address,
     /// Where it listens for everybody.
     pub public: Address,
-    /// `unit = "record"`: how many rows it contributes.
-    pub records: Option<u64>,
+    /// How many records it contributes, where a record is protected.
+    pub records: Option<Records>,
     /// The member's public weight, if the run file gives weights.
     pub weight: Option<f64>,
     /// The sensitivity Δ of this party, in a state's units (see
@@ -149,11 +150,6 @@ impl Draft {
                 });
             }
             self.check_sums_of(member)?;
-            if member.records.is_some() != (self.data.unit == Unit::Record) {
-                return Err(DraftError::Records {
-                    name: member.name.clone(),
-                });
-            }
         }
         Ok(())
     }
@@ -189,7 +185,7 @@ impl Draft {
     /// Where a program clips rows: what f64 is off by in their sum stays below what Δ has room for
     /// ([`Data::coarsest_cell`]), a 2⁻⁵² of it for each row and coordinate.
     fn check_sums_of(&self, member: &Member) -> Result<(), DraftError> {
-        let rows = member.records.unwrap_or(0);
+        let rows = member.records.map_or(0, Records::most);
         let numbers = rows.saturating_mul(self.dimension() as u64);
         if self.data.contributed != Contributed::ByProgram || numbers <= MOST_SUMMED {
             return Ok(());
@@ -292,8 +288,10 @@ impl Draft {
             .fold(0.0, |largest, member| largest.max(member.sensitivity))
     }
 
-    /// How much a party's value counts in the result: its public weight, its number of records,
-    /// or 1.
+    /// How much a party's value counts in the result, at most: its public weight, the number of
+    /// its records or the bound of that, or 1. See [`Plan::weight_units`] for what START fixes.
+    ///
+    /// [`Plan::weight_units`]: crate::plan::checked::Plan::weight_units
     pub fn weight(&self, party: usize) -> f64 {
         // Exact: at most 2⁵¹ units of a power of two.
         self.weight_units(party) as f64 / WEIGHT_UNIT as f64
@@ -303,7 +301,7 @@ impl Draft {
     pub fn weight_units(&self, party: usize) -> u64 {
         let member = &self.members[party];
         match (member.records, member.weight) {
-            (Some(records), _) => records.saturating_mul(WEIGHT_UNIT),
+            (Some(records), _) => records.most().saturating_mul(WEIGHT_UNIT),
             // A checked weight is a positive multiple of the unit, at most 10⁶.
             (None, Some(weight)) => (weight * WEIGHT_UNIT as f64) as u64,
             (None, None) => WEIGHT_UNIT,
@@ -383,22 +381,36 @@ pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftE
             });
         }
     }
+    for (field, name) in data.records.iter().flat_map(RecordCounts::names) {
+        if !names.contains_key(name.as_str()) {
+            let name = name.clone();
+            return Err(DraftError::UnknownName { field, name });
+        }
+    }
     let member = |peer: &Peer| {
+        let records = match (data.unit, &data.records) {
+            (Unit::Party, _) => None,
+            (Unit::Record, None) => return Err(DraftError::NoRecords),
+            (Unit::Record, Some(counts)) => {
+                let name = peer.name.clone();
+                Some(counts.of(&name).ok_or(DraftError::Records { name })?)
+            }
+        };
         let weight = data
             .weights
             .as_ref()
             .map(|weights| weights.get(&peer.name).copied().unwrap_or(1.0));
-        Member {
+        Ok(Member {
             name: peer.name.clone(),
             id: peer.id,
             private: peer.private.clone(),
             public: peer.public.clone(),
-            records: peer.records,
+            records,
             weight,
             sensitivity: data.sensitivity(weight.unwrap_or(1.0)),
-        }
+        })
     };
-    Ok(peers.iter().map(member).collect())
+    peers.iter().map(member).collect()
 }
 
 /// Graphs that are drawn until one of them is as connected as is wanted, at most so many.

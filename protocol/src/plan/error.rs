@@ -69,12 +69,15 @@ pub enum DraftError {
         /// How many neighbours it has.
         degree: usize,
     },
-    /// Record counts missing, or given where they mean nothing.
+    /// No number of records, where a record is protected.
     #[error(
-        "peer {name:?}: records must be given for every peer if unit = \"record\", and for none otherwise"
+        "data.records is missing: with unit = \"record\" the plan says how many rows each party brings; write records = {{ aarhus = 843, … }} under [data], or records = {{ at_most = 1000 }} if each party says its number when it joins"
     )]
+    NoRecords,
+    /// Numbers of records that leave a party out.
+    #[error("data.records says nothing of {name:?}; add {name} = and how many rows it brings")]
     Records {
-        /// A party for which they are missing, or too many.
+        /// The party that they do not name.
         name: String,
     },
 }
@@ -89,7 +92,7 @@ impl DraftError {
             | DraftError::Disconnected { field, .. }
             | DraftError::Alone { field, .. } => field,
             DraftError::Fanout { .. } => "mechanism.fanout",
-            DraftError::Records { .. } => "peer.records",
+            DraftError::NoRecords | DraftError::Records { .. } => "data.records",
         }
     }
 }

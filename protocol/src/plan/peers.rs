@@ -118,8 +118,6 @@ pub struct Peer {
     pub private: Address,
     /// Where it listens for everybody.
     pub public: Address,
-    /// `unit = "record"`: how many rows it contributes.
-    pub records: Option<u64>,
 }
 
 /// The checked list: names, ids and addresses are unique. Its order is plan order.
@@ -189,12 +187,6 @@ pub enum PeerProblem {
         /// Name of the earlier peer.
         earlier: String,
     },
-    /// No rows, or too many.
-    #[error("is {found}; a party brings from 1 to 2147483648 records")]
-    Records {
-        /// How many records it names.
-        found: u64,
-    },
 }
 
 fn at(line: Option<usize>) -> String {
@@ -221,10 +213,6 @@ struct RawPeers {
     peer: Vec<RawPeer>,
 }
 
-/// The largest number of records a party may bring. Our choice: sums of 2³¹ clipped rows still fit
-/// the lattice.
-pub(crate) const MOST_RECORDS: u64 = 1 << 31;
-
 /// A peer as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -233,7 +221,6 @@ struct RawPeer {
     id: String,
     private: String,
     public: String,
-    records: Option<u64>,
 }
 
 /// Whether this is a party's name: `[a-z0-9-]{1,32}`.
@@ -277,7 +264,6 @@ impl RawPeer {
             id,
             private,
             public,
-            records: self.records,
         })
     }
 }
@@ -331,15 +317,14 @@ impl Peers {
     }
 
     /// `parties` peers `party-0`, `party-1`, … for simulations and tests, with the keys of
-    /// [`simulated_keypair`] and addresses that nobody listens on; `records` for all of them.
-    pub fn simulated(parties: usize, records: Option<u64>) -> Result<Self, PeersError> {
+    /// [`simulated_keypair`] and addresses that nobody listens on.
+    pub fn simulated(parties: usize) -> Result<Self, PeersError> {
         let address = |family, party: usize| Address(format!("/{family}/party-{party}.invalid/tcp/7001"));
         let peer = |party| Peer {
             name: format!("party-{party}"),
             id: simulated_keypair(party).public().to_peer_id(),
             private: address("dns4", party),
             public: address("dns6", party),
-            records,
         };
         Peers::new((0..parties.min(MOST_PARTIES + 1)).map(peer).collect())
     }
@@ -374,12 +359,6 @@ pub(crate) fn check_entries(peers: &[Peer]) -> Result<(), (usize, &'static str, 
             address
                 .check_reachable()
                 .map_err(|problem| (index, key, problem))?;
-        }
-        if let Some(found) = peer
-            .records
-            .filter(|records| !(1..=MOST_RECORDS).contains(records))
-        {
-            return Err((index, "records", PeerProblem::Records { found }));
         }
     }
     unique(peers)

@@ -8,5 +8,6 @@ pub mod limits;
 pub mod parsed;
 pub mod problem;
 pub mod raw;
+pub mod records;
 pub mod settings;
 pub mod tensors;

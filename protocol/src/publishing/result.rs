@@ -74,9 +74,7 @@ impl Sum {
         if plan.lattice().ring().is_none() {
             return self;
         }
-        let units = included
-            .iter()
-            .map(|&party| i128::from(plan.draft().weight_units(party)));
+        let units = included.iter().map(|&party| i128::from(plan.weight_units(party)));
         Sum {
             weight: LatticeWeight(units.sum()),
             ..self

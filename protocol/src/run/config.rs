@@ -10,7 +10,7 @@ use crate::messages::commitment::MOST_REVEALS;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::mixing::exchange::ExchangeStart;
 use crate::mixing::parameters::MixingParameters;
-use crate::plan::checked::Plan;
+use crate::plan::checked::{Plan, RecordsAtStart};
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -63,9 +63,14 @@ impl RunConfig {
         self.mixing.draw(schedule, self.plan.mechanism(self.mixing.me));
     }
 
+    /// START has fixed how many records these parties bring.
+    pub(super) fn count(&mut self, records: &RecordsAtStart) {
+        self.plan = Arc::new(self.plan.with_records(records));
+    }
+
     /// The party's own weight.
     pub(super) fn own_weight(&self) -> LatticeWeight {
-        let units = self.plan.draft().weight_units(self.mixing.me);
+        let units = self.plan.weight_units(self.mixing.me);
         LatticeWeight(self.plan.lattice().weight(units))
     }
 

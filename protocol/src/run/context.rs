@@ -86,6 +86,7 @@ impl StepContext<'_> {
             started: record.started.clone(),
             started_at: record.started_at,
             schedule_seed: self.config.plan.seed_at_start(),
+            records: self.config.plan.records_at_start().clone(),
             logs: record.logs.clone(),
             own_log: record.own_log.clone(),
             verdict: record.verdict.clone(),

@@ -26,7 +26,7 @@
 //! use undertone_protocol::time::Time;
 //! let n = 4;
 //! let file = RunFile::parse("name = \"four\"\n[data]\nshape = [2]", n)?;
-//! let draft = Draft::new(file, &Peers::simulated(n, None)?, 7)?;
+//! let draft = Draft::new(file, &Peers::simulated(n)?, 7)?;
 //! let claim = Claim {
 //!     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
 //!     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
@@ -236,6 +236,7 @@ impl Run {
         let flood = Flood::new(me, Members::of(plan))
             .committing(draws)
             .pairing(plan.pairs())
+            .counting(plan.draft().members.iter().map(|member| member.records).collect())
             .with_numbers(starts(plan))
             .with_stages(rules.stages)
             .with_colluding(electorate.colluding);
@@ -245,6 +246,7 @@ impl Run {
             party: me,
             key: run_key,
             pair: plan.pairs().then_some(pair_key),
+            records: plan.announced_records(me),
         };
         let draw = draws.then_some(Draw {
             digest: *plan.digest(),
@@ -386,9 +388,12 @@ impl Run {
     }
 
     fn gather(&mut self, step: GatheringStep) {
-        if let GatheringStep::Begin { seed: Some(seed), .. } = step {
-            self.config.draw(seed);
-            self.public_state.rules.schedule = self.config.mixing.schedule.clone();
+        if let GatheringStep::Begin { parties, seed, .. } = &step {
+            if let Some(seed) = seed {
+                self.config.draw(*seed);
+                self.public_state.rules.schedule = self.config.mixing.schedule.clone();
+            }
+            self.config.count(&self.public_state.flood.records_of(parties));
         }
         self.transition(|phase, cx| match phase {
             RunPhase::Gathering(phase) => phase.gather(step, cx),

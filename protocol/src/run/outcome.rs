@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::messages::log::{AgreedLogs, Log};
 use crate::messages::stage::Phase;
 use crate::mixing::exchange::Tally;
-use crate::plan::checked::Plan;
+use crate::plan::checked::{Plan, RecordsAtStart};
 use crate::publishing::opening::Unopened;
 use crate::publishing::result::{Accuracy, Sum};
 use crate::time::Time;
@@ -71,6 +71,8 @@ pub struct Outcome {
     /// The seed of the schedule, if START drew it: see
     /// [`Plan::with_draw`](crate::plan::checked::Plan::with_draw).
     pub schedule_seed: Option<u64>,
+    /// How many records each party of START brings, where the plan has only bounds; else empty.
+    pub records: RecordsAtStart,
     /// The agreed logs L, if there are any and this node holds them.
     pub logs: Option<Arc<AgreedLogs>>,
     /// This node's own log, if it signed one.
@@ -169,11 +171,13 @@ pub struct TrainingOutcome {
 }
 
 impl Outcome {
-    /// The plan as it was run: with the schedule that START drew, where it did.
+    /// The plan as it was run: with the schedule that START drew and the numbers of records that it
+    /// fixed, where it did.
     pub fn plan<'a>(&self, plan: &'a Plan) -> Cow<'a, Plan> {
-        match self.schedule_seed {
-            Some(seed) => Cow::Owned(plan.with_draw(seed)),
-            None => Cow::Borrowed(plan),
+        match (self.schedule_seed, self.records.is_empty()) {
+            (None, true) => Cow::Borrowed(plan),
+            (None, false) => Cow::Owned(plan.with_records(&self.records)),
+            (Some(seed), _) => Cow::Owned(plan.with_draw(seed).with_records(&self.records)),
         }
     }
 }

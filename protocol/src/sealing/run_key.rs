@@ -107,12 +107,16 @@ impl PairChain {
     }
 }
 
-/// The incarnation that READY's keys make: START, which names incarnations, fixes everybody's keys.
-pub fn incarnation(key: &[u8; 32], pair: Option<&[u8; 32]>) -> [u8; 16] {
-    let hash = match pair {
-        Some(pair) => labelled("undertone/incarnation/1", &[key, pair]),
-        None => labelled("undertone/incarnation/1", &[key]),
-    };
+/// The incarnation that a READY makes: START, which names incarnations, fixes everybody's keys and
+/// numbers of records.
+///
+/// A hash has each part's length, so that a number is never taken for a pair key.
+pub fn incarnation(key: &[u8; 32], pair: Option<&[u8; 32]>, records: Option<u32>) -> [u8; 16] {
+    let records = records.map(u32::to_le_bytes);
+    let pair = pair.map(|pair| &pair[..]);
+    let parts = [Some(&key[..]), pair, records.as_ref().map(|bytes| &bytes[..])];
+    let parts: Vec<&[u8]> = parts.into_iter().flatten().collect();
+    let hash = labelled("undertone/incarnation/1", &parts);
     let mut incarnation = [0; 16];
     incarnation.copy_from_slice(&hash[..16]);
     incarnation
@@ -224,14 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn incarnations_cover_both_keys() {
+    fn incarnations_cover_both_keys_and_the_number_of_records() {
         let (key, pair) = ([1; 32], [2; 32]);
         let all = [
-            incarnation(&key, None),
-            incarnation(&pair, None),
-            incarnation(&key, Some(&pair)),
-            incarnation(&pair, Some(&key)),
-            incarnation(&key, Some(&key)),
+            incarnation(&key, None, None),
+            incarnation(&pair, None, None),
+            incarnation(&key, Some(&pair), None),
+            incarnation(&pair, Some(&key), None),
+            incarnation(&key, Some(&key), None),
+            incarnation(&key, None, Some(1)),
+            incarnation(&key, None, Some(2)),
+            incarnation(&key, Some(&pair), Some(1)),
         ];
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{at}");

@@ -85,9 +85,9 @@ fn run_keys_and_incarnations() {
             let pair = PairKey::from_secret(bytes(&of.pair_secrets[party]));
             assert_eq!(hex(key.public()), of.run_keys[party]);
             assert_eq!(hex(pair.public()), of.pair_keys[party]);
-            let with = incarnation(key.public(), Some(pair.public()));
+            let with = incarnation(key.public(), Some(pair.public()), None);
             assert_eq!(hex(&with), of.incarnations[party]);
-            let alone = incarnation(key.public(), None);
+            let alone = incarnation(key.public(), None, None);
             assert_eq!(hex(&alone), of.incarnations_without_pair_keys[party]);
         }
     }

@@ -203,19 +203,20 @@ impl<'a> Simulation<'a> {
             let draws = Draws::default();
             let recording = Recording::new(noise, draws.clone(), mixings_of(&plan));
             let identity = identity_of(conditions.seed, party);
+            // Each node knows its own number of records, and learns those of others from START.
+            let own = plan.records_at_start().get(&party).map(|&count| (party, count));
             let task = Task::new(
-                plan.clone(),
+                Arc::new(plan.with_records(&own.into_iter().collect())),
                 identity,
                 Noisy::with_noise_in(value.clone()),
                 Box::new(recording),
                 Time::ZERO,
             );
-            let weight = plan.lattice().weight(plan.draft().weight_units(party));
+            let weight = plan.lattice().weight(plan.weight_units(party));
             let ledger = Ledger::new(plan.mechanism(party), mixed_of(&plan, &value), weight, draws);
-            let status = if conditions.absent.contains(&party) {
-                Status::Down
-            } else {
-                Status::Up
+            let status = match conditions.absent.contains(&party) {
+                true => Status::Down,
+                false => Status::Up,
             };
             nodes.push(Node::new(task, status, ledger));
             noised.push(value);

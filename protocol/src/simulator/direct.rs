@@ -112,7 +112,7 @@ impl World {
                 calibration.correlated_std,
             );
             noise.add_independent(calibration.independent_std, &mut value);
-            let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
+            let weight = LatticeWeight(plan.lattice().weight(plan.weight_units(me)));
             let parameters = parameters.of_another(plan, me);
             let connected = draft.private_graph.neighbours(me).iter().copied().collect();
             let start = ExchangeStart {
@@ -347,6 +347,7 @@ fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Opti
         started: (0..plan.parties()).collect(),
         started_at: Some(Time::ZERO),
         schedule_seed: plan.seed_at_start(),
+        records: plan.records_at_start().clone(),
         logs: Some(logs.clone()),
         own_log: None,
         verdict: Some(verdict.clone()),

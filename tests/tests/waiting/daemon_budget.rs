@@ -223,7 +223,7 @@ fn a_withheld_run_costs_no_more_than_its_claim_and_stays_charged() {
 const ROWS: &str =
     "[[data_set]]\nname = \"ward\"\nfile = \"ward.csv\"\nunit = \"record\"\nepsilon = 3.0\ndelta = 1e-5\n";
 
-const TRAINING: &str = "version = 1\ntask = \"regression\"\nname = \"risk\"\n[data]\nshape = [3]\nnoise_ok = true\n[model]\n\
+const TRAINING: &str = "version = 1\ntask = \"regression\"\nname = \"risk\"\n[data]\nshape = [3]\nrecords = 200\nnoise_ok = true\n[model]\n\
                         loss = \"logistic\"\niterations = 4000\n[privacy]\nepsilon = 2.0\ndelta = 1e-5\n[run]\niteration_ms = 3000\n";
 
 /// Waits until a daemon has opened iteration `k` of a training.
@@ -235,9 +235,6 @@ fn until_iteration(daemon: &Daemon, digest: &str, k: u64) {
 
 /// The daemons of five parties with 200 rows each, and a training that they have all been given.
 fn five_in_a_training(parties: &Parties) -> (Vec<Daemon>, String) {
-    let lines = parties.lines().iter();
-    let list: String = lines.map(|lines| format!("{lines}records = 200\n")).collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
     let digest = parties.plan("plan", TRAINING);
     let row = |at: usize| format!("{},{},{}\n", at % 7, at % 5, usize::from(at % 7 > 3));
     let table: String = (0..200).map(row).collect();

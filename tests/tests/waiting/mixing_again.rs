@@ -18,7 +18,7 @@ const WEATHER: Weather = Weather {
 
 /// Rounds end while the network is in pieces. An iteration has time for what the kernel waits
 /// before it sends again.
-const RUN: &str = "version = 1\ntask = \"regression\"\nname = \"again\"\n[data]\nshape = [65]\n\
+const RUN: &str = "version = 1\ntask = \"regression\"\nname = \"again\"\n[data]\nshape = [65]\nrecords = { at_most = 200 }\n\
                    clip = { kind = \"box\", low = 0.0, high = 16.0 }\n[model]\nloss = \"softmax\"\nclasses = 10\n\
                    iterations = 5\n[privacy]\nepsilon = 3.0\ndelta = 1e-5\n[run]\npace_ms = 300\nround_ms = 1000\n\
                    iteration_ms = 6000\njoin_ms = 60000\n";

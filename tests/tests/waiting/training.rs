@@ -34,9 +34,6 @@ fn accuracy(object: &Value) -> f64 {
 #[test]
 fn a_plan_says_how_often_noise_is_mixed() {
     let parties = Parties::new(6);
-    let lines = parties.lines().iter();
-    let list: String = lines.map(|lines| format!("{lines}records = 200\n")).collect();
-    parties.write("peers.toml", &format!("version = 1\n{list}"));
     let planned = |run: &str| {
         parties.write("run.toml", run);
         parties.run([
@@ -50,7 +47,8 @@ fn a_plan_says_how_often_noise_is_mixed() {
         ])
     };
     let attempts = |more: &str, expected: u64| {
-        let object = planned(&format!("{RUN}{more}")).json_of(0);
+        let run = format!("{RUN}{more}").replacen("[data]\n", "[data]\nrecords = 200\n", 1);
+        let object = planned(&run).json_of(0);
         assert_eq!(object["training"]["attempts"], expected, "{object}");
         read_json(&parties.path("plan.json"))["computation"]["sequence"]["mixing_attempts"].clone()
     };
@@ -176,6 +174,7 @@ fn four_with_a_plan() -> (Parties, String) {
     let parties = Parties::new(4);
     digits::share_out_to(&parties);
     let few = RUN.replace("classes = 10\n", "classes = 10\niterations = 5\n");
+    let few = few.replace("[data]\n", "[data]\nrecords = { at_most = 200 }\n");
     let digest = parties.plan("plan", &few);
     (parties, digest)
 }

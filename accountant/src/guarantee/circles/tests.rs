@@ -14,7 +14,7 @@ fn drafted(parties: usize, against: (usize, usize), data: &str, graph: &str) -> 
          [topology]\nprivate = {graph}\n"
     );
     let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
-    Draft::new(run, &Peers::simulated(parties, None).expect("peers"), 1).unwrap_or_else(|e| panic!("{e}"))
+    Draft::new(run, &Peers::simulated(parties).expect("peers"), 1).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// σ over the least that any mechanism needs, in floors of the last row.

@@ -10,7 +10,7 @@ use crate::verify::error::VerifyError;
 fn draft(lines: &str, parties: usize) -> Draft {
     let text = format!("name = \"t\"\ntask = \"stream\"\n[data]\nshape = [3]\n{lines}");
     let run = RunFile::parse(&text, parties).unwrap_or_else(|e| panic!("{e}"));
-    Draft::new(run, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft")
+    Draft::new(run, &Peers::simulated(parties).expect("peers"), 1).expect("a draft")
 }
 
 const OPEN: &str = "[mechanism]\nsums = \"open\"\n";

@@ -40,6 +40,12 @@ pub(super) struct ContributionArguments {
     /// Without --input and --data-file, its own file is the vector.
     #[arg(long, value_name = "NAME")]
     data_set: Option<String>,
+    /// How many records the input is a sum of
+    ///
+    /// Where the plan says at most how many this party contributes. Of a table it is the number of
+    /// its rows.
+    #[arg(long, value_name = "N")]
+    records: Option<u32>,
 }
 
 impl ContributionArguments {
@@ -49,7 +55,12 @@ impl ContributionArguments {
 
     /// A path with what is named as its query.
     fn query(&self, path: &str) -> String {
-        let named = [("data_file", &self.data_file), ("data_set", &self.data_set)];
+        let records = self.records.map(|records| records.to_string());
+        let named = [
+            ("data_file", &self.data_file),
+            ("data_set", &self.data_set),
+            ("records", &records),
+        ];
         let mut query = form_urlencoded::Serializer::new(format!("{path}?"));
         query.extend_pairs(
             named

@@ -108,7 +108,7 @@ fn object(
         "threat": quote::threat(plan),
         "claims": plan.calibration().claims,
         "standard_error": account.standard_error(),
-        "error_floor": plan.calibration().predicted.error_floor,
+        "error_floor": plan.predicted().error_floor,
         "weights": account.weights(),
         "departed": account.departed(),
         "rounds": plan.mixing_rounds(),

@@ -84,7 +84,6 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed)
             id: key.peer_id(),
             private: parse(private)?,
             public: parse(public)?,
-            records: party.records,
         });
         let output = party_folder(&folders.output, &party.name);
         std::fs::create_dir_all(&output).map_err(unwritable)?;

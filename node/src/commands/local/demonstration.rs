@@ -115,6 +115,8 @@ pub(crate) fn run_file() -> String {
          [data]\n\
          shape = [{}]\n\
          unit = \"record\"    # one row of a table is protected, not a whole table\n\
+         # Rows of each hospital. Where they differ: {{ aarhus = 843, … }}, or {{ at_most = 2000 }}.\n\
+         records = {PATIENTS}\n\
          columns = [{}]\n\
          # Bounds that any physician would name before having seen a single patient: they are public, and\n\
          # noise is made for them.\n\

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use undertone_protocol::plan::checked::RecordsAtStart;
 use undertone_protocol::plan::computation::asked::unnamed;
 use undertone_protocol::plan::peers::is_party_name;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::records::RecordCounts;
 use undertone_protocol::plan::run_file::settings::{Clip, TaskName, Unit};
 
 use crate::measuring::synthetic;
@@ -322,10 +324,39 @@ pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
     }
 }
 
+/// Takes from a file like the parties' what a run file leaves out: shape, columns, tensors. The
+/// number of its rows says nothing of others.
+pub(crate) fn describe_like(raw: &mut RawRunFile, file: &Path) -> Result<(), Failure> {
+    let like = LocalParty {
+        name: "like".into(),
+        vector: formats::read_as(file, expected(raw))?,
+        input: file.to_owned(),
+        records: None,
+    };
+    shape(raw, &mut [like])
+}
+
 /// The names of the columns, if some file has one for each and no two are alike.
 fn names(parties: &[LocalParty], shape: &[usize]) -> Option<Vec<String>> {
     let names = parties.iter().find_map(|party| party.vector.layout.columns())?;
     (unnamed(names).is_none() && shape.last() == Some(&names.len())).then(|| names.to_vec())
+}
+
+/// The numbers of records are those of the parties' files, where the run file says none.
+pub(super) fn count_records(run: &mut RunFile, parties: &[LocalParty]) {
+    if run.data.unit == Unit::Record && run.data.records.is_none() {
+        let counts = parties
+            .iter()
+            .filter_map(|party| Some((party.name.clone(), party.records?)));
+        run.data.records = Some(RecordCounts::named(counts.collect()));
+    }
+}
+
+/// How many records each party brings, where records are protected.
+pub(super) fn records_of(parties: &[LocalParty]) -> RecordsAtStart {
+    let counts = parties.iter().enumerate();
+    let count = |(party, of): (usize, &LocalParty)| Some((party, u32::try_from(of.records?).ok()?));
+    counts.filter_map(count).collect()
 }
 
 /// Synthetic parties contribute this many records, fewer where that would be many numbers.

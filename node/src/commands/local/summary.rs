@@ -103,7 +103,7 @@ impl<'a> Summary<'a> {
             object.insert("silence".into(), json!(silences));
         }
         if plan.draft().data.unit == Unit::Record {
-            object.insert("records".into(), (plan.draft().total_weight() as u64).into());
+            object.insert("records".into(), (plan.total_weight() as u64).into());
         }
         Ok(Summary {
             plan,
@@ -375,10 +375,10 @@ fn of_nodes(plan: &Plan, ends: &Ends<'_>) -> Map<String, Value> {
         "threat": quote::threat(plan),
         "claims": plan.calibration().claims,
         "standard_error": ends.standard_error(),
-        "error_floor": plan.calibration().predicted.error_floor,
+        "error_floor": plan.predicted().error_floor,
         "weights": ends.said_first("weights"),
-        "central": plan.calibration().predicted.central,
-        "local": plan.calibration().predicted.local,
+        "central": plan.predicted().central,
+        "local": plan.predicted().local,
         "rounds": plan.mixing_rounds(),
         "wall_s": ends.largest("wall_s"),
         "private_bytes": ends.total("private_bytes"),
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn degraded_nodes_without_a_mean_are_told_of_as_such() {
         let run = RunFile::parse("name = \"x\"\n[data]\nshape = [2]\n[mechanism]\nrounds = 3", 3).unwrap();
-        let peers = Peers::simulated(3, None).unwrap();
+        let peers = Peers::simulated(3).unwrap();
         let plan = make::make(run, &peers, 1).unwrap();
         let party = |peer: &undertone_protocol::plan::peers::Peer| LocalParty {
             name: peer.name.clone(),

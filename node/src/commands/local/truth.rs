@@ -101,9 +101,8 @@ impl<'a> Truths<'a> {
 
     /// The mean of everybody's raw data, by public weight or over all records.
     fn plain_mean(&self) -> Vec<f64> {
-        let draft = self.plan.draft();
-        let total = draft.total_weight();
-        let weight = |party: usize| draft.weight(party) / total;
+        let total = self.plan.total_weight();
+        let weight = |party: usize| self.plan.weight(party) / total;
         let weights: Vec<f64> = (0..self.plan.parties()).map(weight).collect();
         self.weighted(&weights, |truth| &truth.plain)
     }

@@ -127,6 +127,11 @@ impl Stated {
                 "Which shares arrived is {party}'s word: the logs that say it are not in the receipt."
             ));
         }
+        if self.object["records"].is_object() {
+            unchecked.push(format!(
+                "How many records each party contributed is {party}'s word: START fixed it."
+            ));
+        }
         if counted {
             unchecked.push(format!(
                 "How many of its contributions have left is {party}'s word."

@@ -8,8 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use libp2p::identity::PublicKey;
 use serde_json::{Value, json};
-use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::checked::{Plan, RecordsAtStart};
 use undertone_protocol::plan::peers::{self, Peers};
+use undertone_protocol::plan::run_file::records::Records;
 use undertone_protocol::topology::party::Party;
 
 use crate::daemon::receipts;
@@ -239,7 +240,7 @@ impl Stated {
     }
 
     /// What a receipt repeats of its plan is the plan's.
-    pub(super) fn check_plan(&self, plan: &Plan) -> Result<(), Failure> {
+    fn check_plan(&self, plan: &Plan) -> Result<(), Failure> {
         let draft = plan.draft();
         let repeated = [
             ("digest", json!(plan.digest_hex())),
@@ -283,6 +284,42 @@ impl Stated {
                 draft.members[party].name
             ))),
             _ => Ok(()),
+        }
+    }
+
+    /// The plan with the numbers of records that START fixed, where it has bounds: one within its
+    /// bound of each party in the result.
+    ///
+    /// # Errors
+    /// What a receipt repeats of its plan is not the plan's, or a number that it does not allow.
+    pub(super) fn plan_as_run(&self, plan: &Plan) -> Result<Plan, Failure> {
+        self.check_plan(plan)?;
+        let mut known = RecordsAtStart::new();
+        for (name, count) in self.object["records"].as_object().into_iter().flatten() {
+            let members = &plan.draft().members;
+            let party = members.iter().position(|member| member.name == *name);
+            let bound = party.and_then(|party| Some((party, members[party].records?)));
+            match (bound, count.as_u64().and_then(|count| u32::try_from(count).ok())) {
+                (Some((party, bound @ Records::AtMost(_))), Some(count)) if bound.admits(count.into()) => {
+                    known.insert(party, count);
+                }
+                _ => {
+                    return Err(self.refused(format!(
+                        "its records say {count} of {name}, which the plan does not allow"
+                    )));
+                }
+            }
+        }
+        let is_lacking = |party: &Party| {
+            let bounded = matches!(plan.draft().members[*party].records, Some(Records::AtMost(_)));
+            bounded && !known.contains_key(party)
+        };
+        match self.parties(plan, "included")?.into_iter().find(is_lacking) {
+            Some(party) => Err(self.refused(format!(
+                "it does not say how many records of {} are in the result (records)",
+                plan.draft().members[party].name
+            ))),
+            None => Ok(plan.with_records(&known)),
         }
     }
 

@@ -13,6 +13,7 @@ use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::peers::{Peer, Peers, PeersError};
 use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::records::RecordCounts;
 use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::run::outcome::Outcome;
 use undertone_protocol::simulator::scenario::{Conditions, Report as Simulated};
@@ -88,7 +89,7 @@ impl SimulatedTrainings {
         }
         let count = self.parties.unwrap_or(read.len());
         raw.data.shape.get_or_insert(vec![100]);
-        let run = raw
+        let mut run = raw
             .resolve(count, Defaults::Local)
             .map_err(|e| make::run_failure(path, &e))?;
         run.supported().map_err(|e| make::run_failure(path, &e))?;
@@ -108,7 +109,13 @@ impl SimulatedTrainings {
                 Rows::prepare(&model, &values, Path::new("made up"))?
             }
         };
-        let plan = Arc::new(make::make(run, &peers(&tables, unit)?, self.runs.seed)?);
+        if unit == Unit::Record {
+            let counts = tables.iter().map(|table| (table.name.clone(), table.rows));
+            run.data
+                .records
+                .get_or_insert(RecordCounts::named(counts.collect()));
+        }
+        let plan = Arc::new(make::make(run, &peers(&tables)?, self.runs.seed)?);
         let tables: Vec<(&Path, &[f64])> = tables
             .iter()
             .map(|table| (table.path.as_path(), &table.values[..]))
@@ -137,13 +144,12 @@ fn made_up(model: &ModelSettings, seed: u64, party: usize) -> PartyTable {
     }
 }
 
-/// Simulated peers with these tables' names and counts.
-fn peers(tables: &[PartyTable], unit: Unit) -> Result<Peers, Failure> {
+/// Simulated peers with these tables' names.
+fn peers(tables: &[PartyTable]) -> Result<Peers, Failure> {
     let refuse = |e: PeersError| Failure::usage(e.to_string()).field("--parties");
-    let simulated = Peers::simulated(tables.len(), None).map_err(refuse)?;
+    let simulated = Peers::simulated(tables.len()).map_err(refuse)?;
     let named = simulated.as_slice().iter().zip(tables).map(|(peer, table)| Peer {
         name: table.name.clone(),
-        records: (unit == Unit::Record).then_some(table.rows),
         ..peer.clone()
     });
     Peers::new(named.collect()).map_err(refuse)

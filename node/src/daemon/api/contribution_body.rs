@@ -36,6 +36,8 @@ pub(super) struct Named {
     data_file: Option<String>,
     /// Whose budget pays; alone, its file is the vector.
     data_set: Option<String>,
+    /// The number of records, where the plan only bounds it and their sum is handed over.
+    records: Option<u32>,
 }
 
 /// A request's input of a run, if it has one.
@@ -49,8 +51,10 @@ impl FromRequest<ApiState> for ContributionBody {
         let incoming = Incoming::new(&head.headers, body, api.service.config().api.max_body_bytes);
         // What is short is looked at first: what is wrong with it is found before a long vector is
         // read.
-        let named = parameters(&head.uri, ["data_file", "data_set"]);
-        let [data_file, data_set] = match named {
+        let named = parameters(&head.uri, ["data_file", "data_set", "records"]);
+        let counted =
+            named.and_then(|[data_file, data_set, records]| Ok((data_file, data_set, count(records)?)));
+        let (data_file, data_set, records) = match counted {
             Ok(named) => named,
             Err(problem) => return Err(incoming.refused(problem).await),
         };
@@ -67,8 +71,24 @@ impl FromRequest<ApiState> for ContributionBody {
             }
             (Some(media_type), None) => Some(uploaded(api, incoming, &media_type).await?),
         };
-        Ok(ContributionBody(Contribution { vector, data_set }))
+        Ok(ContributionBody(Contribution {
+            vector,
+            data_set,
+            records,
+        }))
     }
+}
+
+/// A number of records in a query.
+fn count(text: Option<String>) -> Result<Option<u32>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let malformed = |_| {
+        let shown: String = text.chars().take(40).collect();
+        Problem::malformed(format!("records is {shown:?}, which is no whole number"))
+            .field("records")
+            .hint("say how many rows this party brings: records=843")
+    };
+    text.parse().map(Some).map_err(malformed)
 }
 
 impl ContributionBody {

@@ -22,7 +22,7 @@ fn plan_with(parties: usize, privacy: &str, mechanism: &str) -> Plan {
     );
     let draft = Draft::new(
         RunFile::parse(&text, parties).unwrap(),
-        &Peers::simulated(parties, None).unwrap(),
+        &Peers::simulated(parties).unwrap(),
         1,
     )
     .unwrap();

@@ -71,6 +71,7 @@ impl Daemon {
 
     async fn submit(&self, plan: &Plan) -> Result<RunStatus, Refusal> {
         let contribution = Contribution {
+            records: None,
             vector: Some(Vector::Named("ward.csv".into())),
             data_set: None,
         };

@@ -146,6 +146,7 @@ fn outcome(training: Option<TrainingOutcome>, gossip: Option<GossipOutcome>) -> 
         started: BTreeSet::new(),
         started_at: Some(Time::ZERO),
         schedule_seed: None,
+        records: Default::default(),
         logs: None,
         own_log: None,
         verdict: None,

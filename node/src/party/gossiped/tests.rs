@@ -61,6 +61,7 @@ fn outcome(gossip: GossipOutcome, ending: Ending) -> Outcome {
         started: BTreeSet::from([0, 1, 2, 3]),
         started_at: Some(Time::ZERO),
         schedule_seed: None,
+        records: Default::default(),
         logs: None,
         own_log: None,
         verdict: None,

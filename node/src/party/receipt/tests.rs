@@ -74,6 +74,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
         started: (0..plan.parties()).collect(),
         started_at: Some(Time::ZERO),
         schedule_seed: None,
+        records: Default::default(),
         logs: logs.map(Arc::new),
         own_log: None,
         verdict: told,

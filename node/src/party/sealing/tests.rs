@@ -17,6 +17,7 @@ fn outcome(ending: Ending, sealed: Option<SealedFinal>) -> Outcome {
         started: BTreeSet::new(),
         started_at: Some(Time::ZERO),
         schedule_seed: None,
+        records: Default::default(),
         logs: None,
         own_log: None,
         verdict: None,

@@ -1,6 +1,6 @@
 //! What is held of gathering.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agreement::flood::Flood;
 use crate::agreement::flood::held::Held;
@@ -26,6 +26,12 @@ impl Flood {
     pub fn pair_key(&self, party: Party) -> Option<&[u8; 32]> {
         let (_, pair) = self.get(Slot::Ready(party))?.notice.keys()?;
         pair
+    }
+
+    /// How many records each of these parties brings by its newest READY, of those that say so.
+    pub fn records_of(&self, parties: &BTreeSet<Party>) -> BTreeMap<Party, u32> {
+        let said = |&party: &Party| Some((party, self.get(Slot::Ready(party))?.notice.records()?));
+        parties.iter().filter_map(said).collect()
     }
 
     /// Whether a party's newest word is that it leaves.

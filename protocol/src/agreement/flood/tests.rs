@@ -290,7 +290,14 @@ fn a_ready_with_a_key_of_small_order_counts_as_none() {
     let (mut one, pair) = ([0; 32], None);
     one[0] = 1;
     for key in [[0; 32], one] {
-        let (frame, notice) = signed(&mut signer, Notice::Ready { key, pair });
+        let (frame, notice) = signed(
+            &mut signer,
+            Notice::Ready {
+                key,
+                pair,
+                records: None,
+            },
+        );
         assert_eq!(
             flood.receive(&frame, notice.clone(), false),
             Err(FloodError::SmallKey(1))
@@ -311,12 +318,20 @@ fn a_pair_key_that_nothing_needs_is_refused() {
     let mut signer = Signer::new(1, [1; 32], key(1), 0);
     let (key, pair) = ([7; 32], Some([8; 32]));
     for (commits, notice) in [
-        (false, Notice::Ready { key, pair }),
+        (
+            false,
+            Notice::Ready {
+                key,
+                pair,
+                records: None,
+            },
+        ),
         (
             true,
             Notice::Commit {
                 key,
                 pair,
+                records: None,
                 commitment: [9; 32],
             },
         ),
@@ -338,7 +353,11 @@ fn where_masks_of_pairs_are_made_each_ready_has_a_pair_key_and_rounds_count_from
     let refused = Err(FloodError::Malformed(1));
     let (key, secret) = ([7; 32], Disclosed([5; 32]));
     for notice in [
-        Notice::Ready { key, pair: None },
+        Notice::Ready {
+            key,
+            pair: None,
+            records: None,
+        },
         Notice::Key { round: 0, secret },
         Notice::Key { round: 2, secret },
     ] {
@@ -348,11 +367,19 @@ fn where_masks_of_pairs_are_made_each_ready_has_a_pair_key_and_rounds_count_from
     let small = Notice::Ready {
         key,
         pair: Some([0; 32]),
+        records: None,
     };
     let (frame, notice) = signed(&mut signer, small);
     assert_eq!(flood.receive(&frame, notice, false), Err(FloodError::SmallKey(1)));
     let pair = Some([8; 32]);
-    for notice in [Notice::Ready { key, pair }, Notice::Key { round: 1, secret }] {
+    for notice in [
+        Notice::Ready {
+            key,
+            pair,
+            records: None,
+        },
+        Notice::Key { round: 1, secret },
+    ] {
         let (frame, notice) = signed(&mut signer, notice);
         assert!(flood.receive(&frame, notice, false).is_ok());
     }
@@ -369,7 +396,10 @@ fn a_ready_is_told_by_the_hash_of_its_key() {
     assert_eq!(flood.run_key(1), Some(run_key(4).public()));
     assert_eq!(flood.ready(1), Some(started(4)));
     let (incarnation, key) = (started(4), *run_key(4).public());
-    assert_eq!(incarnation, crate::sealing::run_key::incarnation(&key, None));
+    assert_eq!(
+        incarnation,
+        crate::sealing::run_key::incarnation(&key, None, None)
+    );
 }
 
 fn disclosed(byte: u8) -> Disclosed {

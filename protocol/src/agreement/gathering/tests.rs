@@ -27,6 +27,7 @@ fn machine(parties: usize, draw: Option<Draw>) -> Gathering {
         party: 0,
         key: run_key(0),
         pair: None,
+        records: None,
     };
     let attendance = Attendance {
         parties,
@@ -257,6 +258,7 @@ fn committed(party: Party) -> Notice {
     Notice::Commit {
         key: *run_key(party as u8).public(),
         pair: None,
+        records: None,
         commitment: commitment(&[1; 32], party, &nonce(party)),
     }
 }
@@ -371,6 +373,7 @@ fn a_start_over_other_commitments_is_another_start() {
         Notice::Commit {
             key: *run_key(9).public(),
             pair: None,
+            records: None,
             commitment: [9; 32],
         },
     );

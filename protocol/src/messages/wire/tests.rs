@@ -42,6 +42,7 @@ fn ready() -> Notice {
     Notice::Ready {
         key: [5; 32],
         pair: None,
+        records: None,
     }
 }
 
@@ -155,12 +156,13 @@ fn the_bytes_of_gatherings_notices_are_pinned() {
     // From party 3, number 258, to all.
     let envelope = format!("0101 03 fb0201 00 {}", "cc".repeat(64));
     let ready = notice_frame(&signed(ready(), Recipient::All));
-    let keys = format!("{} 00", "05".repeat(32));
+    let keys = format!("{} 00 00", "05".repeat(32));
     // A static plan's kinds came later: the numbers of the others, and so their frames, stayed.
     let commit = notice_frame(&signed(
         Notice::Commit {
             key: [5; 32],
             pair: None,
+            records: None,
             commitment: [7; 32],
         },
         Recipient::All,

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::lattice::injection::Injection;
 use crate::plan::claim::{Claim, Established, Faults, Predicted};
-use crate::plan::error::DraftError;
 use crate::plan::file::MOST_PLAN_BYTES;
 use crate::plan::peers::Peers;
 use crate::plan::run_file::parsed::RunFile;
+use crate::plan::run_file::records::RecordCounts;
 use crate::plan::run_file::settings::{CorrelatedNoise, Dissemination, Unit};
 use crate::topology::multi_gossip::MultiGossip;
 
@@ -22,10 +22,11 @@ fn draft(parties: usize, lines: &str) -> Draft {
 
 fn draft_of(dimension: usize, parties: usize, lines: &str) -> Draft {
     let text = format!("name = \"test\"\n[data]\nshape = [{dimension}]\n{lines}");
-    let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
-    let records = (file.data.unit == Unit::Record).then_some(20);
-    Draft::new(file, &Peers::simulated(parties, records).unwrap(), 7)
-        .unwrap_or_else(|error| panic!("{error}"))
+    let mut file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
+    if file.data.unit == Unit::Record {
+        file.data.records.get_or_insert(RecordCounts::exactly(20));
+    }
+    Draft::new(file, &Peers::simulated(parties).unwrap(), 7).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Numbers of about the right size; whether claims hold is not this module's business.

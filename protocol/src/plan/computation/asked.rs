@@ -192,6 +192,12 @@ impl Data {
         self.check_tensors()?;
         self.clip.check(coordinates)?;
         self.check_columns()?;
+        if let Some(records) = &self.records {
+            require(self.unit == Unit::Record, "data.records", || Problem::OnlyFor {
+                only: "unit = \"record\"",
+            })?;
+            records.check()?;
+        }
         let Some(weights) = &self.weights else {
             return Ok(());
         };

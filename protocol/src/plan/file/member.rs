@@ -16,8 +16,6 @@ pub(super) struct MemberFile {
     private: String,
     public: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    records: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) weight: Option<f64>,
     pub(super) sensitivity: f64,
 }
@@ -29,7 +27,6 @@ impl From<&Member> for MemberFile {
             id: member.id.to_base58(),
             private: member.private.to_string(),
             public: member.public.to_string(),
-            records: member.records,
             weight: member.weight,
             sensitivity: member.sensitivity,
         }
@@ -58,7 +55,6 @@ impl MemberFile {
                 .public
                 .parse()
                 .map_err(|e| refuse("public", PeerProblem::Address(e)))?,
-            records: self.records,
         })
     }
 }

@@ -110,11 +110,6 @@ fn every_other_slip_is_named_with_its_line() {
             "peer.2.public is the same as that of peer \"alice\"",
         ),
         (
-            three().replace("name = \"carol\"", "name = \"carol\"\nrecords = 0"),
-            Some(14),
-            "peer.2.records is 0",
-        ),
-        (
             three().replace("name = \"carol\"", "name = \"carol\"\nnick = 0"),
             Some(14),
             "unknown field `nick`",
@@ -205,7 +200,7 @@ fn an_address_that_leads_to_no_peer_is_refused_in_a_list_and_can_be_listened_at(
             "{text}"
         );
         for key in ["private", "public"] {
-            let mut peers = Peers::simulated(3, None).unwrap().0;
+            let mut peers = Peers::simulated(3).unwrap().0;
             match key {
                 "private" => peers[1].private = text.parse().unwrap(),
                 _ => peers[1].public = text.parse().unwrap(),
@@ -218,19 +213,12 @@ fn an_address_that_leads_to_no_peer_is_refused_in_a_list_and_can_be_listened_at(
 
 #[test]
 fn simulated_peers_are_checked_peers() {
-    let peers = Peers::simulated(5, Some(3)).unwrap();
+    let peers = Peers::simulated(5).unwrap();
     assert_eq!(peers.as_slice()[4].name, "party-4");
+    assert!(matches!(Peers::simulated(2), Err(PeersError::Count { found: 2 })));
     assert!(matches!(
-        Peers::simulated(2, None),
-        Err(PeersError::Count { found: 2 })
-    ));
-    assert!(matches!(
-        Peers::simulated(usize::MAX, None),
+        Peers::simulated(usize::MAX),
         Err(PeersError::Count { .. })
-    ));
-    assert!(matches!(
-        Peers::simulated(3, Some(0)),
-        Err(PeersError::Entry { .. })
     ));
 }
 

@@ -245,6 +245,8 @@ impl RawData {
             // A model's contributions have a range of their own.
             clip: self.clip.unwrap_or(Clip::L2 { radius: 1.0 }),
             weights: self.weights.map(on_weight_grid),
+            // How many rows a protected party has concerns nobody.
+            records: self.records.filter(|_| self.unit == Some(Unit::Record)),
             columns: self.columns,
             tensors: self.tensors,
             contributed: match self.clipped {

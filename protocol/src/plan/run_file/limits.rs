@@ -25,5 +25,8 @@ pub(crate) const MOST_ITERATIONS: u64 = 10_000;
 pub(crate) const MOST_ATTEMPTS: u64 = 16;
 /// The largest dimension. Our choice: 2³¹ coordinates are 16 GiB a state.
 pub(crate) const MOST_COORDINATES: usize = 1 << 31;
+/// The most records that a party may bring. Our choice: sums of 2³¹ clipped rows still fit the
+/// lattice.
+pub(crate) const MOST_RECORDS: u64 = 1 << 31;
 /// The longest time-out: a day. Keeps every sum of deadlines far from overflow.
 pub(crate) const LONGEST_MS: u64 = 86_400_000;

@@ -14,6 +14,7 @@ use crate::plan::defaults::{Defaults, belongs, document, tasks_of};
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::accept_by::AcceptBy;
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::records::RecordCounts;
 use crate::topology::active_edges::ActiveEdges;
 
 /// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
@@ -45,6 +46,7 @@ pub struct RawData {
     pub adjacency: Option<Adjacency>,
     pub clip: Option<Clip>,
     pub weights: Option<BTreeMap<String, f64>>,
+    pub records: Option<RecordCounts>,
     pub columns: Option<Vec<String>>,
     pub tensors: Option<BTreeMap<String, Vec<usize>>>,
     pub template: Option<TemplateChoice>,
@@ -173,8 +175,8 @@ impl RawRunFile {
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
         fill!(
-            self.data, from.data, shape, unit, adjacency, clip, weights, columns, tensors, releases, result,
-            clipped, noise_ok, adaptive
+            self.data, from.data, shape, unit, adjacency, clip, weights, records, columns, tensors, releases,
+            result, clipped, noise_ok, adaptive
         );
         fill!(
             self.model, from.model, target, intercept, rows, method, clip, iterations, step, momentum, ridge,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::plan::quorum::Quorum;
 use crate::plan::run_file::accept_by::AcceptBy;
 use crate::plan::run_file::fraction::Fraction;
+use crate::plan::run_file::records::RecordCounts;
 
 /// The tasks of run files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -167,6 +168,10 @@ pub struct Data {
     /// nearest when the file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<BTreeMap<String, f64>>,
+    /// How many records each party brings, where a record is what is protected; `None` where a
+    /// party is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<RecordCounts>,
     /// What the coordinates along the last axis are called, if they have names: a table with other
     /// names, or in another order, is unusable input.
     #[serde(default, skip_serializing_if = "Option::is_none")]

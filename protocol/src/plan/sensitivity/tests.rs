@@ -9,6 +9,7 @@ fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data
         adjacency,
         clip,
         weights: None,
+        records: None,
         columns: None,
         tensors: None,
         contributed: Contributed::AsTheyAre,

@@ -269,15 +269,15 @@ impl StepContext<'_> {
     /// Where finals are missing, as much of that is missing as they held: with hand-overs that may
     /// be nearly all.
     fn check_weight(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> Result<(), NoMean> {
-        let (draft, lattice) = (self.config.plan.draft(), self.config.plan.lattice());
+        let (plan, lattice) = (&self.config.plan, self.config.plan.lattice());
         if lattice.ring().is_some() {
             return Ok(());
         }
-        let of = |&party: &Party| lattice.weight(draft.weight_units(party));
+        let of = |&party: &Party| lattice.weight(plan.weight_units(party));
         let own: i128 = included.iter().map(of).sum();
         let verdict = self.record.verdict.as_ref();
         let publishers = verdict.and_then(|verdict| verdict.publish.as_ref());
-        let all = draft.exchange.rolls_back() && publishers == Some(included);
+        let all = plan.draft().exchange.rolls_back() && publishers == Some(included);
         if all && weight.0 != own {
             return Err(NoMean::Lie);
         }

@@ -31,6 +31,7 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
         Notice::Commit {
             key: [1; 32],
             pair: None,
+            records: None,
             commitment: [2; 32],
         },
         Notice::Reveal {

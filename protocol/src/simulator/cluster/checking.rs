@@ -158,12 +158,11 @@ impl Simulation<'_> {
                     None => mass::check([&sum.value], noised).err(),
                     Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
                 });
-                let draft = self.plan.draft();
                 let own = outcome
                     .included
                     .iter()
                     .map(|&party| match self.plan.lattice().ring() {
-                        Some(_) => LatticeWeight(draft.weight_units(party).into()),
+                        Some(_) => LatticeWeight(self.plan.weight_units(party).into()),
                         None => self.nodes[party].ledger.own_weight(),
                     });
                 violations.extend(weight::check([sum.weight], own).err());

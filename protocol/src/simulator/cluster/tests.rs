@@ -12,6 +12,7 @@ use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
 use crate::plan::peers::Peers;
 use crate::plan::run_file::raw::RawRunFile;
+use crate::plan::run_file::records::RecordCounts;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise};
 use crate::run::outcome::Ending;
 use crate::simulator::direct::{Leaving, direct};
@@ -53,8 +54,11 @@ pub(crate) fn plan_with_noise(
     independent_std: f64,
 ) -> Result<Plan, PlanError> {
     let file = raw.resolve(parties, Defaults::File);
-    let file = file.unwrap_or_else(|error| panic!("{error}"));
-    let peers = Peers::simulated(parties, records).expect("enough parties");
+    let mut file = file.unwrap_or_else(|error| panic!("{error}"));
+    if let Some(count) = records {
+        file.data.records = Some(RecordCounts::exactly(count));
+    }
+    let peers = Peers::simulated(parties).expect("enough parties");
     let draft = Draft::new(file, &peers, 7).unwrap_or_else(|error| panic!("{error}"));
     let privacy = &draft.privacy;
     let claim = Claim {
@@ -564,6 +568,7 @@ mod gossip;
 mod kills;
 mod liars;
 mod mixing_again;
+mod records;
 mod rounds;
 mod sealed;
 mod soak;

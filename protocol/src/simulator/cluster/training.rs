@@ -149,7 +149,7 @@ impl<'a> Simulation<'a> {
                     return false;
                 };
                 sum.value.add(value);
-                let units = i128::from(self.plan.draft().weight_units(party));
+                let units = i128::from(self.plan.weight_units(party));
                 sum.weight.0 += units * self.plan.lattice().value_grid();
             }
             released.take(&self.plan, &sum);

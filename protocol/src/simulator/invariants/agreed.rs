@@ -85,6 +85,7 @@ mod tests {
             started: BTreeSet::new(),
             started_at: None,
             schedule_seed: None,
+            records: Default::default(),
             logs: Some(Arc::new(AgreedLogs::new())),
             own_log: None,
             verdict: Some(GateVerdict {

@@ -27,6 +27,7 @@ impl GossipTask {
             started: self.run.started().clone(),
             started_at: self.run.started_at(),
             schedule_seed: None,
+            records: Default::default(),
             logs: None,
             own_log: None,
             verdict: None,

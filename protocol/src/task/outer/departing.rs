@@ -77,6 +77,7 @@ impl Outer {
             started: self.run.started().clone(),
             started_at: self.run.started_at(),
             schedule_seed: None,
+            records: Default::default(),
             logs: None,
             own_log: None,
             verdict: None,

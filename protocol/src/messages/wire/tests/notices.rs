@@ -55,6 +55,7 @@ pub(super) fn notices() -> Vec<Notice> {
         Notice::Commit {
             key: [5; 32],
             pair: None,
+            records: None,
             commitment: [7; 32],
         },
         Notice::Reveal {

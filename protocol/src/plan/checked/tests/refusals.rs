@@ -181,7 +181,7 @@ fn what_is_no_plan_is_refused() {
 
 #[test]
 fn drafts_check_what_run_file_and_peers_say_together() {
-    let peers = Peers::simulated(5, None).unwrap();
+    let peers = Peers::simulated(5).unwrap();
     let refused = |lines: &str| {
         let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
         Draft::new(RunFile::parse(&text, 5).unwrap(), &peers, 0).unwrap_err()
@@ -190,7 +190,15 @@ fn drafts_check_what_run_file_and_peers_say_together() {
         ("weights = { alice = 2.0 }", "data.weights.alice"),
         (
             "unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }",
-            "peer.records",
+            "data.records",
+        ),
+        (
+            "unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\nrecords = { party-0 = 3 }",
+            "data.records",
+        ),
+        (
+            "unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\nrecords = { at_most = { alice = 3 } }",
+            "data.records.at_most.alice",
         ),
         (
             "[mechanism]\nfanout = 3\n[topology]\nprivate = \"ring\"",
@@ -220,12 +228,6 @@ fn drafts_check_what_run_file_and_peers_say_together() {
         let error = refused(lines);
         assert_eq!(error.field(), field, "{error}");
     }
-    let with_records = Peers::simulated(5, Some(3)).unwrap();
-    let file = RunFile::parse("name = \"test\"\n[data]\nshape = [4]\n", 5).unwrap();
-    assert!(matches!(
-        Draft::new(file, &with_records, 0),
-        Err(DraftError::Records { .. })
-    ));
 }
 
 #[test]
@@ -294,7 +296,7 @@ proptest! {
         let mechanism = format!("kind = \"{kind}\"\nfanout = {fanout}");
         let text = format!("name = \"test\"\n[data]\n{data}\n[mechanism]\n{mechanism}\n");
         if let Ok(file) = RunFile::parse(&text, 5) {
-            let draft = Draft::new(file, &Peers::simulated(5, None).unwrap(), 0);
+            let draft = Draft::new(file, &Peers::simulated(5).unwrap(), 0);
             if let Ok(draft) = draft {
                 let mut calibration = calibration(&draft, rounds);
                 calibration.independent_std = libm::pow(10.0, independent);
@@ -334,7 +336,7 @@ fn only_a_model_that_is_solved_for_has_second_moments() {
 fn stream_that_says_consensus_is_refused() {
     let text = "name = \"test\"\ntask = \"stream\"\n[data]\nshape = [4]\nreleases = 3\n[mechanism]\nsums = \"open\"\n";
     let file = RunFile::parse(text, 5).unwrap();
-    let draft = Draft::new(file, &Peers::simulated(5, None).unwrap(), 7).unwrap();
+    let draft = Draft::new(file, &Peers::simulated(5).unwrap(), 7).unwrap();
     let mut calibration = calibration(&draft, 3);
     calibration.correlated_std = 0.0;
     let plan = Plan::assemble(draft, calibration, [0; 16]).unwrap();
@@ -350,7 +352,7 @@ fn a_circle_that_colluders_and_departed_could_read_is_refused() {
              sums = \"neighbours\"\n[topology]\nprivate = {graph}\n[privacy]\n{against}\n"
         );
         let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
-        Draft::new(file, &Peers::simulated(parties, None).unwrap(), 7)
+        Draft::new(file, &Peers::simulated(parties).unwrap(), 7)
     };
     let refused = |parties: usize, graph: &str, against: &str| {
         let error = drafted(parties, graph, against)
