@@ -19,8 +19,8 @@
 pub mod aims;
 mod batch;
 mod gossip;
+mod revealed;
 mod solved;
-mod told;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -346,10 +346,10 @@ impl Attack {
             keep,
             |party, round, state| seen.push(((party, round), state)),
         );
-        if let Some(told) = &aim.told {
+        if let Some(revealed) = &aim.revealed {
             let mut sum = plan.lattice().zeros(size);
             seen.iter()
-                .for_each(|(place, state)| told.add(*place, state, &mut sum));
+                .for_each(|(place, state)| revealed.add(*place, state, &mut sum));
             aim.finals.iter().for_each(|&party| sum.add(&finals[party].value));
             return sum.to_f64(aim.weights[0] * plan.lattice().step());
         }

@@ -141,8 +141,8 @@ fn pages_are_narrow_and_tell_the_flags_of_all_commands_once() {
         let page = String::from_utf8(undertone(&arguments).stdout).expect("help is text");
         let wide = page.lines().find(|line| line.chars().count() > 100);
         assert_eq!(wide, None, "{command} --help");
-        let told = page.matches("--log ").count();
-        assert_eq!(told, 1, "{command} --help:\n{page}");
+        let reported = page.matches("--log ").count();
+        assert_eq!(reported, 1, "{command} --help:\n{page}");
     }
     let page = String::from_utf8(undertone(&["--help"]).stdout).expect("help is text");
     let whole = "\n  undertone identity new --out me.key --name alice --private ADDRESS --public ADDRESS\n";
@@ -184,7 +184,7 @@ fn help_of_a_task_names_each_of_its_keys_in_eighty_lines_of_a_hundred_columns() 
 }
 
 #[test]
-fn every_key_of_the_configuration_is_told_with_its_default() {
+fn every_key_of_the_configuration_is_listed_with_its_default() {
     let text = help("node");
     for key in KEYS {
         assert!(

@@ -24,10 +24,10 @@ pub fn in_mixing(events: &[Value], party: &str) -> bool {
 
 /// The last release of a stream that a party told of. `None`: it was all but through.
 pub fn in_stream(events: &[Value], party: &str, releases: usize) -> Option<u64> {
-    let told = of(events, party)
+    let reported = of(events, party)
         .filter(|event| event["event"] == "iteration")
         .filter_map(|event| event["k"].as_u64());
-    told.max().filter(|&last| last + 3 <= releases as u64)
+    reported.max().filter(|&last| last + 3 <= releases as u64)
 }
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_party_told_says_where_it_was() {
+    fn a_partys_own_words_show_its_phase() {
         let phase = |party: &str, phase: &str| json!({ "event": "phase", "party": party, "phase": phase });
         let mut events = vec![phase("a", "mixing"), phase("b", "settling")];
         assert!(in_mixing(&events, "a") && !in_mixing(&events, "b"));

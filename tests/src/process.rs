@@ -367,11 +367,11 @@ impl Followed {
                 Some(event)
             }
             Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("no event for {LONGEST:?}; {}", self.told()),
+            Err(RecvTimeoutError::Timeout) => panic!("no event for {LONGEST:?}; {}", self.reported()),
         }
     }
 
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let lines: Vec<String> = self.seen.iter().map(Value::to_string).collect();
         format!("told so far:\n{}", lines.join("\n"))
     }
@@ -384,7 +384,7 @@ impl Followed {
                 return event;
             }
         }
-        panic!("ended without {what}; {}", self.told());
+        panic!("ended without {what}; {}", self.reported());
     }
 
     /// Reads on until this many `spawned` events were told: (party, process id) in that order.

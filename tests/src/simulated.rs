@@ -72,9 +72,9 @@ pub fn real_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
 /// A run in which every invariant must hold.
 #[track_caller]
 pub fn simulate(plan: &Arc<Plan>, conditions: Conditions) -> Report {
-    let told = format!("seed {}: {:?}", conditions.seed, conditions.faults);
+    let reported = format!("seed {}: {:?}", conditions.seed, conditions.faults);
     let report = Simulation::new(plan.clone(), on_lattice(plan), &real_gate, conditions).run();
-    assert_eq!(report.violations, [], "{told}");
+    assert_eq!(report.violations, [], "{reported}");
     report
 }
 

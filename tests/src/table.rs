@@ -338,7 +338,7 @@ impl Table {
     }
 
     /// What one machine told of others.
-    pub fn told_by(&self, party: Party) -> Vec<(Party, &str)> {
+    pub fn offences_reported_by(&self, party: Party) -> Vec<(Party, &str)> {
         self.offences
             .iter()
             .filter(|(by, ..)| *by == party)

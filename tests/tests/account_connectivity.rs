@@ -99,22 +99,22 @@ fn schedules_join_each_party_to_two_others_a_round() {
 }
 
 #[test]
-fn people_are_told_who_separates() {
+fn the_refusal_names_the_parties_that_separate_others() {
     let folder = Folder::with(BOW_TIE);
-    let told = |flags: &str| {
+    let reported = |flags: &str| {
         let ended = folder.run(&format!("--graph edges.txt {flags}"));
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         ended.stdout
     };
-    let text = told("--colluding 1");
+    let text = reported("--colluding 1");
     assert!(
         text.contains("κ = 1: party 2 alone would separate others"),
         "{text}"
     );
     assert!(text.contains("0, 1, 3, 4"), "{text}");
-    assert!(told("--at-least 1").starts_with("Yes: it takes at least 1 "));
-    assert!(told("--at-least 2").starts_with("No: party 2 alone"));
-    assert!(told("--parties 7").contains("in 3 pieces"));
+    assert!(reported("--at-least 1").starts_with("Yes: it takes at least 1 "));
+    assert!(reported("--at-least 2").starts_with("No: party 2 alone"));
+    assert!(reported("--parties 7").contains("in 3 pieces"));
 }
 
 #[test]

@@ -452,10 +452,10 @@ fn what_draws_and_sampling_add_is_composed_too() {
     let cut = folder.ask("compose ee.json --delta 1e-2").json_of(0);
     assert_eq!(cut["unbounded"], json!(true), "{cut}");
     let plain = "account compose --mu 0.3 --delta 1e-6".split_whitespace();
-    let told = run_in(folder.0.path(), plain).stdout;
+    let reported = run_in(folder.0.path(), plain).stdout;
     assert!(
-        told.contains("of which 0.0e0 for draws") && !told.contains("-0"),
-        "{told}"
+        reported.contains("of which 0.0e0 for draws") && !reported.contains("-0"),
+        "{reported}"
     );
 }
 

@@ -32,8 +32,8 @@ fn joined(run: fn(&Path, Vec<String>) -> Ended) -> (Parties, Ended) {
 fn join_tells_whoever_looks_on_by_how_much_a_vector_was_scaled() {
     let _alone = alone();
     let (parties, ended) = joined(run_on_terminal);
-    let told = "your vector was scaled by 0.0100 (data.clip); the error that is stated is the noise's only";
-    assert!(ended.stdout.contains(told), "{}", ended.stdout);
+    let reported = "your vector was scaled by 0.0100 (data.clip); the error that is stated is the noise's only";
+    assert!(ended.stdout.contains(reported), "{}", ended.stdout);
     let receipt = std::fs::read_to_string(parties.path("plan-alice.receipt.json")).expect("a receipt");
     for text in [&ended.stderr, &receipt] {
         assert!(!text.contains("scaled") && !text.contains("clipped\""), "{text}");
@@ -63,8 +63,8 @@ fn local_tells_how_many_rows_of_whom_were_clipped() {
     let line = "local --inputs inputs --run run.toml";
     let shown = run_on_terminal(folder.path(), line.split(' '));
     assert_eq!(shown.code, 0, "{}", shown.stderr);
-    let told = "ben: 4,000 of 4,000 rows clipped (data.clip)";
-    assert!(shown.stdout.contains(told), "{}", shown.stdout);
+    let reported = "ben: 4,000 of 4,000 rows clipped (data.clip)";
+    assert!(shown.stdout.contains(reported), "{}", shown.stdout);
     assert!(!shown.stdout.contains("ann: "), "{}", shown.stdout);
     let piped = run_in(folder.path(), line.split(' '));
     assert!(!piped.stdout.contains("rows clipped"), "{}", piped.stdout);

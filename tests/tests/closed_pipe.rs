@@ -126,10 +126,10 @@ fn a_local_run_ends_as_it_would_have_when_nobody_reads() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_told() {
+fn an_answer_that_cannot_be_written_is_reported() {
     let full = File::options().write(true).open("/dev/full");
     let Ok(full) = full else {
-        return undertone_tests::left_out("an_answer_that_cannot_be_written_is_told", "/dev/full");
+        return undertone_tests::left_out("an_answer_that_cannot_be_written_is_reported", "/dev/full");
     };
     let gaussian = "account gaussian --delta 1e-6 --mu 1".split(' ');
     let ended = command(Path::new("."), gaussian).stdout(full).output();

@@ -189,7 +189,7 @@ fn several_runs_at_once_share_two_listeners() {
 }
 
 #[test]
-fn a_daemon_that_is_told_to_end_leaves_at_once_and_the_others_finish() {
+fn a_daemon_that_is_stopped_leaves_at_once_and_the_others_finish() {
     let _alone = alone();
     let parties = Parties::new(4);
     let mut daemons = daemons(&parties, WARD);

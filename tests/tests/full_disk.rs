@@ -115,8 +115,8 @@ fn join_keeps_its_result_until_there_is_room() {
             *argument = format!("small/{argument}");
         }
     }
-    let (alice, mut told) = follow_in(parties.folder(), line);
-    told.until("mixing", |event| event["phase"] == "mixing");
+    let (alice, mut reported) = follow_in(parties.folder(), line);
+    reported.until("mixing", |event| event["phase"] == "mixing");
     // Somebody takes what is freed as soon as it is: the room that was kept, too.
     let (full, stop) = (
         std::sync::Arc::new(disk),

@@ -111,16 +111,16 @@ fn a_stream_gives_every_node_a_row_for_each_release() {
             assert!(receipt["epsilon"].as_f64() <= Some(8.0));
         }
         if graph == graphs[0] {
-            let told = run_in(
+            let reported = run_in(
                 folder,
                 ["receipt", "kept/node-1/receipt.json", "--plan", "kept/plan.json"],
             );
             let line = "The estimates are this party's own, after 12 of 12 rounds";
             assert!(
-                told.code == 0 && told.stdout.contains(line),
+                reported.code == 0 && reported.stdout.contains(line),
                 "{}{}",
-                told.stdout,
-                told.stderr
+                reported.stdout,
+                reported.stderr
             );
             let quote = run_in(folder, ["verify", "kept/plan.json", "--full"]);
             let line = "Open gossip is local noise against a neighbour: 2.24 times the floor at n = 6";
@@ -274,13 +274,13 @@ fn everybody_reads_one_sum_of_each_round() {
         assert_eq!(receipt["iterations"]["spent"], RELEASES);
     }
     let receipt = ["receipt", "kept/node-1/receipt.json", "--plan", "kept/plan.json"];
-    let told = run_in(folder, receipt);
+    let reported = run_in(folder, receipt);
     let line = "The sums are everybody's, the means of 12 of 12 rounds";
     assert!(
-        told.code == 0 && told.stdout.contains(line),
+        reported.code == 0 && reported.stdout.contains(line),
         "{}{}",
-        told.stdout,
-        told.stderr
+        reported.stdout,
+        reported.stderr
     );
     let quote = run_in(folder, ["verify", "kept/plan.json", "--full"]);
     let line = "One colluder can end the stream in any round";
@@ -363,9 +363,9 @@ fn neighbours_read_one_sum_of_each_round() {
                 (&json!([]), &Value::Null)
             );
         }
-        let told = ["receipt", "kept/node-1/receipt.json", "--plan", "kept/plan.json"];
-        let told = run_in(folder, told);
-        assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
+        let reported = ["receipt", "kept/node-1/receipt.json", "--plan", "kept/plan.json"];
+        let reported = run_in(folder, reported);
+        assert_eq!(reported.code, 0, "{}{}", reported.stdout, reported.stderr);
         let quote = run_in(folder, ["verify", "kept/plan.json", "--full"]);
         let line = "One colluder can end it in any round";
         assert!(quote.code == 0 && quote.stdout.contains(line), "{}", quote.stdout);

@@ -37,7 +37,7 @@ fn local(folder: &Path) -> Value {
 }
 
 /// Lengths of what a party's program was told, by round.
-fn told(folder: &Path, party: usize) -> Vec<(u32, u64)> {
+fn reported(folder: &Path, party: usize) -> Vec<(u32, u64)> {
     let text = fs::read_to_string(folder.join(format!("rows/node-{party}.txt.told"))).expect("what was told");
     let number = |text: Option<&str>| text.and_then(|text| text.parse().ok()).expect("a number");
     let line = |line: &str| {
@@ -54,7 +54,7 @@ fn programs_hand_over_a_row_a_round() {
     let _alone = alone();
     let secure = "sums = \"everybody\"";
     let (open, patient) = ("sums = \"open\"", "round_ms = 60000");
-    for (data, mechanism, run, is_told) in [
+    for (data, mechanism, run, is_reported) in [
         ("", open, patient, false),
         ("adaptive = true", open, patient, true),
         ("", secure, "settle_ms = 15000\nround_ms = 60000", true),
@@ -84,14 +84,14 @@ fn programs_hand_over_a_row_a_round() {
             for (found, truth) in rows[3 * (RELEASES - 1)..].iter().zip(truth) {
                 assert!((found - truth).abs() < 7.0 * error + spread, "{found} {truth}");
             }
-            let told = told(folder, party);
-            let rounds: Vec<u32> = told.iter().map(|(round, _)| *round).collect();
+            let reported = reported(folder, party);
+            let rounds: Vec<u32> = reported.iter().map(|(round, _)| *round).collect();
             assert_eq!(rounds, (1..=RELEASES as u32).chain([0]).collect::<Vec<_>>());
-            assert_eq!(told[0].1, 0, "nothing is known before the first");
-            let early = told[1..RELEASES].iter();
+            assert_eq!(reported[0].1, 0, "nothing is known before the first");
+            let early = reported[1..RELEASES].iter();
             assert!(
-                early.clone().all(|(_, length)| (*length > 0) == is_told),
-                "{told:?}"
+                early.clone().all(|(_, length)| (*length > 0) == is_reported),
+                "{reported:?}"
             );
         }
     }

@@ -115,14 +115,14 @@ fn with_entry(change: impl Fn(FinalEntry) -> FinalEntry) -> Table {
 }
 
 #[test]
-fn an_entry_whose_range_is_not_its_openings_is_told() {
+fn an_entry_whose_range_differs_from_its_openings_is_reported() {
     for range in [0, (1 << 47) - 1] {
         let table = with_entry(|entry| FinalEntry { range, ..entry });
         let (included, _) = table.assert_averaged();
         assert_eq!(included, others(&ring(), &[HOSTILE]));
         assert!(
             table
-                .told_by(VICTIM)
+                .offences_reported_by(VICTIM)
                 .iter()
                 .any(|(of, text)| *of == HOSTILE && text.contains("range")),
             "{:?}",
@@ -218,7 +218,7 @@ fn floods(at: Moment, frames: Vec<Arc<[u8]>>) -> (bool, usize, Vec<String>) {
         flooded(&table),
         stand,
         table
-            .told_by(VICTIM)
+            .offences_reported_by(VICTIM)
             .into_iter()
             .map(|(_, text)| text.to_owned())
             .collect(),
@@ -231,10 +231,10 @@ fn a_missed_message_is_heeded_once_and_only_if_it_is_signed() {
         .sign(Recipient::All, Notice::Missed)
         .expect("signs");
     forged.signature.0[3] ^= 1;
-    let (back, stand, told) = floods(victim_averages, vec![wire::notice_frame(&forged)]);
+    let (back, stand, reported) = floods(victim_averages, vec![wire::notice_frame(&forged)]);
     assert!(
-        !back && stand == PARTIES - 1 && told.len() == 1 && told[0].contains("its signature"),
-        "{back} {stand} {told:?}"
+        !back && stand == PARTIES - 1 && reported.len() == 1 && reported[0].contains("its signature"),
+        "{back} {stand} {reported:?}"
     );
     let missed = notice(Notice::Missed);
     let ended: Moment = |party, output| party == VICTIM && matches!(output, Output::Finished(_));
@@ -246,10 +246,10 @@ fn a_missed_message_is_heeded_once_and_only_if_it_is_signed() {
         (victim_averages, 1000),
         (ended, 3),
     ] {
-        let (back, stand, told) = floods(at, vec![missed.clone(); count]);
+        let (back, stand, reported) = floods(at, vec![missed.clone(); count]);
         assert!(
-            back && stand == PARTIES - 1 && told.is_empty(),
-            "{back} {stand} {told:?}"
+            back && stand == PARTIES - 1 && reported.is_empty(),
+            "{back} {stand} {reported:?}"
         );
     }
 }
@@ -291,10 +291,11 @@ fn a_flooded_final_that_nobody_committed_to_is_in_no_sum() {
         table.assert_averaged(),
         (others(&ring(), &[HOSTILE]), PARTIES - 1)
     );
-    let told = table.told_by(VICTIM);
+    let reported = table.offences_reported_by(VICTIM);
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|(of, text)| *of == HOSTILE && text.contains("not the one that it announced")),
-        "{told:?}"
+        "{reported:?}"
     );
 }

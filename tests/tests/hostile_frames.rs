@@ -75,16 +75,16 @@ fn sent(table: &Table) -> usize {
 /// What comes of these frames: the run is undisturbed; the offences that the victim tells of the
 /// hostile member, and nobody else does.
 #[track_caller]
-fn told_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
-    let told = told_by_anybody(plan, frames);
-    assert!(told.iter().all(|(by, _)| *by == VICTIM), "{told:?}");
-    told.into_iter().map(|(_, text)| text).collect()
+fn offences_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
+    let reported = offences_reported(plan, frames);
+    assert!(reported.iter().all(|(by, _)| *by == VICTIM), "{reported:?}");
+    reported.into_iter().map(|(_, text)| text).collect()
 }
 
 /// What comes of these frames: the run is undisturbed; who tells which offences of the hostile
 /// member.
 #[track_caller]
-fn told_by_anybody(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<(Party, String)> {
+fn offences_reported(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<(Party, String)> {
     let mut table = Table::new(plan);
     let count = frames.len();
     let mut slips = slip(frames);
@@ -103,8 +103,8 @@ fn told_by_anybody(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<(
         "{:?}",
         table.offences
     );
-    let told = table.offences.into_iter();
-    told.map(|(by, _, text)| (by, text)).collect()
+    let reported = table.offences.into_iter();
+    reported.map(|(by, _, text)| (by, text)).collect()
 }
 
 fn call_gone() -> Notice {
@@ -121,7 +121,7 @@ fn sign(party: Party, digest: [u8; 32], key: Keypair, notice: Notice) -> SignedN
 }
 
 #[test]
-fn a_public_message_that_is_not_its_authors_is_told_and_ignored() {
+fn a_public_message_that_its_author_did_not_sign_is_reported_and_ignored() {
     let plan = four();
     let digest = *plan.digest();
     let mut forged = sign(HOSTILE, digest, simulated_keypair(HOSTILE), call_gone());
@@ -139,11 +139,14 @@ fn a_public_message_that_is_not_its_authors_is_told_and_ignored() {
         ),
     ];
     for (word, notice) in cases {
-        let told = told_of(&plan, vec![(Network::Public, wire::notice_frame(&notice))]);
-        assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
+        let reported = offences_of(&plan, vec![(Network::Public, wire::notice_frame(&notice))]);
+        assert!(
+            reported.len() == 1 && reported[0].contains(word),
+            "{word}: {reported:?}"
+        );
     }
     assert_eq!(
-        told_of(
+        offences_of(
             &plan,
             vec![
                 (Network::Public, [1, 77, 0].into()),
@@ -223,7 +226,7 @@ fn rounds(plan: &Plan) -> (u32, u32) {
 }
 
 #[test]
-fn a_share_of_another_run_or_out_of_schedule_is_told_and_ignored() {
+fn a_share_of_another_run_or_out_of_schedule_is_reported_and_ignored() {
     let plan = four();
     let (due, not_due) = rounds(&plan);
     let cases = [
@@ -245,15 +248,18 @@ fn a_share_of_another_run_or_out_of_schedule_is_told_and_ignored() {
         ),
     ];
     for (word, frame) in cases {
-        let told = told_of(&plan, vec![(Network::Private, frame)]);
-        assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
+        let reported = offences_of(&plan, vec![(Network::Private, frame)]);
+        assert!(
+            reported.len() == 1 && reported[0].contains(word),
+            "{word}: {reported:?}"
+        );
     }
 }
 
 /// A share that no honest party sends takes the place of the true one: it is refused, and its
 /// sender keeps the mass.
 #[test]
-fn a_message_of_gossip_in_another_run_is_told_and_ignored() {
+fn a_gossip_message_in_another_run_is_reported_and_ignored() {
     let plan = four();
     let id = ShareId {
         round: 1,
@@ -262,7 +268,7 @@ fn a_message_of_gossip_in_another_run_is_told_and_ignored() {
     };
     let message = wire::message_frame(plan.digest(), id, LatticeWeight(1 << 64), &[0; 9]);
     for frame in [message, wire::sealed_frame(plan.digest(), id, &[0; 9])] {
-        assert_eq!(told_of(&plan, vec![(Network::Private, frame)]).len(), 1);
+        assert_eq!(offences_of(&plan, vec![(Network::Private, frame)]).len(), 1);
     }
 }
 
@@ -281,9 +287,9 @@ fn a_share_off_its_grid_too_large_or_too_long_is_refused() {
     let too_long = share(&plan, plan.digest(), due, 0, |values| values.push(0));
     let heavy = share(&plan, plan.digest(), due, i128::MAX - (i128::MAX % grid), |_| {});
     for frame in [off_grid, too_large, too_long, heavy] {
-        let told = told_of(&plan, vec![(Network::Private, frame)]);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("share of round"), "{told:?}");
+        let reported = offences_of(&plan, vec![(Network::Private, frame)]);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].contains("share of round"), "{reported:?}");
     }
 }
 
@@ -416,7 +422,7 @@ fn pairs() -> Arc<Plan> {
 /// or an edge that it does not have, somebody else's, or of another length: told, not taken, and
 /// where the true one follows it counts.
 #[test]
-fn a_share_of_ppsc_that_is_not_due_or_not_one_is_told_and_ignored() {
+fn a_share_of_ppsc_that_is_not_due_or_malformed_is_reported_and_ignored() {
     let plan = pairs();
     let (due, not_due) = rounds(&plan);
     let id = |round, from, to| ShareId { round, from, to };
@@ -444,22 +450,28 @@ fn a_share_of_ppsc_that_is_not_due_or_not_one_is_told_and_ignored() {
         ("not due", frame(id(due, 9, VICTIM))),
     ];
     for (word, frame) in cases {
-        let told = told_of(&plan, vec![(Network::Private, frame)]);
-        assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
+        let reported = offences_of(&plan, vec![(Network::Private, frame)]);
+        assert!(
+            reported.len() == 1 && reported[0].contains(word),
+            "{word}: {reported:?}"
+        );
     }
     for change in [
         |values: &mut Vec<u8>| values.push(0),
         |values: &mut Vec<u8>| values.clear(),
         |values: &mut Vec<u8>| values.resize(1 << 20, 7),
     ] {
-        let told = told_of(
+        let reported = offences_of(
             &plan,
             vec![(Network::Private, share(&plan, plan.digest(), due, 0, change))],
         );
-        assert!(told.len() == 1 && told[0].contains("share of round"), "{told:?}");
+        assert!(
+            reported.len() == 1 && reported[0].contains("share of round"),
+            "{reported:?}"
+        );
     }
     let heavy = share(&plan, plan.digest(), due, i128::MAX, |_| {});
-    assert_eq!(told_of(&plan, vec![(Network::Private, heavy)]).len(), 1);
+    assert_eq!(offences_of(&plan, vec![(Network::Private, heavy)]).len(), 1);
 }
 
 /// Any residue may be an honest party's, so the largest is taken; twice it counts once. The result
@@ -504,7 +516,7 @@ fn a_share_of_ppsc_of_the_largest_residues_counts_once() {
 /// its author itself, of nobody, of a round that there is not. None of it is believed, and a later
 /// true one of the same author counts.
 #[test]
-fn what_opens_nothing_is_told_and_the_true_one_still_counts() {
+fn a_secret_that_opens_nothing_is_reported_and_the_right_one_still_counts() {
     for plan in [four_sealed(), four_masked()] {
         opens_nothing(&plan);
     }
@@ -544,20 +556,24 @@ fn opens_nothing(plan: &Arc<Plan>) {
         },
     ];
     frames.extend(malformed.map(&mut sign));
-    let told = told_by_anybody(plan, frames);
+    let reported = offences_reported(plan, frames);
     let count = |word: &str| {
-        let by_victim = told
+        let by_victim = reported
             .iter()
             .filter(|(by, text)| *by == VICTIM && text.contains(word));
         by_victim.count()
     };
-    assert_eq!(count("malformed"), 4, "{told:?}");
-    assert_eq!((count("not the secret"), count("no scalar")), (1, 1), "{told:?}");
+    assert_eq!(count("malformed"), 4, "{reported:?}");
+    assert_eq!(
+        (count("not the secret"), count("no scalar")),
+        (1, 1),
+        "{reported:?}"
+    );
 }
 
 /// Where masks are made of pair keys a READY has one, and no share is due to anybody.
 #[test]
-fn a_ready_without_a_pair_key_and_a_share_that_nobody_waits_for_are_told() {
+fn a_ready_without_a_pair_key_and_an_unexpected_share_are_reported() {
     let plan = four_masked();
     let signed_ready = |pair| {
         let notice = ready(8, pair);
@@ -571,15 +587,18 @@ fn a_ready_without_a_pair_key_and_a_share_that_nobody_waits_for_are_told() {
             (Network::Private, share(&plan, plan.digest(), 1, 0, |_| {})),
         ),
     ] {
-        let told = told_of(&plan, vec![frame]);
-        assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
+        let reported = offences_of(&plan, vec![frame]);
+        assert!(
+            reported.len() == 1 && reported[0].contains(word),
+            "{word}: {reported:?}"
+        );
     }
 }
 
 /// Another sealed final than the one that its author's log names, or bytes that are none: what the
 /// log names is asked for all the same, and counts.
 #[test]
-fn a_sealed_final_that_no_log_names_is_told_and_the_true_one_still_counts() {
+fn a_sealed_final_that_no_log_names_is_reported_and_the_right_one_still_counts() {
     let plan = four_sealed();
     let length = 3 * plan.lattice().final_bytes as usize;
     for body in [vec![7; length], vec![0xff; length], vec![7; length - 1], vec![]] {
@@ -590,10 +609,12 @@ fn a_sealed_final_that_no_log_names_is_told_and_the_true_one_still_counts() {
             (Network::Public, wire::notice_frame(&item)),
             (Network::Public, wire::body_frame(stage, HOSTILE, &body)),
         ];
-        let told = told_by_anybody(&plan, frames);
+        let reported = offences_reported(&plan, frames);
         assert!(
-            told.iter().any(|(_, text)| text.contains("more than one item")),
-            "{told:?}"
+            reported
+                .iter()
+                .any(|(_, text)| text.contains("more than one item")),
+            "{reported:?}"
         );
     }
 }

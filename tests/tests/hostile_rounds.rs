@@ -27,7 +27,7 @@ use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 /// The run with these is as it would be without: everybody's mean, agreed, and nobody has fallen
 /// back. What the victim tells of others.
 #[track_caller]
-fn told_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
+fn offences_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
     let mut table = Table::new(&ring());
     let mut came = false;
     let mut slip = once(at, slips);
@@ -47,7 +47,7 @@ fn told_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
     assert!(table.honest().all(|(_, outcome)| outcome.ending == Ending::Done));
     assert_eq!(table.faults, []);
     table
-        .told_by(VICTIM)
+        .offences_reported_by(VICTIM)
         .into_iter()
         .map(|(of, text)| (of, text.to_owned()))
         .collect()
@@ -105,9 +105,9 @@ fn strange_rounds() -> [(Party, &'static str, std::sync::Arc<[u8]>); 9] {
 }
 
 #[test]
-fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
+fn a_round_that_is_forged_or_from_no_neighbour_is_reported_and_ignored() {
     for (from, word, frame) in strange_rounds() {
-        let told = told_of(
+        let reported = offences_of(
             victim_averages,
             vec![Slip {
                 network: Network::Public,
@@ -117,14 +117,14 @@ fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
             }],
         );
         assert!(
-            told.len() == 1 && told[0].0 == from && told[0].1.contains(word),
-            "{word}: {told:?}"
+            reported.len() == 1 && reported[0].0 == from && reported[0].1.contains(word),
+            "{word}: {reported:?}"
         );
     }
 }
 
 #[test]
-fn a_round_of_another_number_or_length_is_told_and_the_true_one_still_counts() {
+fn a_round_of_a_wrong_number_or_length_is_reported_and_the_right_one_still_counts() {
     let long = vec![1; 1 << 20];
     let cases = [
         ("cannot have reached", round(3, &[0; DIMENSION])),
@@ -135,18 +135,18 @@ fn a_round_of_another_number_or_length_is_told_and_the_true_one_still_counts() {
         ("bytes, expected", round(2, &long)),
     ];
     for (word, frame) in cases {
-        let told = told_of(victim_averages, vec![to(VICTIM, frame)]);
+        let reported = offences_of(victim_averages, vec![to(VICTIM, frame)]);
         assert!(
-            told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains(word),
-            "{word}: {told:?}"
+            reported.len() == 1 && reported[0].0 == HOSTILE && reported[0].1.contains(word),
+            "{word}: {reported:?}"
         );
     }
     // Before this node has a final of its own.
     for values in [&[][..], &[7; DIMENSION], &long] {
-        let told = told_of(victim_settles, vec![to(VICTIM, round(0, values))]);
+        let reported = offences_of(victim_settles, vec![to(VICTIM, round(0, values))]);
         assert!(
-            told.len() == 1 && told[0].1.contains("bytes, expected"),
-            "{told:?}"
+            reported.len() == 1 && reported[0].1.contains("bytes, expected"),
+            "{reported:?}"
         );
     }
 }
@@ -179,7 +179,7 @@ fn what_was_said_before_is_ignored_however_often_it_comes() {
 
 /// Right after the first, or once that was used.
 #[test]
-fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
+fn a_second_message_of_a_round_is_reported_and_the_first_one_counts() {
     let width = |values: &[u8]| values.len() / DIMENSION;
     for number in [0, 1, 2] {
         let mut table = Table::new(&ring());
@@ -199,10 +199,12 @@ fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
             (others(&ring(), &[]), PARTIES - 1),
             "round {number}"
         );
-        let told = table.told_by(VICTIM);
+        let reported = table.offences_reported_by(VICTIM);
         assert!(
-            told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains("two different messages"),
-            "round {number}: {told:?}"
+            reported.len() == 1
+                && reported[0].0 == HOSTILE
+                && reported[0].1.contains("two different messages"),
+            "round {number}: {reported:?}"
         );
     }
     let mut table = Table::new(&ring());
@@ -214,15 +216,15 @@ fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
         _ => Turn::none(),
     });
     let later: Vec<(Party, String)> = table
-        .told_by(VICTIM)
+        .offences_reported_by(VICTIM)
         .into_iter()
         .map(|(of, text)| (of, text.to_owned()))
         .collect();
     let opened = to(VICTIM, round(0, &[0; DIMENSION]));
-    for told in [later, told_of(victim_averages, vec![opened])] {
+    for reported in [later, offences_of(victim_averages, vec![opened])] {
         assert!(
-            told.len() == 1 && told[0].1.contains("two different messages"),
-            "{told:?}"
+            reported.len() == 1 && reported[0].1.contains("two different messages"),
+            "{reported:?}"
         );
     }
 }
@@ -245,10 +247,10 @@ fn an_opening_that_is_not_the_one_of_its_entry_costs_its_author_and_nobody_else(
         // Its final is the one that it announced, all the same.
         assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
         for party in [VICTIM, OTHER] {
-            let told = table.told_by(party);
+            let reported = table.offences_reported_by(party);
             assert!(
-                told.len() == 1 && told[0].1.contains("not the one that it announced"),
-                "{told:?}"
+                reported.len() == 1 && reported[0].1.contains("not the one that it announced"),
+                "{reported:?}"
             );
         }
     }
@@ -264,7 +266,7 @@ fn an_opening_that_is_not_the_one_of_its_entry_costs_its_author_and_nobody_else(
     assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
     assert!(
         table
-            .told_by(VICTIM)
+            .offences_reported_by(VICTIM)
             .iter()
             .any(|(_, text)| text.contains("not the one that it announced"))
     );
@@ -287,10 +289,12 @@ fn a_change_beyond_what_the_entries_allow_leads_to_the_flood() {
             (others(&ring(), &[]), PARTIES - 1),
             "round {number}"
         );
-        let told = table.told_by(VICTIM);
+        let reported = table.offences_reported_by(VICTIM);
         assert!(
-            told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains("the entries do not allow"),
-            "{told:?}"
+            reported.len() == 1
+                && reported[0].0 == HOSTILE
+                && reported[0].1.contains("the entries do not allow"),
+            "{reported:?}"
         );
     }
 }

@@ -190,7 +190,7 @@ fn check_files(parties: &Parties, object: &Value) {
 /// No coordinate of the marked input is in a log, an event, an answer or a receipt, and neither is
 /// the secret key.
 fn check_silence(alice: &Ended, events: &[Value], parties: &Parties) {
-    let told: String = events.iter().map(Value::to_string).collect();
+    let reported: String = events.iter().map(Value::to_string).collect();
     let receipt = std::fs::read_to_string(parties.path("plan-alice.receipt.json")).expect("readable");
     let key = std::fs::read_to_string(parties.path("alice.key")).expect("readable");
     let secret = key
@@ -202,7 +202,7 @@ fn check_silence(alice: &Ended, events: &[Value], parties: &Parties) {
     for (place, text) in [
         ("log", &alice.stderr),
         ("answer", &alice.stdout),
-        ("events", &told),
+        ("events", &reported),
         ("receipt", &receipt),
     ] {
         assert!(
@@ -255,18 +255,18 @@ fn a_member_with_another_plan_is_left_out_and_both_digests_are_named() {
             .map(text)
             .any(|text| names(&text))
     };
-    let dave_told = dave_events.rest();
+    let dave_reported = dave_events.rest();
     assert!(
         ["alice", "bob", "carol"]
             .iter()
-            .any(|name| says(&dave_told, name)),
-        "{dave_told:?}"
+            .any(|name| says(&dave_reported, name)),
+        "{dave_reported:?}"
     );
-    let mut told = false;
+    let mut reported = false;
     for (party, (running, events)) in three.into_iter().enumerate() {
         let object = running.wait().json_of(5);
         assert_eq!(object["included"], serde_json::json!(["alice", "bob", "carol"]));
-        told |= says(&events.rest(), "dave");
+        reported |= says(&events.rest(), "dave");
         let name = &parties.names()[party];
         let receipt = read_json(&parties.path(&format!("plan-{name}.receipt.json")));
         assert_eq!(receipt["departed"], serde_json::json!(["dave"]));
@@ -275,7 +275,7 @@ fn a_member_with_another_plan_is_left_out_and_both_digests_are_named() {
         assert!(receipt["epsilon"].as_f64() <= receipt["epsilon_claimed"].as_f64());
         receipt::assert_mu_follows(&receipt);
     }
-    assert!(told, "the three hear of dave's other plan");
+    assert!(reported, "the three hear of dave's other plan");
 }
 
 #[test]

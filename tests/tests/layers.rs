@@ -9,20 +9,25 @@ use undertone_tests::house::sources::{below, workspace};
 
 #[test]
 fn rooms_import_only_rooms_below_and_no_files_each_other() {
-    let mut told = vec![];
+    let mut reported = vec![];
     for order in &ORDERS {
         let sources = below(&workspace().join(order.folder).join("src"));
         let arrows = Arrows::of(&sources);
         let count: usize = arrows.0.values().map(|file| file.imports.len()).sum();
         assert!(count > arrows.0.len(), "{}: the arrows are read", order.folder);
         let faults = order.faults(&arrows);
-        told.extend(
+        reported.extend(
             faults
                 .iter()
                 .map(|fault| format!("{}/src: {fault}", order.folder)),
         );
     }
-    assert!(told.is_empty(), "{} faults\n{}", told.len(), told.join("\n"));
+    assert!(
+        reported.is_empty(),
+        "{} faults\n{}",
+        reported.len(),
+        reported.join("\n")
+    );
 }
 
 const SMALL: Order = Order {
@@ -88,7 +93,7 @@ fn an_import_from_above_is_found() {
 }
 
 #[test]
-fn a_circle_is_found_and_the_shortest_is_told() {
+fn of_circles_the_shortest_is_reported() {
     let two = [
         ("ground.rs", "pub mod a;\npub mod b;"),
         ("ground/a.rs", "use crate::ground::b::B;\npub struct A;"),

@@ -291,8 +291,8 @@ fn check_events(file: &Path, names: &[&str], rounds: u64) {
             ["gathering", "mixing", "settling", "publishing", "done"],
             "{name}"
         );
-        let told: Vec<u64> = of("round").iter().filter_map(|e| e["round"].as_u64()).collect();
-        assert_eq!(told, (1..=rounds).collect::<Vec<_>>(), "{name}");
+        let reported: Vec<u64> = of("round").iter().filter_map(|e| e["round"].as_u64()).collect();
+        assert_eq!(reported, (1..=rounds).collect::<Vec<_>>(), "{name}");
         let finished = of("finished");
         assert_eq!(
             (finished.len(), &finished[0]["exit_code"], &finished[0]["outcome"]),

@@ -45,7 +45,7 @@ fn no_delta_is_proposed_that_hides_nothing() {
 }
 
 #[test]
-fn what_is_no_plan_is_told_for_what_it_is() {
+fn a_file_that_is_no_plan_is_described() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("README.md"), "# Words\n").expect("writable");
@@ -83,7 +83,7 @@ fn a_daemon_or_a_run_file_that_is_not_there_is_said_how_to_be_had() {
 }
 
 #[test]
-fn tables_of_other_programs_are_told_apart() {
+fn tables_of_other_programs_have_different_errors() {
     let pandas = b",age\n0,0.5\n1,0.25\n";
     inputs_refused("csv", pandas, &["column 1 has no name", "index=False"]);
     let comma: [&[u8]; 3] = [
@@ -113,7 +113,7 @@ fn tables_of_other_programs_are_told_apart() {
 }
 
 #[test]
-fn tables_of_other_lengths_are_told_of_records() {
+fn tables_of_different_lengths_are_refused_with_a_hint_at_records() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("inputs")).expect("writable");
     for (name, rows) in [("ann", 3), ("ben", 2), ("cleo", 2)] {
@@ -186,8 +186,13 @@ fn join_says_where_its_mean_is() {
     let mut line = parties.join("plan", 0);
     line.pop();
     let ended = run_in(parties.folder(), line);
-    let told = "is in plan-alice.npy, its receipt in plan-alice.receipt.json.";
-    assert!(ended.stdout.contains(told), "{}\n{}", ended.stdout, ended.stderr);
+    let reported = "is in plan-alice.npy, its receipt in plan-alice.receipt.json.";
+    assert!(
+        ended.stdout.contains(reported),
+        "{}\n{}",
+        ended.stdout,
+        ended.stderr
+    );
     for (running, followed) in others {
         followed.rest();
         running.wait().json_of(0);

@@ -122,14 +122,14 @@ fn prometheus_takes_the_rules() {
     let Ok(checked) = checked else {
         return left_out("monitoring", "no promtool");
     };
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let reported = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(
         checked.status.success(),
-        "{told}{}",
+        "{reported}{}",
         String::from_utf8_lossy(&checked.stderr)
     );
     assert!(
-        told.contains(&format!("{} rules found", alerts().len())),
-        "{told}"
+        reported.contains(&format!("{} rules found", alerts().len())),
+        "{reported}"
     );
 }

@@ -417,10 +417,14 @@ fn a_kill_ends_it_with_the_last_iterates() {
         e["event"] == "iteration" && e["party"] == *victim && e["k"] == 20
     });
     signal(pid, Signal::SIGKILL);
-    let told = events.rest();
+    let reported = events.rest();
     let object = running.wait().json_of(5);
     assert_eq!(object["exit_codes"][&victim], 137, "{object}");
-    assert!(told.iter().any(|e| e["event"] == "peer" && e["state"] == "gone"));
+    assert!(
+        reported
+            .iter()
+            .any(|e| e["event"] == "peer" && e["state"] == "gone")
+    );
     for party in (0..10)
         .map(|party| format!("party-{party}"))
         .filter(|party| *party != victim)

@@ -254,7 +254,7 @@ fn what_does_not_go_with_sealed_finals_is_refused() {
 /// Sparse graphs that carry Gaussian noise carry what is the default, and what is too thin names
 /// the cut, and where edges are missing.
 #[test]
-fn sparse_private_graphs_plan_and_thin_ones_are_told_where() {
+fn sparse_private_graphs_plan_and_too_thin_ones_are_refused_with_the_place() {
     let parties = Parties::new(8);
     for lines in [
         "[topology]\nprivate = { kind = \"random-regular\", degree = 3 }",

@@ -144,8 +144,8 @@ fn one_of_eight_is_killed(pace_ms: u64) -> bool {
         e["event"] == "round" && e["party"] == *victim && e["round"] == 4
     });
     signal_if_alive(pid, Signal::SIGKILL);
-    let (told, ended) = (events.rest(), running.wait());
-    if !killed::in_mixing(&told, &victim) {
+    let (reported, ended) = (events.rest(), running.wait());
+    if !killed::in_mixing(&reported, &victim) {
         return false;
     }
     let object = ended.json_of(5);
@@ -184,9 +184,10 @@ fn one_of_eight_is_killed(pace_ms: u64) -> bool {
         );
     }
     assert!(
-        told.iter()
+        reported
+            .iter()
             .all(|e| e["event"] != "fault" || !e["text"].as_str().unwrap_or("").contains("fit")),
-        "{told:?}"
+        "{reported:?}"
     );
     true
 }
@@ -212,8 +213,8 @@ fn one_is_killed_in_multi_gossip(pace_ms: u64) -> bool {
         e["event"] == "round" && e["party"] == *victim && e["round"] == 6
     });
     signal_if_alive(pid, Signal::SIGKILL);
-    let (told, ended) = (events.rest(), running.wait());
-    if !killed::in_mixing(&told, &victim) {
+    let (reported, ended) = (events.rest(), running.wait());
+    if !killed::in_mixing(&reported, &victim) {
         return false;
     }
     let object = ended.json_of(5);

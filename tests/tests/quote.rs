@@ -30,7 +30,9 @@ fn assert_compared(quote: &Value) {
     for way in ways {
         assert!(number(&way["standard_error"]) > 0.0 && number(&way["bytes_per_party"]) > 0.0);
         assert!(
-            way["rests_on"].as_str().is_some_and(|told| !told.is_empty()),
+            way["rests_on"]
+                .as_str()
+                .is_some_and(|reported| !reported.is_empty()),
             "{way}"
         );
     }
@@ -129,12 +131,12 @@ fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
     );
     assert_compared(&quote);
     assert_drawn(&parties);
-    assert_told(&parties);
+    assert_reported(&parties);
 }
 
 /// What people are told besides.
-fn assert_told(parties: &Parties) {
-    let told = parties.run([
+fn assert_reported(parties: &Parties) {
+    let reported = parties.run([
         "plan",
         "run.toml",
         "--peers",
@@ -144,9 +146,9 @@ fn assert_told(parties: &Parties) {
         "--full",
     ]);
     assert!(
-        told.stdout.contains("gone for good") && told.stdout.contains("Standard error at other ε"),
+        reported.stdout.contains("gone for good") && reported.stdout.contains("Standard error at other ε"),
         "{}",
-        told.stdout
+        reported.stdout
     );
     for words in [
         "What this plan could use instead:",
@@ -155,7 +157,7 @@ fn assert_told(parties: &Parties) {
         "What this rests on. It takes κ = ",
         "one party leaves while it owes a correction",
     ] {
-        assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
+        assert!(reported.stdout.contains(words), "{words}: {}", reported.stdout);
     }
 }
 
@@ -227,17 +229,17 @@ fn a_plan_with_local_noise_says_what_would_make_it_cancel_and_that_does() {
         "{enough}"
     );
     parties.write("run.toml", &GAUSSIAN.replace("rounds = 4", "rounds = 2"));
-    let told = parties
+    let reported = parties
         .run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"])
         .stdout;
     assert!(
-        told.contains("With mechanism.rounds = 3, or privacy.dropouts = 0 most of it cancels."),
-        "{told}"
+        reported.contains("With mechanism.rounds = 3, or privacy.dropouts = 0 most of it cancels."),
+        "{reported}"
     );
     let full = parties.run(["verify", "plan.json", "--full"]).stdout;
     assert!(
         full.contains("fewer stay than run.min_parties: nothing is published"),
-        "{told}"
+        "{reported}"
     );
 }
 
@@ -257,8 +259,8 @@ fn what_no_lattice_carries_says_which_numbers_fit() {
         rest.split([' ', ',']).next().expect("a word").to_owned()
     };
     let small = format!("{GAUSSIAN}[privacy]\ndelta = 1e-11\n");
-    let told = hint(&plan(&small).refused_at(2, "mechanism"));
-    plan(&small.replace("1e-11", &after(&told, "privacy.delta = "))).json_of(0);
+    let reported = hint(&plan(&small).refused_at(2, "mechanism"));
+    plan(&small.replace("1e-11", &after(&reported, "privacy.delta = "))).json_of(0);
     let long = GAUSSIAN.replace("rounds = 4", "rounds = 60");
     let rounds = after(
         &hint(&plan(&long).refused_at(2, "mechanism")),

@@ -141,7 +141,7 @@ fn a_loss_below_the_executions_and_another_plan_are_refused() {
 }
 
 #[test]
-fn a_run_that_never_began_has_told_nothing() {
+fn a_run_that_never_began_has_revealed_nothing() {
     let _alone = alone();
     let parties = undertone_tests::Parties::new(4);
     parties.write_inputs(&[3]);

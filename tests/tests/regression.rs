@@ -382,7 +382,7 @@ fn tables_that_do_not_fit_a_model_are_unusable() {
     );
     parties.plan("plan", &named);
     let name = &parties.names()[0];
-    for (table, told) in [
+    for (table, reported) in [
         ("age,dose,stage\n1,2,0\n1,2,3\n", "row 2"),
         ("age,dose,stage\n1,2,0\n1,2,0.5\n", "row 2"),
         ("age,dose,stage\n1,2,-1\n1,2,1\n", "row 1"),
@@ -398,7 +398,7 @@ fn tables_that_do_not_fit_a_model_are_unusable() {
         assert!(
             error["message"]
                 .as_str()
-                .is_some_and(|message| message.contains(told)),
+                .is_some_and(|message| message.contains(reported)),
             "{object}"
         );
         assert!(

@@ -102,14 +102,14 @@ fn a_daemon_reads_its_configuration_again_and_runs_go_on() {
     newest_alone(&daemon);
     let ended = daemon.end().0;
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    for told in [
+    for reported in [
         "smaller epsilon",
         "another file",
         "is gone",
         "max_runs",
         "stays as it was",
     ] {
-        assert!(ended.stderr.contains(told), "{told}: {}", ended.stderr);
+        assert!(ended.stderr.contains(reported), "{reported}: {}", ended.stderr);
     }
 }
 

@@ -198,8 +198,8 @@ fn a_program_may_hand_over_rows() {
         assert!((found - expected).abs() < 0.1, "{mean:?}");
     }
     for name in names {
-        let (_, _, told) = read_npy(&folder.join(format!("tables/{name}.csv.npy")));
-        assert_eq!(told, mean, "{name}'s program was told the last mean");
+        let (_, _, reported) = read_npy(&folder.join(format!("tables/{name}.csv.npy")));
+        assert_eq!(reported, mean, "{name}'s program was told the last mean");
     }
     let plan = run_in(folder, ["verify", "kept/plan.json"]);
     assert!(plan.stdout.contains("no record makes it fail"), "{}", plan.stdout);
@@ -233,8 +233,8 @@ fn a_program_that_prints_is_found_out() {
     let ended = run_in(folder, line.split(' '));
     assert_eq!(ended.code, 5, "{}", ended.stderr);
     for name in names {
-        let told = format!("{name} contributed nothing in rounds 1 to 3: the program's answer is text");
-        assert!(ended.stdout.contains(&told), "{}", ended.stdout);
+        let reported = format!("{name} contributed nothing in rounds 1 to 3: the program's answer is text");
+        assert!(ended.stdout.contains(&reported), "{}", ended.stdout);
     }
     assert!(
         ended

@@ -101,7 +101,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// How many frames there were, their SHA-256 in order with whom they went to, the first of each
 /// kind in full, and how the run ended for each.
-fn told(recording: &Recording) -> String {
+fn reported(recording: &Recording) -> String {
     let mut hash = Sha256::new();
     let mut firsts = String::new();
     let mut kinds = vec![];
@@ -156,7 +156,7 @@ fn ended(outcome: &Outcome) -> String {
 /// Records a run, and the receipts of two parties that ended it.
 fn assert_run(name: &str, plan: &Arc<Plan>, kill: Option<Kill>) {
     let recording = Recording::of(plan, 7, kill);
-    assert_recorded(&format!("run-{name}.txt"), told(&recording).as_bytes());
+    assert_recorded(&format!("run-{name}.txt"), reported(&recording).as_bytes());
     let folder = tempfile::tempdir().expect("a folder");
     let ended = recording.outcomes.iter().enumerate();
     let ended = ended.filter_map(|(party, outcome)| Some((party, outcome.clone()?)));

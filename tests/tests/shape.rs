@@ -15,39 +15,39 @@ const CRATES: [&str; 4] = ["protocol", "accountant", "node", "tests"];
 
 #[test]
 fn files_and_lines_keep_their_measure_and_comments_stand_alone() {
-    let mut told = vec![];
+    let mut reported = vec![];
     for folder in CRATES {
         for (path, source) in below(&workspace().join(folder)) {
             let faults = faults(&source).into_iter();
-            told.extend(faults.map(|(line, fault)| format!("{folder}/{path}:{line}: {fault}")));
+            reported.extend(faults.map(|(line, fault)| format!("{folder}/{path}:{line}: {fault}")));
         }
     }
-    assert_none(&told);
+    assert_none(&reported);
 }
 
 #[test]
 fn no_type_name_is_defined_twice_in_a_crate() {
-    let mut told = vec![];
+    let mut reported = vec![];
     for folder in CRATES {
         let arrows = Arrows::of(&below(&workspace().join(folder).join("src")));
         let twice = defined_twice(&arrows).into_iter();
-        told.extend(twice.map(|(name, files)| format!("{folder}: {name} in {}", files.join(", "))));
+        reported.extend(twice.map(|(name, files)| format!("{folder}: {name} in {}", files.join(", "))));
     }
-    assert_none(&told);
+    assert_none(&reported);
 }
 
 #[test]
 fn no_function_takes_too_many_parameters() {
-    let mut told = vec![];
+    let mut reported = vec![];
     for folder in CRATES {
         for (path, source) in below(&workspace().join(folder)) {
             let crowded = crowded(&source).into_iter();
-            told.extend(crowded.map(|(line, name, count)| {
+            reported.extend(crowded.map(|(line, name, count)| {
                 format!("{folder}/{path}:{line}: {name} takes {count}, not {MOST_PARAMETERS}")
             }));
         }
     }
-    assert_none(&told);
+    assert_none(&reported);
 }
 
 /// The lines that ask what kind of run this is, at most. They are to become fewer: a line that goes

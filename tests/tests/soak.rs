@@ -46,6 +46,6 @@ fn seed_repeats_a_run() {
     let mut trials = Trials::default();
     let (mechanism, kind) = simulated::cell(0).expect("a run");
     let trial = trials.of(mechanism);
-    let told = || simulated::told(trial, &simulated::run(trial, kind, 0));
-    assert_eq!(told(), told());
+    let reported = || simulated::reported(trial, &simulated::run(trial, kind, 0));
+    assert_eq!(reported(), reported());
 }

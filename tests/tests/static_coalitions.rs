@@ -75,7 +75,7 @@ fn a_local_run_draws_its_schedule_and_says_so() {
 fn quote_says_what_the_draw_is_for() {
     let parties = Parties::new(6);
     parties.write("run.toml", RUN);
-    let told = parties.run([
+    let reported = parties.run([
         "plan",
         "run.toml",
         "--peers",
@@ -90,7 +90,7 @@ fn quote_says_what_the_draw_is_for() {
         "but for a draw of chance",
         "δ includes 3 times that chance",
     ] {
-        assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
+        assert!(reported.stdout.contains(words), "{words}: {}", reported.stdout);
     }
     let verified = parties.run(["verify", "plan.json", "--accept-claims", "sampled"]);
     assert!(verified.stderr.contains("--accept-claims") && verified.stderr.contains("ignored"));

@@ -40,9 +40,9 @@ struct Attack {
 impl Attack {
     fn begin(mut once: impl FnMut() + Send + 'static) -> Self {
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (told, counted) = (stop.clone(), done.clone());
+        let (stopped, counted) = (stop.clone(), done.clone());
         let thread = std::thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 once();
                 counted.fetch_add(1, Ordering::Relaxed);
             }

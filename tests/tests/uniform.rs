@@ -128,8 +128,8 @@ fn one_is_killed_among_residues(pace_ms: u64) -> bool {
         e["event"] == "round" && e["party"] == *victim && e["round"] == 2
     });
     signal_if_alive(pid, Signal::SIGKILL);
-    let (told, ended) = (events.rest(), running.wait());
-    if !killed::in_mixing(&told, &victim) {
+    let (reported, ended) = (events.rest(), running.wait());
+    if !killed::in_mixing(&reported, &victim) {
         return false;
     }
     let object = ended.json_of(5);

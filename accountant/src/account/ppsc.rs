@@ -116,7 +116,7 @@ pub fn account(
 }
 
 /// The losses of a PPSC execution whose γ are uniform over residues. Exact (Theorem U): what is
-/// told of the honest values is the sums of [`told`](crate::execution::usable::told), so that
+/// told of the honest values is the sums of [`revealed`](crate::execution::usable::told), so that
 /// nothing is lost by changes that leave these as they are.
 pub fn account_uniform(
     execution: &str,

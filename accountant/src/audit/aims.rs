@@ -10,8 +10,8 @@ use undertone_protocol::topology::connectivity::connectivity;
 use undertone_protocol::topology::party::Party;
 
 use crate::audit::gossip::GossipSeen;
+use crate::audit::revealed::RevealedSum;
 use crate::audit::solved::solved;
-use crate::audit::told::ToldSum;
 use crate::bounds::before_publishing::bound;
 use crate::bounds::bound::{Bound, all_but, everybody_else};
 use crate::bounds::uniform::meetings;
@@ -64,7 +64,7 @@ pub(super) struct SharesSeen {
     /// where correlated noise is uniform of the sum that is told, alone.
     pub(super) weights: Vec<f64>,
     /// The sum that is told, where correlated noise is uniform.
-    pub(super) told: Option<ToldSum>,
+    pub(super) revealed: Option<RevealedSum>,
 }
 
 impl Aim {
@@ -96,7 +96,7 @@ impl Aim {
             execution,
             finals,
             weights,
-            told: None,
+            revealed: None,
         };
         Aim {
             claim: claim.clone(),
@@ -114,14 +114,14 @@ impl Aim {
         independent_std: f64,
         (execution, victim): (Execution, Party),
     ) -> Option<Self> {
-        let told = ToldSum::of(&execution, victim)?;
-        let variance = told.members.len() as f64 * independent_std * independent_std;
+        let revealed = RevealedSum::of(&execution, victim)?;
+        let variance = revealed.members.len() as f64 * independent_std * independent_std;
         let seen = SharesSeen {
-            states: told.handed_out.iter().map(|&(place, _)| place).collect(),
-            finals: told.members.iter().copied().collect(),
+            states: revealed.handed_out.iter().map(|&(place, _)| place).collect(),
+            finals: revealed.members.iter().copied().collect(),
             weights: vec![setting.sensitivity[victim] / variance],
             execution,
-            told: Some(told),
+            revealed: Some(revealed),
         };
         Some(Aim {
             claim: claim.clone(),

@@ -1,7 +1,7 @@
 //! What uniform correlated noise hides, for every coalition at once: a number of parties.
 //!
 //! Of the values of those who share with each other a coalition is told the sum, and no more
-//! (Theorem U; [`told`](crate::execution::usable::told)). If more parties than can be against a
+//! (Theorem U; [`reported`](crate::execution::usable::told)). If more parties than can be against a
 //! party must be taken away before those who share fall apart, every value is hidden among all that
 //! are left, whoever they are: the loss of a party is its sensitivity over the deviation of that
 //! many parties' own noises. So one number, the connectivity κ, takes the place of all coalitions.

@@ -202,8 +202,8 @@ impl GossipRun {
             .iter()
             .enumerate()
             .filter(move |&(party, _)| self.here(last, party));
-        let told = there.filter(|(_, carried)| carried.weight.part() > 0.0);
-        told.map(|(_, carried)| {
+        let weighted = there.filter(|(_, carried)| carried.weight.part() > 0.0);
+        weighted.map(|(_, carried)| {
             let whole = 1.0 / carried.weight.part();
             carried.state.iter().map(|value| value * whole).collect()
         })

@@ -117,7 +117,7 @@ mod tests {
     use undertone_protocol::topology::schedule::Schedule;
 
     use super::*;
-    use crate::execution::usable::told;
+    use crate::execution::usable::revealed;
 
     #[test]
     fn what_is_written_is_read() {
@@ -128,7 +128,7 @@ mod tests {
         let text = serde_json::to_string(&run).expect("a file");
         let read = Execution::parse(&text).expect("what we write we read");
         assert_eq!(*read.mechanism(), Mechanism::Pairwise);
-        assert_eq!(told(&read), told(&run));
+        assert_eq!(revealed(&read), revealed(&run));
         assert_eq!(serde_json::to_string(&read).expect("a file"), text);
     }
 

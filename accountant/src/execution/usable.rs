@@ -19,7 +19,7 @@ use crate::execution::share::Fate;
 /// parties, only what all of its finals add up to. It has nothing at all if one of these finals is
 /// not seen, or if a share that left the piece joined nobody and was not read: what moves there
 /// nobody misses.
-pub fn told(execution: &Execution) -> Vec<Vec<Party>> {
+pub fn revealed(execution: &Execution) -> Vec<Vec<Party>> {
     let none = (BTreeSet::new(), BTreeSet::new());
     let (corrupted, observed) = match execution.adversary() {
         Adversary::Corrupted(corrupted) => (corrupted, &none.1),
@@ -61,7 +61,7 @@ pub fn told(execution: &Execution) -> Vec<Vec<Party>> {
 /// The squared loss of each honest party in units of its squared sensitivity, where correlated
 /// noise is uniform and each value, with its own noise of standard deviation `independent_std`,
 /// comes in whole before round 1: 1/(m σ*²) for each of m parties of whose values the sum is told
-/// ([`told`]), 0 for all others. This is Theorem U, and exact.
+/// ([`revealed`]), 0 for all others. This is Theorem U, and exact.
 pub fn uniform_losses(execution: &Execution, independent_std: f64) -> BTreeMap<Party, f64> {
     let colludes = |party: &Party| match execution.adversary() {
         Adversary::Corrupted(corrupted) => corrupted.contains(party),
@@ -69,7 +69,7 @@ pub fn uniform_losses(execution: &Execution, independent_std: f64) -> BTreeMap<P
     };
     let honest = (0..execution.parties()).filter(|party| !colludes(party));
     let mut losses: BTreeMap<Party, f64> = honest.map(|party| (party, 0.0)).collect();
-    for piece in told(execution) {
+    for piece in revealed(execution) {
         let square = 1.0 / (piece.len() as f64 * independent_std * independent_std);
         losses.extend(piece.into_iter().map(|party| (party, square)));
     }

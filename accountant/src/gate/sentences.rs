@@ -20,12 +20,15 @@ impl Gate<'_> {
             names.join(" and ")
         };
         let (denied, too_much) = (names(true), names(false));
-        let told = [
+        let revealed = [
             (denied.as_str(), format!("{denied} denied what it signed for")),
             (too_much.as_str(), format!("with {too_much} {why}")),
         ];
-        let told = told.into_iter().filter(|(names, _)| !names.is_empty());
-        told.map(|(_, sentence)| sentence).collect::<Vec<_>>().join("; ")
+        let revealed = revealed.into_iter().filter(|(names, _)| !names.is_empty());
+        revealed
+            .map(|(_, sentence)| sentence)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// What the logs say went wrong.

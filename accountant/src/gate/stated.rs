@@ -54,14 +54,14 @@ impl<'a> StatedExecution<'a> {
             Format::Shares | Format::Masks => Execution::parse(text)?,
         };
         let base = &gate.base;
-        let rounds_are_told = format != Format::Masks;
+        let rounds_are_revealed = format != Format::Masks;
         let other = if execution.parties() != base.parties() {
             Some("parties are")
         } else if execution.mechanism() != base.mechanism() {
             Some("injection is")
-        } else if rounds_are_told && execution.rounds() != base.rounds() {
+        } else if rounds_are_revealed && execution.rounds() != base.rounds() {
             Some("rounds are")
-        } else if sent(&execution, rounds_are_told) != sent(base, rounds_are_told) {
+        } else if sent(&execution, rounds_are_revealed) != sent(base, rounds_are_revealed) {
             Some("schedule is")
         } else if execution.sensitivity() != Some(&gate.setting.sensitivity) {
             Some("sensitivities are")

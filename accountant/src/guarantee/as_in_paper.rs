@@ -22,7 +22,7 @@ use crate::calibration::error::CalibrateError;
 const SEED: u64 = 0;
 
 /// What everybody who reads the public graph learns.
-pub fn told(draft: &Draft, outer: &RecursionSettings) -> String {
+pub fn learned_by_readers(draft: &Draft, outer: &RecursionSettings) -> String {
     let gradients = draft.computation.task() == TaskName::Optimise
         || outer.inconsistent == Some(Inconsistent::LeastSquares);
     let sums = if gradients {
@@ -68,8 +68,8 @@ fn claim(draft: &Draft, outer: &RecursionSettings) -> Claim {
         adversary: Adversary::Public,
         unbounded: true,
         sentence: Some(match of_theorem(draft, outer) {
-            Some(theorem) => format!("{}; {theorem}", told(draft, outer)),
-            None => told(draft, outer),
+            Some(theorem) => format!("{}; {theorem}", learned_by_readers(draft, outer)),
+            None => learned_by_readers(draft, outer),
         }),
         ..Claim::theorem(
             0,

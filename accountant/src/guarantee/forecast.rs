@@ -333,8 +333,11 @@ mod tests {
         for mechanism in ["fanout = 2", "injection = \"early\""] {
             let local = more(mechanism);
             assert!(is_local(&local), "{mechanism}");
-            let told = beyond_theorems(&local).expect("no theorem");
-            assert!(told.contains("fanout = 1") && told.contains("uniform"), "{told}");
+            let reported = beyond_theorems(&local).expect("no theorem");
+            assert!(
+                reported.contains("fanout = 1") && reported.contains("uniform"),
+                "{reported}"
+            );
             assert!(against_the_theorem(&local).is_empty());
         }
         let bounded = more("");

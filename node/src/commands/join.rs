@@ -329,9 +329,9 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         .build()
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     let finish = runtime.block_on(async {
-        let told = signals::leave();
+        let leave = signals::leave();
         let hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
-        driver::drive_alone(hub, part, told, deliver).await
+        driver::drive_alone(hub, part, leave, deliver).await
     })?;
     if let Some(delivery) = &mut delivery {
         runtime.block_on(destination.until_written(delivery));

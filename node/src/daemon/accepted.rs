@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_said_no_is_told_and_ends_an_offer_that_needs_it() {
+    fn a_member_that_declined_is_named_and_ends_an_offer_that_needs_it() {
         use MemberAnswer::*;
         let refused = look(3, &[Accepted, Declined, Over]);
         assert!(refused.is_hopeless());

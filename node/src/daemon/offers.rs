@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_offers_is_not_told_where_offers_are_kept() {
+    fn a_proposer_does_not_learn_where_offers_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("offers");
         std::fs::create_dir(&place).unwrap();
@@ -304,7 +304,10 @@ mod tests {
         let refused = offers.insert(offer(0, "bob", u64::MAX), "plan").unwrap_err();
         let ours = folder.path().display().to_string();
         assert!(refused.message.contains(&ours), "the operator is: {refused}");
-        let told = refused.for_others();
-        assert!(!told.contains(&ours) && told.contains("cannot keep it"), "{told}");
+        let reported = refused.for_others();
+        assert!(
+            !reported.contains(&ours) && reported.contains("cannot keep it"),
+            "{reported}"
+        );
     }
 }

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_told_that_the_run_ended() {
+    async fn waiting_requests_end_with_their_run() {
         let desk = desk();
         drop(desk.source(part([0.0, 0.0])));
         let ended = desk.mean(1).await.expect_err("ended");

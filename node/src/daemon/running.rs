@@ -73,7 +73,7 @@ async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
         tracing::warn!("no [[data_set]] has a budget: what runs cost is written down, and nothing limits it");
     }
     let ending = service.clone();
-    let told = async move {
+    let stop = async move {
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
@@ -84,7 +84,7 @@ async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
         tracing::info!("told to end");
         ending.shutdown().await;
     };
-    server.serve(told).await;
+    server.serve(stop).await;
     Ok(())
 }
 

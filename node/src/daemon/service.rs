@@ -139,9 +139,9 @@ impl Service {
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
-            let mut told = stopping.subscribe();
+            let mut stop = stopping.subscribe();
             tokio::select! {
-                _ = told.wait_for(|stopping| *stopping) => {}
+                _ = stop.wait_for(|stopping| *stopping) => {}
                 () = work => {}
             }
         });

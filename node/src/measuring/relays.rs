@@ -35,24 +35,24 @@ pub(crate) async fn relay(numbers: &[u64]) -> Result<Infallible, Failure> {
     let [private, public] = server.addresses();
     output::print(format_args!("{private} {public}\n"))?;
     tokio::spawn(server.run());
-    let next = addresses(&told().await?)?;
+    let next = addresses(&order().await?)?;
     let client = BaselineClient::connect(seed((index + 1) % processes), next, frame as usize)
         .await
         .map_err(failed)?;
     output::print("connected\n")?;
-    told().await?;
+    order().await?;
     client
         .transfer(private_bytes, public_bytes)
         .await
         .map_err(failed)?;
     output::print("arrived\n")?;
     // Until nobody needs it any more: it may still be receiving.
-    told().await?;
+    order().await?;
     std::process::exit(0)
 }
 
 /// The next line from the parent; empty once it is gone.
-async fn told() -> Result<String, Failure> {
+async fn order() -> Result<String, Failure> {
     let read = || std::io::stdin().lines().next().transpose();
     Ok(tokio::task::spawn_blocking(read)
         .await
@@ -73,7 +73,7 @@ fn addresses(line: &str) -> Result<[Multiaddr; 2], Failure> {
 struct Relay {
     /// Killed when this is dropped.
     _child: Child,
-    told: ChildStdin,
+    order: ChildStdin,
     says: Lines<BufReader<ChildStdout>>,
 }
 
@@ -89,18 +89,18 @@ impl Relay {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let (Some(told), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(order), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("no pipes"));
         };
         Ok(Relay {
             _child: child,
-            told,
+            order,
             says: BufReader::new(stdout).lines(),
         })
     }
 
     async fn tell(&mut self, line: &str) -> Result<(), Failure> {
-        self.told
+        self.order
             .write_all(format!("{line}\n").as_bytes())
             .await
             .map_err(failed)

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_told_what_clipping_changed_and_else_nothing() {
+    fn an_owner_learns_what_clipping_changed_and_nothing_else() {
         let boxed = "shape = [2]\nclip = { kind = \"box\", low = 0, high = 1 }";
         let tensors = "tensors = { a = [2] }\nclip = { kind = \"tensors\", radius = { a = 1.0 } }";
         let records = "\nunit = \"record\"";
@@ -95,9 +95,12 @@ mod tests {
                 "1,234 of 12,000 rows clipped (data.clip)",
             ),
         ] {
-            let told = said(&data, 1234).unwrap_or_else(|| panic!("{data}"));
-            assert!(told.starts_with(words) || told.contains(words), "{told}");
-            assert!(told.contains("the noise's only"), "{told}");
+            let reported = said(&data, 1234).unwrap_or_else(|| panic!("{data}"));
+            assert!(
+                reported.starts_with(words) || reported.contains(words),
+                "{reported}"
+            );
+            assert!(reported.contains("the noise's only"), "{reported}");
             assert_eq!(said(&data, 0), None);
         }
     }

@@ -50,7 +50,7 @@ use crate::party::spent::Costs;
 use crate::reporting::failure::Failure;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
-const OFFENCES_TOLD: u32 = 20;
+const OFFENCES_REPORTED: u32 = 20;
 
 /// How long queued frames may take to leave at the end.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -536,7 +536,7 @@ impl Driver {
                 self.offence(party, &format!("{who}, {graph} graph: {offence}"));
             }
             NetworkEvent::Stranger { graph, peer, address } => {
-                if self.strangers.len() < OFFENCES_TOLD as usize && self.strangers.insert(peer) {
+                if self.strangers.len() < OFFENCES_REPORTED as usize && self.strangers.insert(peer) {
                     self.fault(&format!(
                         "{peer} at {address} is not in the plan and was refused on the {graph} graph"
                     ));

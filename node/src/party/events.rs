@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_told_and_nobody_else_has_to_be() {
-        let (heard, told) = std::sync::mpsc::channel();
+    fn a_listener_gets_events_and_none_is_required() {
+        let (heard, reported) = std::sync::mpsc::channel();
         let listening = Events::listened(
             move |line| heard.send(line.clone()).expect("it listens"),
             Instant::now(),
         );
         listening.emit("ben", "phase", json!({ "phase": "mixing" }));
-        assert_eq!(told.recv().expect("told")["phase"], "mixing");
+        assert_eq!(reported.recv().expect("told")["phase"], "mixing");
         Events::open(None, Instant::now())
             .expect("nothing to open")
             .emit("ben", "phase", Value::Null);

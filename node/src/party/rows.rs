@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_none_is_told_without_its_value() {
+    fn an_invalid_target_is_reported_without_its_value() {
         let model = model("[data]\nshape = [2]\n[model]\nloss = \"softmax\"\nclasses = 3\n");
         let failure = Rows::prepare(&model, &[1.0, 2.0, 1.0, 7.25], Path::new("rows.csv"))
             .err()

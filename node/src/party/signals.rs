@@ -46,10 +46,10 @@ impl StopSignals {
 /// Outside of a runtime.
 pub fn leave() -> impl Future<Output = ()> {
     let mut stops = StopSignals::listen();
-    let told = signal(SignalKind::user_defined1());
+    let user_signal = signal(SignalKind::user_defined1());
     async move {
-        let mut told = told.ok();
-        let first = next(&mut stops, &mut told).await;
+        let mut user_signal = user_signal.ok();
+        let first = next(&mut stops, &mut user_signal).await;
         tracing::warn!(
             signal = first.as_str(),
             "leaving; a second SIGINT or SIGTERM ends this process at once"
@@ -63,7 +63,7 @@ pub fn leave() -> impl Future<Output = ()> {
                 if *count > 1 {
                     break;
                 }
-                last = next(&mut stops, &mut told).await;
+                last = next(&mut stops, &mut user_signal).await;
             }
             let shown = if last == LEAVE { Signal::SIGTERM } else { last };
             output_file::exit_at_once(128 + shown as i32);
@@ -72,10 +72,10 @@ pub fn leave() -> impl Future<Output = ()> {
 }
 
 /// The next signal of either kind.
-async fn next(stops: &mut StopSignals, told: &mut Option<Stream>) -> Signal {
+async fn next(stops: &mut StopSignals, user_signal: &mut Option<Stream>) -> Signal {
     let leave = async {
-        match told {
-            Some(told) => told.recv().await,
+        match user_signal {
+            Some(user_signal) => user_signal.recv().await,
             None => pending().await,
         }
     };

@@ -1,7 +1,7 @@
 //! The quote of PPSC's outer recursions: what everybody learns, and how it goes.
 
 use serde_json::{Value, json};
-use undertone_accountant::guarantee::as_in_paper::{of_theorem, told};
+use undertone_accountant::guarantee::as_in_paper::{learned_by_readers, of_theorem};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::plan::computation::recursion::PublicAveraging;
@@ -30,7 +30,7 @@ pub(super) fn revealed(plan: &Plan) -> Option<String> {
         "This plan has no ε, and reveals what it computes from: {}. Who knows all rows of a piece but one \
          party's knows that one's. It is for reproducing the paper; what hides every row is \
          task = \"regression\"",
-        told(plan.draft(), outer)
+        learned_by_readers(plan.draft(), outer)
     ))
 }
 

@@ -10,12 +10,12 @@ use crate::reporting::table::at_most;
 
 /// What the plan rests on, a sentence each.
 pub fn sentences(plan: &Plan) -> Vec<String> {
-    let mut told = vec![];
+    let mut reported = vec![];
     if let Ok(Some(threshold)) = plan.threshold(plan.parties()) {
-        told = sealed(plan, threshold);
+        reported = sealed(plan, threshold);
     }
-    told.push(agreeing(plan));
-    told
+    reported.push(agreeing(plan));
+    reported
 }
 
 /// How many may depart, and whether they must have followed the protocol until then.
@@ -63,29 +63,29 @@ pub(super) fn agreeing(plan: &Plan) -> String {
 }
 
 fn sealed(plan: &Plan, threshold: Threshold) -> Vec<String> {
-    let mut told = vec![];
+    let mut reported = vec![];
     let claims = plan.calibration().claims.iter();
     let basis = claims.clone().filter_map(|claim| claim.connectivity).next();
-    told.extend(basis.map(|basis| connected(plan, basis)));
+    reported.extend(basis.map(|basis| connected(plan, basis)));
     let draw = claims.filter_map(|claim| claim.draw).next();
-    told.extend(draw.map(drawn));
-    told.push(
+    reported.extend(draw.map(drawn));
+    reported.push(
         "Finals stay closed by sealing, which is computational: it holds against who cannot break X25519, \
          ChaCha20-Poly1305, SHA-256 or discrete logarithms"
             .into(),
     );
-    told.extend((!plan.mixes()).then(|| MASKED.into()));
-    told.extend(beyond(plan, threshold));
-    told.push(recovery(plan, threshold));
+    reported.extend((!plan.mixes()).then(|| MASKED.into()));
+    reported.extend(beyond(plan, threshold));
+    reported.push(recovery(plan, threshold));
     if plan.draft().privacy.colluding > 0 {
-        told.push(
+        reported.push(
             "One colluder that deals bad letters and keeps its secret can end the run without a mean here, \
              while others may have opened it; the receipt then states the plan's ε, and running again costs \
              as much again and lets them choose between noisy means"
                 .into(),
         );
     }
-    told
+    reported
 }
 
 /// What masks of pairs lack that mixing has (protocol/docs/masks.md).
@@ -197,13 +197,13 @@ mod tests {
     use super::*;
     use crate::testing::plan_of;
 
-    fn told(parties: usize, lines: &str) -> String {
+    fn reported(parties: usize, lines: &str) -> String {
         text(&plan_of(&format!("[data]\nshape = [2]\n{lines}"), parties, None))
     }
 
     #[test]
     fn masks_of_pairs_say_what_they_lack() {
-        let masks = told(8, "[mechanism]\nkind = \"pairwise\"\n");
+        let masks = reported(8, "[mechanism]\nkind = \"pairwise\"\n");
         for words in [
             "κ = 7 parties to separate those who have masks in common",
             "INCA and PPSC remain preferable where",
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_quote_names_what_breaks_it_and_how_much_that_costs() {
-        let eight = told(8, "");
+        let eight = reported(8, "");
         for words in [
             "with any 2 against it and",
             "X25519, ChaCha20-Poly1305, SHA-256 or discrete logarithms",
@@ -228,7 +228,7 @@ mod tests {
             assert!(eight.contains(words), "{words}: {eight}");
         }
         assert_eq!(
-            told(8, "[run]\nsealed = false\n"),
+            reported(8, "[run]\nsealed = false\n"),
             "\nWhat this rests on. What is opened takes a set that 6 of the 8 parties have signed: there are no \
              two such sets, whatever those sign who collude or depart.\n"
         );
@@ -237,7 +237,7 @@ mod tests {
     /// n > colluding + 3·dropouts is what it takes.
     #[test]
     fn a_quote_says_whether_departed_parties_may_have_signed_twice() {
-        let four = told(4, "");
+        let four = reported(4, "");
         for words in [
             "a set that 3 of the 4 parties have signed",
             "if those who depart have followed the protocol until then",
@@ -245,13 +245,13 @@ mod tests {
         ] {
             assert!(four.contains(words), "{words}: {four}");
         }
-        let five = told(5, "");
+        let five = reported(5, "");
         assert!(
             five.contains("4 of the 5 parties")
                 && five.contains("whatever those sign who collude or depart."),
             "{five}"
         );
-        let none = told(5, "[privacy]\ndropouts = 0\n");
+        let none = reported(5, "[privacy]\ndropouts = 0\n");
         assert!(
             none.contains("4 of the 5 parties") && none.contains("whatever those who collude sign."),
             "{none}"
@@ -262,23 +262,23 @@ mod tests {
     #[test]
     fn whose_help_a_missing_secret_takes_depends_on_the_number_of_parties() {
         let refused = "even if all who collude refuse";
-        let four = told(4, "");
+        let four = reported(4, "");
         assert!(
             four.contains("only with the help of those who collude: without it takes 5 parties"),
             "{four}"
         );
-        let five = told(5, "");
+        let five = reported(5, "");
         assert!(
             five.contains("by 3 of its 4 holders, ") && five.contains(refused),
             "{five}"
         );
-        let nobody = told(8, "[privacy]\ncolluding = 0\n");
+        let nobody = reported(8, "[privacy]\ncolluding = 0\n");
         assert!(
             nobody.contains("by 2 of its 2 holders") && !nobody.contains("collude"),
             "{nobody}"
         );
         assert!(!nobody.contains("bad letters"), "{nobody}");
-        let none = told(8, "[privacy]\ncolluding = 0\ndropouts = 0\n");
+        let none = reported(8, "[privacy]\ncolluding = 0\ndropouts = 0\n");
         assert!(none.contains("Nobody holds shares of a secret"), "{none}");
     }
 }

@@ -210,7 +210,7 @@ fn of_kind(plan: &Plan) -> Value {
         "claims": calibration.claims,
         "predicted": calibration.predicted,
         "utility": Utility::of(plan).json_by_column(),
-        "caveat": Some(mechanism::caveat(plan).trim_end()).filter(|told| !told.is_empty()),
+        "caveat": Some(mechanism::caveat(plan).trim_end()).filter(|reported| !reported.is_empty()),
         "error_with_parties_gone": forecast::gone(plan),
         "error_by_epsilon": forecast::curve(plan).unwrap_or_default(),
         "would_help": forecast::against_the_theorem(plan),
@@ -506,8 +506,8 @@ fn others(plan: &Plan) -> String {
 
 /// Why nothing cancels, and what would help.
 pub(super) fn why_local(plan: &Plan) -> String {
-    if let Some(told) = forecast::beyond_theorems(plan) {
-        return told.to_owned();
+    if let Some(reported) = forecast::beyond_theorems(plan) {
+        return reported.to_owned();
     }
     let computed = plan
         .calibration()

@@ -53,17 +53,17 @@ fn sides(captures: &[Capture]) -> impl Iterator<Item = &Vec<u8>> {
 }
 
 #[test]
-fn the_private_graph_is_sealed_the_public_one_is_readable_and_nothing_is_told() {
+fn the_private_graph_is_sealed_the_public_one_is_readable_and_nothing_is_revealed() {
     let seen = run();
     println!(
         "{} bytes private, {} bytes public, {} bytes told",
         all(&seen.private).len(),
         all(&seen.public).len(),
-        seen.told.len()
+        seen.reported.len()
     );
     the_private_graph_is_sealed(&seen);
     the_public_graph_is_readable(&seen);
-    nothing_is_told(&seen);
+    nothing_is_reported(&seen);
 }
 
 /// The parties' shares of three rounds went through the proxies, and nothing can be made of them.
@@ -144,24 +144,24 @@ fn the_public_graph_is_readable(seen: &Seen) {
 }
 
 /// Nobody tells a marked value or noise, in the clear, in a log, an event, a receipt or a report.
-fn nothing_is_told(seen: &Seen) {
+fn nothing_is_reported(seen: &Seen) {
     let (private, public) = (all(&seen.private), all(&seen.public));
     assert!(
-        holds(&seen.told, b"TRACE") && holds(&seen.told, b"phase"),
+        holds(&seen.reported, b"TRACE") && holds(&seen.reported, b"phase"),
         "the log is one"
     );
     for (what, marker) in markers(&seen.plan) {
         for (place, bytes) in [
             ("the private graph", &private),
             ("the public graph", &public),
-            ("what was told", &seen.told),
+            ("what was told", &seen.reported),
         ] {
             assert!(!holds(bytes, &marker), "{what} is in {place}");
         }
     }
     for word in ["clipped", "rms_"] {
         assert!(
-            !holds(&seen.told, word.as_bytes()),
+            !holds(&seen.reported, word.as_bytes()),
             "{word} is a statistic of raw data"
         );
     }

@@ -57,7 +57,7 @@ pub(crate) struct Seen {
     pub(crate) private: Vec<Capture>,
     pub(crate) public: Vec<Capture>,
     /// Logs at TRACE, events, receipts, final objects.
-    pub(crate) told: Vec<u8>,
+    pub(crate) reported: Vec<u8>,
 }
 
 #[derive(Clone, Default)]
@@ -123,11 +123,11 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         begun,
     );
     assert_eq!(report.exit, 0, "{}", report.json);
-    let mut told = format!("{}\n{}\n{finish:?}\n", report.json, report.text).into_bytes();
+    let mut reported = format!("{}\n{}\n{finish:?}\n", report.json, report.text).into_bytes();
     for file in [events, receipt] {
-        told.extend(std::fs::read(file).expect("written"));
+        reported.extend(std::fs::read(file).expect("written"));
     }
-    told
+    reported
 }
 
 /// A run of all parties, each behind a proxy on both graphs.
@@ -147,7 +147,7 @@ pub(crate) fn run() -> Seen {
         .build()
         .expect("a runtime");
     let captures: [Captures; 2] = Default::default();
-    let (plan, mut told) = runtime.block_on(async {
+    let (plan, mut reported) = runtime.block_on(async {
         let (ports, _held): (Vec<u16>, Vec<_>) = free_ports().take(2 * PARTIES).unzip();
         let own: Vec<[u16; 2]> = ports.as_chunks().0.to_vec();
         assert_eq!(own.len(), PARTIES, "free ports");
@@ -157,11 +157,11 @@ pub(crate) fn run() -> Seen {
             .collect();
         let plan = plan(&listed);
         let parts = (0..PARTIES).map(|me| take_part(plan.clone(), me, own[me], folder.path()));
-        let told = futures::future::join_all(parts).await.concat();
-        (plan, told)
+        let reported = futures::future::join_all(parts).await.concat();
+        (plan, reported)
     });
     runtime.shutdown_background();
-    told.extend(log.0.lock().expect("no panic").iter());
+    reported.extend(log.0.lock().expect("no panic").iter());
     let [private, public] = captures.map(|captures| {
         let captures = captures.lock().expect("no panic");
         captures
@@ -173,6 +173,6 @@ pub(crate) fn run() -> Seen {
         plan,
         private,
         public,
-        told,
+        reported,
     }
 }

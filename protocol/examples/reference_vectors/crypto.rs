@@ -134,17 +134,17 @@ impl Given {
     }
 
     fn chains(&self) -> Answer {
-        let mut told = BTreeMap::new();
+        let mut reported = BTreeMap::new();
         for &absent in &self.absent {
             for there in self.there() {
                 let name = format!("{},{}", absent.min(there), absent.max(there));
-                told.insert(name, hex(&*self.chain(absent, there, self.round)?.once_key()));
+                reported.insert(name, hex(&*self.chain(absent, there, self.round)?.once_key()));
             }
         }
         let rounds = (1..=3).map(|round| self.chain(1, 0, round));
         let rounds = rounds.map(|chain| chain.map(|chain| [hex(chain.key()), hex(&*chain.once_key())]));
         Ok(json!({
-            "pair_round_keys": told,
+            "pair_round_keys": reported,
             "pair_chain_0_1": rounds.collect::<Result<Vec<_>, _>>()?,
         }))
     }

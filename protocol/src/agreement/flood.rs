@@ -505,19 +505,19 @@ impl Flood {
     }
 
     /// What is held of a slot that makes something known, not checked.
-    pub fn told(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
-        self.disclosures.told(slot)
+    pub fn revealed(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
+        self.disclosures.revealed(slot)
     }
 
     /// The slot of the secret or share, of whatever round, that was taken after so many others: who
     /// counts on sees each once.
-    pub fn slot_told_after(&self, count: usize) -> Option<Slot> {
+    pub fn slot_revealed_after(&self, count: usize) -> Option<Slot> {
         self.disclosures.slot_after(count)
     }
 
     /// Forgets a secret or share that was found to be wrong: a later one of its author may be good.
-    pub fn retract(&mut self, slot: Slot, told: &Disclosed) {
-        self.disclosures.retract(slot, told);
+    pub fn retract(&mut self, slot: Slot, revealed: &Disclosed) {
+        self.disclosures.retract(slot, revealed);
     }
 
     /// Hash and length of a party's announced item: of the version that came first.

@@ -200,7 +200,7 @@ pub struct Gathering {
     stale: bool,
     /// Whom the last step waited for, and when that was told.
     awaited: Option<Vec<Party>>,
-    told: Time,
+    reported: Time,
     /// Since when all who can be reached are ready, and who these are.
     complete: Option<(Time, Vec<Seat>)>,
     /// Until when it neither signs nor begins, unless it hears earlier what it may have missed.
@@ -244,7 +244,7 @@ impl Gathering {
             stood: None,
             stale: false,
             awaited: None,
-            told: Time::ZERO,
+            reported: Time::ZERO,
             complete: None,
             held_back: None,
             without: Vec::new(),
@@ -297,11 +297,11 @@ impl Gathering {
             Some(signed) => self.signed_deadline(signed),
             None => before(deadline(self.opened)),
         };
-        let told = self
+        let reported = self
             .awaited
             .as_ref()
             .map_or(Time::FAR, |awaited| match awaited.len() > FEW {
-                true => self.told.plus_millis(TELL_MS).max(now.plus_millis(1)),
+                true => self.reported.plus_millis(TELL_MS).max(now.plus_millis(1)),
                 false => Time::FAR,
             });
         let word = if self.next_word > now {
@@ -315,7 +315,7 @@ impl Gathering {
             }
             _ => Time::FAR,
         };
-        phase.min(self.pulse).min(told).min(word).min(stand)
+        phase.min(self.pulse).min(reported).min(word).min(stand)
     }
 
     /// When the START that was signed last is given up, or what came after it, or the run ends.
@@ -396,7 +396,7 @@ impl Gathering {
                 return Some(GatheringStep::Say(Notice::Unreached { parties: unreached }));
             }
         }
-        let patient = now < self.told.plus_millis(TELL_MS);
+        let patient = now < self.reported.plus_millis(TELL_MS);
         let awaited: Vec<Party> = if self.has_signed() {
             self.lacking(flood, if patient { FEW + 1 } else { usize::MAX })
         } else {
@@ -407,7 +407,7 @@ impl Gathering {
         if (patient && awaited.len() > FEW) || self.awaited.as_ref() == Some(&awaited) {
             return None;
         }
-        self.told = now;
+        self.reported = now;
         self.awaited = Some(awaited.clone());
         Some(GatheringStep::Await(awaited))
     }

@@ -245,7 +245,7 @@ pub enum Notice {
         share: Disclosed,
     },
     /// To one neighbour: this node has sent what its summary lacks.
-    Told,
+    Answered,
     /// To one neighbour: send me the set that notices name by this hash.
     WantSet {
         /// The hash of the set.
@@ -300,7 +300,7 @@ impl Notice {
             | Notice::Unreached { .. }
             | Notice::GiveUp { .. }
             | Notice::Here
-            | Notice::Told
+            | Notice::Answered
             | Notice::WantSet { .. } => Phase::Gathering,
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
@@ -386,7 +386,7 @@ impl Notice {
                 | Notice::Summary { .. }
                 | Notice::Waiting
                 | Notice::Here
-                | Notice::Told
+                | Notice::Answered
                 | Notice::Finished
         )
     }

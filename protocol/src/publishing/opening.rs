@@ -222,23 +222,23 @@ impl Opened {
         }
     }
 
-    fn take_secret(&mut self, told: &Disclosed) -> Result<(), DealError> {
+    fn take_secret(&mut self, revealed: &Disclosed) -> Result<(), DealError> {
         let secret = self
             .dealt
             .deal
-            .secret(&told.0)
+            .secret(&revealed.0)
             .inspect_err(|_| self.lied = true)?;
         self.secret = Some(secret);
         self.by_owner = true;
         Ok(())
     }
 
-    fn take_share(&mut self, holder: Party, told: &Disclosed) -> Result<(), DealError> {
+    fn take_share(&mut self, holder: Party, revealed: &Disclosed) -> Result<(), DealError> {
         if !self.dealt.holders.contains(&holder) {
             return Err(DealError::Share { holder });
         }
-        self.dealt.deal.check_share(holder, &told.0)?;
-        self.shares.insert(holder, told.0);
+        self.dealt.deal.check_share(holder, &revealed.0)?;
+        self.shares.insert(holder, revealed.0);
         if self.shares.len() >= self.dealt.deal.threshold() {
             self.secret = self.dealt.deal.recover(&self.shares).ok();
         }
@@ -326,7 +326,7 @@ pub enum OpeningStep {
 struct Wrong {
     author: Party,
     slot: Slot,
-    told: Disclosed,
+    revealed: Disclosed,
     reason: DealError,
 }
 
@@ -359,14 +359,14 @@ impl SetOpening {
             return None;
         }
         let flood = &*sights.flood;
-        if let Some(wrong) = self.look_at_told(flood) {
+        if let Some(wrong) = self.look_at_revealed(flood) {
             let Wrong {
                 author,
                 slot,
-                told,
+                revealed,
                 reason,
             } = wrong;
-            sights.flood.retract(slot, &told);
+            sights.flood.retract(slot, &revealed);
             return Some(OpeningStep::Wrong { author, reason });
         }
         if self.lacking().next().is_none() {
@@ -480,15 +480,15 @@ impl SetOpening {
 
     /// Takes every good secret that its owner told, and every good share of a secret that is not
     /// known; the first wrong one. What was looked at is not looked at again.
-    fn look_at_told(&mut self, flood: &Flood) -> Option<Wrong> {
-        while let Some(slot) = flood.slot_told_after(self.looked) {
-            for told in flood.told(slot) {
-                if let Err(reason) = self.take(slot, told) {
+    fn look_at_revealed(&mut self, flood: &Flood) -> Option<Wrong> {
+        while let Some(slot) = flood.slot_revealed_after(self.looked) {
+            for revealed in flood.revealed(slot) {
+                if let Err(reason) = self.take(slot, revealed) {
                     let (_, author) = slot.kind();
                     return Some(Wrong {
                         author,
                         slot,
-                        told: *told,
+                        revealed: *revealed,
                         reason,
                     });
                 }
@@ -498,15 +498,15 @@ impl SetOpening {
         None
     }
 
-    fn take(&mut self, slot: Slot, told: &Disclosed) -> Result<(), DealError> {
+    fn take(&mut self, slot: Slot, revealed: &Disclosed) -> Result<(), DealError> {
         match slot {
             Slot::Key(round, author) if round == self.round => match self.set.get_mut(&author) {
-                Some(opened) if !opened.by_owner => opened.take_secret(told),
+                Some(opened) if !opened.by_owner => opened.take_secret(revealed),
                 _ => Ok(()),
             },
             Slot::Share(round, holder, of) if round == self.round => match self.set.get_mut(&of) {
                 Some(opened) if opened.secret.is_none() && !opened.shares.contains_key(&holder) => {
-                    opened.take_share(holder, told)
+                    opened.take_share(holder, revealed)
                 }
                 _ => Ok(()),
             },

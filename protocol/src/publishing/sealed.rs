@@ -31,7 +31,7 @@ pub enum Correction {
 }
 
 /// The keys of masks that a party has told.
-pub struct ToldKeys<'a> {
+pub struct RevealedKeys<'a> {
     /// Who told them.
     pub giver: Party,
     /// With whom it has these masks in common, ascending.
@@ -160,7 +160,7 @@ impl SealedFinals {
     pub fn open(
         &self,
         items: impl Iterator<Item = Option<Bytes>>,
-        keys: &[ToldKeys<'_>],
+        keys: &[RevealedKeys<'_>],
         secrets: &BTreeMap<Party, &Secret>,
     ) -> Result<OpenedSum, FinalError> {
         let read = |bytes: Option<Bytes>| {
@@ -171,7 +171,7 @@ impl SealedFinals {
         for (&party, secret) in secrets {
             MaskKey::own(secret, &self.place(party)).subtract_from(residues(&mut sum)?)?;
         }
-        for ToldKeys { giver, with, keys } in keys {
+        for RevealedKeys { giver, with, keys } in keys {
             take_out(residues(&mut sum)?, *giver, with, keys)?;
         }
         Ok(OpenedSum(self.lattice.sum(sum)))

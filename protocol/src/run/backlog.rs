@@ -91,7 +91,7 @@ impl Run {
         let about = suspects * parties * about;
         // Of all but one stage of sealed finals parties sign lists and votes.
         let sets = wire::unreached_bytes(parties) + stages * wire::set_bytes(parties);
-        let of_a_party = NOTICES_OF_A_PARTY + stages * NOTICES_OF_A_STAGE + rules.told_by_a_party();
+        let of_a_party = NOTICES_OF_A_PARTY + stages * NOTICES_OF_A_STAGE + rules.revealed_by_a_party();
         let held = Backlog {
             frames: parties * of_a_party + about,
             bytes: parties * (of_a_party * notice + sets) + about * notice,

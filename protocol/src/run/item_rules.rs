@@ -119,7 +119,7 @@ impl ItemRules {
 
     /// How many secrets and shares each party tells, on average: its own, and as many shares as it
     /// deals. (Wrong ones of a liar find room in what is counted for each party beside these.)
-    pub(super) fn told_by_a_party(&self) -> usize {
+    pub(super) fn revealed_by_a_party(&self) -> usize {
         self.disclosures
     }
 

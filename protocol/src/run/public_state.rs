@@ -567,7 +567,7 @@ impl PublicState {
                 self.heard.insert(from, now);
             }
             Notice::Summary { gathered, holdings } => self.answer(from, gathered, &holdings),
-            Notice::Told => self.anti_entropy.answered(now, from),
+            Notice::Answered => self.anti_entropy.answered(now, from),
             Notice::Finished => self.has_finished(from),
             _ => {}
         }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_small_order_are_told_from_all_others() {
+    fn keys_of_small_order_are_distinguished_from_all_others() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for key in small() {
             assert!(is_small_order(&key), "{key:?}");

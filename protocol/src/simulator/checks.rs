@@ -9,7 +9,7 @@ use crate::simulator::invariants::clear::Clear;
 use crate::simulator::invariants::entered::Entered;
 use crate::simulator::invariants::gated::Gated;
 use crate::simulator::invariants::once::Once;
-use crate::simulator::invariants::opened::Told;
+use crate::simulator::invariants::opened::RevealedSecrets;
 use crate::simulator::invariants::ordered::Ordered;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::scenario::Purpose;
@@ -21,7 +21,7 @@ pub(super) struct Checks {
     once: Once,
     clear: Clear,
     gated: Gated,
-    opened: Told,
+    opened: RevealedSecrets,
     entered: Entered,
     ordered: Ordered,
     /// Public frames in which nothing was wrong, by hash. In a flood each is sent by everybody, and
@@ -38,7 +38,7 @@ impl Checks {
             once: Once::except(liar),
             clear: Clear::default(),
             gated: Gated::default(),
-            opened: Told::except(liar),
+            opened: RevealedSecrets::except(liar),
             entered: Entered::with_width(opening_bytes),
             ordered: Ordered::default(),
             passed: BTreeMap::new(),

@@ -492,7 +492,7 @@ impl<'a> Simulation<'a> {
                     let Some(frame) = self.really_sent(party, to, frame) else {
                         continue;
                     };
-                    if self.told_late(party, to, &frame) {
+                    if self.revealed_late(party, to, &frame) {
                         continue;
                     }
                     let travels = self.transmit(Network::Public, party, to, frame);
@@ -533,7 +533,7 @@ impl<'a> Simulation<'a> {
                     );
                 }
                 Output::Contribute { iteration, released } => self.contribute(party, iteration, &released),
-                Output::Event(event) => self.told(party, event),
+                Output::Event(event) => self.reported(party, event),
                 Output::Finished(outcome) => self.ended(party, *outcome),
                 Output::Wait { until } => {
                     self.wake(party, until);

@@ -39,7 +39,7 @@ pub(crate) enum Released {
 /// over these weights, less the state that it began the round with.
 pub(crate) struct CircleState {
     state: LatticeVector,
-    told: AddedUp,
+    revealed: AddedUp,
 }
 
 /// Means of a stream's releases, added up: a row for each.
@@ -74,7 +74,7 @@ impl CircleState {
         let mean: Vec<f64> = mean
             .map(|(after, before)| step * (after as f64 / part - before as f64))
             .collect();
-        self.told.add(&mean);
+        self.revealed.add(&mean);
         self.state = sum.value.clone();
     }
 }
@@ -106,7 +106,7 @@ impl Released {
             let dimension = plan.draft().dimension();
             return Released::Circles(CircleState {
                 state: plan.lattice().zeros(dimension),
-                told: AddedUp {
+                revealed: AddedUp {
                     dimension,
                     rows: vec![],
                 },
@@ -163,7 +163,7 @@ impl Released {
             Released::Moments(_) => &[],
             Released::Mean { latest, .. } => latest,
             Released::Stream(stream) => stream.latest(),
-            Released::Circles(circles) => circles.told.latest(),
+            Released::Circles(circles) => circles.revealed.latest(),
         }
     }
 
@@ -174,7 +174,7 @@ impl Released {
             Released::Moments(moments) => moments.sums,
             Released::Mean { sums, .. } => *sums,
             Released::Stream(stream) => stream.count(),
-            Released::Circles(circles) => circles.told.count(),
+            Released::Circles(circles) => circles.revealed.count(),
         }
     }
 
@@ -185,8 +185,8 @@ impl Released {
             Released::Model(descent) => (descent.iterations() > 0).then(|| descent.result()),
             Released::Moments(moments) => moments.model.clone(),
             Released::Mean { latest, .. } => (!latest.is_empty()).then(|| latest.clone()),
-            Released::Stream(told) | Released::Circles(CircleState { told, .. }) => {
-                (!told.rows.is_empty()).then(|| told.rows.clone())
+            Released::Stream(revealed) | Released::Circles(CircleState { revealed, .. }) => {
+                (!revealed.rows.is_empty()).then(|| revealed.rows.clone())
             }
         }
     }

@@ -296,7 +296,7 @@ impl Training {
                 to,
                 frame: wire::iteration_frame(number, &frame),
             },
-            Output::Event(Event::Phase(phase)) if !self.is_told(number, phase) => return,
+            Output::Event(Event::Phase(phase)) if !self.is_reported(number, phase) => return,
             output => output,
         };
         self.outbox.push_back(output);
@@ -304,7 +304,7 @@ impl Training {
 
     /// Whether a phase of a run is one of the training's: it has each once, of later iterations
     /// their numbers are told; and it is done once.
-    fn is_told(&self, number: u32, phase: Phase) -> bool {
+    fn is_reported(&self, number: u32, phase: Phase) -> bool {
         match phase {
             Phase::Done => false,
             // Nothing is published by a run that precomputes noise.

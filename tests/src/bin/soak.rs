@@ -87,7 +87,7 @@ fn show(trials: &mut Trials, seed: u64) -> ExitCode {
     };
     let trial = trials.of(mechanism);
     let run = simulated::run(trial, kind, seed);
-    println!("{}\n{}", mechanism.name, simulated::told(trial, &run));
+    println!("{}\n{}", mechanism.name, simulated::reported(trial, &run));
     ExitCode::SUCCESS
 }
 

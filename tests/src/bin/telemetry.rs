@@ -9,7 +9,7 @@ fn main() -> io::Result<()> {
     let file = std::env::args().nth(1).expect("a file");
     let own: f64 = std::fs::read_to_string(&file)?.trim().parse().expect("a number");
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         let mut head = [0; 12];
         if input.read_exact(&mut head).is_err() {
@@ -18,9 +18,9 @@ fn main() -> io::Result<()> {
         let round = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
         let length = u64::from_le_bytes(head[4..].try_into().expect("8 bytes"));
         io::copy(&mut input.by_ref().take(length), &mut io::sink())?;
-        told += &format!("{round} {length}\n");
+        reported += &format!("{round} {length}\n");
         if round == 0 {
-            return std::fs::write(format!("{file}.told"), told);
+            return std::fs::write(format!("{file}.told"), reported);
         }
         let row = [own, 0.05 * f64::from(round), -0.2];
         let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({COLUMNS},), }}");

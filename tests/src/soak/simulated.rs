@@ -97,12 +97,12 @@ fn row_of(trial: &Trial, run: &SoakRun, seed: u64) -> Row {
 }
 
 /// Everything that a person wants to know of one run.
-pub fn told(trial: &Trial, run: &SoakRun) -> String {
+pub fn reported(trial: &Trial, run: &SoakRun) -> String {
     let scenario = &run.scenario;
     let mut text = format!("{:?}, impaired {:?}\n", scenario.kind, scenario.impaired);
     text += &format!("{:?}\n", scenario.conditions);
-    let told = run.report.events.iter();
-    for (at, party, event) in told.filter(|(_, _, event)| !matches!(event, Event::Round(_))) {
+    let reported = run.report.events.iter();
+    for (at, party, event) in reported.filter(|(_, _, event)| !matches!(event, Event::Round(_))) {
         text += &format!("{:>10} ms  party-{party}  {event:?}\n", at.as_millis());
     }
     for (party, outcome) in run.report.outcomes.iter().enumerate() {

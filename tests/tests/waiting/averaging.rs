@@ -115,7 +115,7 @@ fn vanishes_from(dimension: usize, how: Signal) -> bool {
         }
         caught = signal_if_alive(pids[3].1, Signal::SIGKILL);
     }
-    let told = events.rest();
+    let reported = events.rest();
     let ended = running.wait();
     let object = ended.json();
     if !caught || object["exit_codes"]["party-3"] != 137 {
@@ -151,7 +151,7 @@ fn vanishes_from(dimension: usize, how: Signal) -> bool {
     println!(
         "{how:?}, {dimension} numbers: {count} of 8 in the mean; agreed {}; {} events",
         receipts[0]["agreed"],
-        told.len()
+        reported.len()
     );
     true
 }
@@ -171,23 +171,23 @@ fn what_cannot_be_averaged_is_refused_with_its_field() {
     let folder = tempfile::tempdir().expect("a folder");
     local(folder.path(), 8, &ring("accuracy = 0.0")).refused_at(2, "run.accuracy");
     local(folder.path(), 8, &ring("accuracy = -1.0")).refused_at(2, "run.accuracy");
-    let told = local(folder.path(), 8, &ring("accuracy = 1e-12")).refused_at(2, "run.accuracy");
+    let reported = local(folder.path(), 8, &ring("accuracy = 1e-12")).refused_at(2, "run.accuracy");
     assert!(
-        told["error"]["message"]
+        reported["error"]["message"]
             .as_str()
             .expect("a sentence")
             .contains("raise it, or use dissemination = \"flood\""),
-        "{told}"
+        "{reported}"
     );
     let pieces = "version = 1\n[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-2\", \"party-3\"]] }\n\
                   [run]\ndissemination = \"consensus\"\n";
-    let told = local(folder.path(), 4, pieces).refused_at(2, "topology.public");
+    let reported = local(folder.path(), 4, pieces).refused_at(2, "topology.public");
     assert!(
-        told["error"]["message"]
+        reported["error"]["message"]
             .as_str()
             .expect("a sentence")
             .contains("add edges"),
-        "{told}"
+        "{reported}"
     );
 }
 

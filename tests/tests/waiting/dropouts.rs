@@ -69,10 +69,10 @@ fn two_leave_rounds_of(pace_ms: u64, first: Signal, second: Signal) -> bool {
         // A stopped process would hold `local` for ever.
         signal_if_alive(pids[5].1, Signal::SIGKILL);
     }
-    let (told, ended) = (events.rest(), running.wait());
+    let (reported, ended) = (events.rest(), running.wait());
     if [2, 5]
         .iter()
-        .any(|&victim| !killed::in_mixing(&told, &name(victim)))
+        .any(|&victim| !killed::in_mixing(&reported, &name(victim)))
     {
         return false;
     }

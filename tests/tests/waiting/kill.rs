@@ -174,13 +174,13 @@ fn check_receipt(receipt: &Value, victim: usize, names: &[String]) {
         (&receipt["included"], &receipt["departed"]),
         (&json!(names), &json!([victim]))
     );
-    let told = receipt["faults"]
+    let reported = receipt["faults"]
         .as_array()
         .expect("sentences")
         .iter()
         .filter_map(Value::as_str)
         .any(|text| text.contains(&victim));
-    assert!(told, "the faults tell of {victim}: {}", receipt["faults"]);
+    assert!(reported, "the faults tell of {victim}: {}", receipt["faults"]);
     let sigma = receipt["independent_std"].as_f64().expect("σ*");
     assert_close(&receipt["standard_error"], sigma / 7_f64.sqrt(), 1e-9, "σ*/√7");
     assert_close(&receipt["total_weight"], 7.0, 1e-9, "total weight");
@@ -358,8 +358,8 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
     // Meanwhile they told whom they waited for.
     let waited = |e: &Value| e["event"] == "waiting" && e["waiting_for"] == *name(victim);
     for party in survivors(&[victim]).into_iter().map(name) {
-        let told = end.events.iter().any(|e| e["party"] == *party && waited(e));
-        assert!(told, "{party} said of nobody that it waited for");
+        let reported = end.events.iter().any(|e| e["party"] == *party && waited(e));
+        assert!(reported, "{party} said of nobody that it waited for");
     }
     // Mixing, settling, publishing, and the time for which a node that is done answers the others.
     let deadlines = ROUNDS * round_ms + 3 * settle_ms;

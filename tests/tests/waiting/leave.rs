@@ -187,7 +187,7 @@ fn codes(running: Running, followed: Followed) -> (i32, Vec<Value>) {
 }
 
 #[test]
-fn a_whole_cluster_that_is_told_once_leaves_in_an_orderly_way() {
+fn a_cluster_that_gets_one_signal_leaves_in_an_orderly_way() {
     for how in [Signal::SIGINT, Signal::SIGTERM] {
         for group in [-1, 1] {
             let folder = tempfile::tempdir().expect("a folder");
@@ -201,7 +201,7 @@ fn a_whole_cluster_that_is_told_once_leaves_in_an_orderly_way() {
 }
 
 #[test]
-fn a_node_that_is_told_twice_counts_as_killed() {
+fn a_node_that_gets_two_signals_counts_as_killed() {
     let folder = tempfile::tempdir().expect("a folder");
     let (running, followed, pids) = local(folder.path());
     // Two of one kind might arrive as one.
@@ -221,7 +221,7 @@ fn unfinished(folder: &Path) -> Vec<String> {
 /// Told a second time at the very moment at which it writes its receipt, a node leaves that and its
 /// signature, or neither, and nothing beside them.
 #[test]
-fn who_is_told_twice_leaves_nothing_half_written() {
+fn a_node_that_gets_two_signals_leaves_nothing_half_written() {
     let mut caught = 0;
     for _ in 0..8 {
         let mut cluster = Cluster::start(1);
@@ -243,7 +243,7 @@ fn who_is_told_twice_leaves_nothing_half_written() {
 }
 
 #[test]
-fn a_cluster_that_is_told_twice_ends_at_once() {
+fn a_cluster_that_gets_two_signals_ends_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let (running, followed, pids) = local(folder.path());
     // Nodes that cannot leave.

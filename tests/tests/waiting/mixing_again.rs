@@ -73,9 +73,9 @@ fn noise_that_was_mixed_in_vain_is_mixed_again() {
         why.contains("publishing in all 5 releases would cost epsilon"),
         "{why}"
     );
-    let told = events.rest();
+    let reported = events.rest();
     assert!(
-        told.iter().any(|event| event["phase"] == "mixing"),
+        reported.iter().any(|event| event["phase"] == "mixing"),
         "the second one"
     );
     let ended = running.into_iter().map(Running::wait);

@@ -190,13 +190,13 @@ mod tests {
     #[test]
     fn every_pair_is_in_it_and_none_is_understated() {
         let (weights, rounds) = (weights(), 6);
-        let mut told = vec![];
+        let mut reported = vec![];
         for (view, noise) in [
             (ObserversView::Sum, ObserversNoise::Unknown),
             (ObserversView::Messages, ObserversNoise::Known),
         ] {
             let found = all_pairs(&weights, rounds, (view, noise), Targets::All, &mut |done, all| {
-                told.push((done, all))
+                reported.push((done, all))
             })
             .expect("answers");
             let mut each = vec![];
@@ -232,7 +232,7 @@ mod tests {
             let (observer, target) = found.largest_pair.expect("a pair");
             assert!(observer != target && observer < 7 && target < 7);
         }
-        assert_eq!(told, [(7, 7), (7, 7)]);
+        assert_eq!(reported, [(7, 7), (7, 7)]);
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn run(case: u64) -> Execution {
 }
 
 #[test]
-fn a_loss_is_infinite_where_a_value_is_told_exactly_and_nowhere_else() {
+fn a_loss_is_infinite_exactly_where_a_value_is_revealed() {
     let (mut infinite, mut finite, mut wrong) = (0, 0, vec![]);
     // In some, found in a search through tens of thousands, a row that the others explain carries
     // rounding alone: these were called infinite.
@@ -85,12 +85,12 @@ fn a_loss_is_infinite_where_a_value_is_told_exactly_and_nowhere_else() {
         for (place, loss) in losses.into_iter().enumerate() {
             let mut with = view.a.clone();
             with.push_column(view.b.column(place)).expect("as many rows");
-            let told = rank(&with) > noisy;
-            if told == loss.is_finite() {
+            let revealed = rank(&with) > noisy;
+            if revealed == loss.is_finite() {
                 wrong.push((case, place, loss));
             }
-            infinite += usize::from(told);
-            finite += usize::from(!told);
+            infinite += usize::from(revealed);
+            finite += usize::from(!revealed);
         }
     }
     assert!(infinite > 300 && finite > 300, "{infinite} {finite}");

@@ -83,9 +83,9 @@ fn view_tells(view: &View, halvings: u32, sets: &[Vec<Party>], prime: i128) -> b
             .collect()
     };
     let sums: Matrix = sets.iter().map(sum).collect();
-    let told = rank(found.clone(), prime);
+    let revealed = rank(found.clone(), prime);
     found.extend(sums);
-    told == sets.len() && rank(found, prime) == told
+    revealed == sets.len() && rank(found, prime) == revealed
 }
 
 /// INCA whose values come in whole at the start, and each of whose noises goes in after a round and
@@ -110,7 +110,7 @@ fn a_view_tells_the_sums_of_the_pieces_and_nothing_else() {
     let (mut whole, mut apart, mut nothing) = (0, 0, 0);
     for (case, ppsc) in (0..300).flat_map(|case| [(case, false), (case, true)]) {
         let execution = random_run(case, ppsc);
-        let pieces = told(&execution);
+        let pieces = revealed(&execution);
         for prime in PRIMES {
             assert!(
                 tells(&execution, &pieces, prime),
@@ -150,7 +150,7 @@ fn masks_tell_the_sums_of_the_pieces_and_nothing_else() {
         let (corrupted, published) = (some(random, 0.25), some(random, 0.9));
         let run = run.with_corrupted(corrupted).expect("a coalition");
         let execution = run.with_published(published).expect("parties");
-        let pieces = told(&execution);
+        let pieces = revealed(&execution);
         for prime in PRIMES {
             assert!(
                 tells(&execution, &pieces, prime),
@@ -167,7 +167,7 @@ fn masks_tell_the_sums_of_the_pieces_and_nothing_else() {
 fn shares_alone_tell_nothing() {
     for (case, ppsc) in (0..100).flat_map(|case| [(case, false), (case, true)]) {
         let execution = random_run(case, ppsc).with_published([]).expect("an execution");
-        assert_eq!(told(&execution), Vec::<Vec<Party>>::new());
+        assert_eq!(revealed(&execution), Vec::<Vec<Party>>::new());
         for prime in PRIMES {
             assert!(
                 tells(&execution, &[], prime),
@@ -192,7 +192,7 @@ fn what_an_eavesdropper_read_hides_nothing() {
             .collect();
         let run = Execution::fault_free(value_first(rounds as usize), out).expect("a run");
         let execution = run.with_observed(observed).expect("an execution");
-        let pieces = told(&execution);
+        let pieces = revealed(&execution);
         for prime in PRIMES {
             assert!(
                 tells(&execution, &pieces, prime),

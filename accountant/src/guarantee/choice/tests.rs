@@ -119,10 +119,12 @@ fn a_graph_that_cannot_protect_somebody_is_refused_with_the_party_named() {
         matches!(&refused, CalibrateError::Exposed { party, degree: 2, size: 2, .. } if party == "party-0"),
         "{refused}"
     );
-    let told = refused.to_string();
+    let reported = refused.to_string();
     assert!(
-        told.contains("party-0") && told.contains("add private edges") && told.contains("privacy.dropouts"),
-        "{told}"
+        reported.contains("party-0")
+            && reported.contains("add private edges")
+            && reported.contains("privacy.dropouts"),
+        "{reported}"
     );
     // One party hangs on by two edges in a graph where all others have four or more.
     let tail: Vec<String> = (0..6)

@@ -135,10 +135,10 @@ fn what_a_theorem_does_not_say_is_refused() {
                 json!({"kappa": 6, "removed": 2, "share_faults": 3, "among": MANY - 2}),
             ),
         ] {
-            let told = changed(&plan, |value| value["claims"][0][key] = lie.clone());
+            let reported = changed(&plan, |value| value["claims"][0][key] = lie.clone());
             assert!(
-                matches!(told, Err(VerifyError::Unknown { index: 0, .. })),
-                "{key}: {told:?}"
+                matches!(reported, Err(VerifyError::Unknown { index: 0, .. })),
+                "{key}: {reported:?}"
             );
         }
     }
@@ -243,12 +243,12 @@ fn too_thin_graphs_and_too_few_rounds_have_local_noise_or_say_what_would_do() {
 fn an_attack_on_a_connected_class_stays_below_the_claim() {
     let plan = plan(MANY, PPSC);
     let attack = Attack::of(&plan, 1).unwrap_or_else(|error| panic!("{error}"));
-    let told = |scale: f64| {
+    let reported = |scale: f64| {
         let attacked = attack.run(20_000, scale, 1, &mut |_, _| {});
         attacked.unwrap_or_else(|error| panic!("{error}")).epsilon_lower
     };
     let claimed = plan.epsilon_claimed().expect("claimed");
-    let (lower, quiet) = (told(1.0), told(0.3));
+    let (lower, quiet) = (reported(1.0), reported(0.3));
     assert!(
         lower > 0.05 && lower <= claimed && quiet > claimed,
         "{lower} {quiet} {claimed}"

@@ -126,7 +126,7 @@ fn mean_epsilon(
             (vec![target], ObserversView::Messages),
             (closed, ObserversView::Sum),
         ];
-        let mut told = [0.0; 4];
+        let mut reported = [0.0; 4];
         for (place, (observers, view)) in views.iter().enumerate() {
             let threat = Threat {
                 observers,
@@ -135,16 +135,16 @@ fn mean_epsilon(
                 noise: ObserversNoise::Unknown,
             };
             let found = Observers::of(weights, &threat, &[target])?.sensitivity(0);
-            told[2 * place] = epsilon(found.lower)?;
-            told[2 * place + 1] = epsilon(found.upper)?;
+            reported[2 * place] = epsilon(found.lower)?;
+            reported[2 * place + 1] = epsilon(found.upper)?;
         }
-        Ok(told)
+        Ok(reported)
     };
     let targets = graph.parties();
     let each = in_parallel(targets, |target| Some(of_target(target)));
     let mut means = [0.0; 4];
-    for told in each {
-        for (mean, value) in means.iter_mut().zip(told?) {
+    for reported in each {
+        for (mean, value) in means.iter_mut().zip(reported?) {
             *mean += value / targets as f64;
         }
     }

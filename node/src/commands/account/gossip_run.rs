@@ -40,7 +40,7 @@ fn describe(answer: &GossipAccount) -> String {
             root(loss.one),
         ]);
     }
-    let told = |error: Option<f64>| error.map_or("nobody is there in the end".into(), precise);
+    let reported = |error: Option<f64>| error.map_or("nobody is there in the end".into(), precise);
     format!(
         "{}\n  all contributions of a party change: μ = {}, ε = {} at δ = {:e}\n  \
          estimates of the sum of all rounds' means: standard deviation by noise {}; by uneven weights at \
@@ -49,7 +49,7 @@ fn describe(answer: &GossipAccount) -> String {
         bounded(answer.mu),
         bounded(answer.epsilon),
         answer.delta,
-        told(answer.noise_error),
-        told(answer.weight_error)
+        reported(answer.noise_error),
+        reported(answer.weight_error)
     )
 }

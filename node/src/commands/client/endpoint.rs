@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_sockets_are_told_apart() {
+    fn addresses_and_sockets_are_distinguished() {
         let tcp = |address: &str| Endpoint::Tcp(address.into());
         for (text, expected) in [
             ("127.0.0.1:7300", tcp("127.0.0.1:7300")),

@@ -80,15 +80,15 @@ fn outcome(event: &Value) -> String {
 fn others(event: &Value) -> String {
     let name = event["event"].as_str().unwrap_or("event");
     let fields = event.as_object().into_iter().flatten();
-    let told =
+    let reported =
         fields.filter(|(key, value)| !["t_ms", "party", "event"].contains(&key.as_str()) && !value.is_null());
-    let told: Vec<String> = told
+    let reported: Vec<String> = reported
         .map(|(key, value)| match value.as_str() {
             Some(text) => format!("{key} {text}"),
             None => format!("{key} {value}"),
         })
         .collect();
-    format!("{name}: {}", told.join(", "))
+    format!("{name}: {}", reported.join(", "))
 }
 
 #[cfg(test)]

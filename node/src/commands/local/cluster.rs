@@ -157,7 +157,7 @@ impl Cluster {
         shared: &GlobalFlags,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
         let mut stops = StopSignals::listen();
-        let (lines, mut told) = mpsc::channel(1024);
+        let (lines, mut reported) = mpsc::channel(1024);
         let mut nodes = Nodes::default();
         // A process for each node; what they tell comes together in one channel, which closes with
         // the last of them.
@@ -176,8 +176,8 @@ impl Cluster {
         loop {
             let beyond = if nodes.ends.is_empty() { AT_WORK } else { MARGIN };
             let (name, line) = tokio::select! {
-                told = told.recv() => match told {
-                    Some(told) => told,
+                reported = reported.recv() => match reported {
+                    Some(reported) => reported,
                     None => break,
                 },
                 () = sleep_until(quiet_since + patience + beyond) => {

@@ -272,8 +272,8 @@ impl<'a> Summary<'a> {
     /// Lines for each party that contributed nothing to some round: on this machine all are one's
     /// own.
     fn silence(&self) -> String {
-        let told = |(name, silence): (&String, &Silence)| silence.sentences(name);
-        let lines: Vec<String> = self.silences.iter().flat_map(told).collect();
+        let reported = |(name, silence): (&String, &Silence)| silence.sentences(name);
+        let lines: Vec<String> = self.silences.iter().flat_map(reported).collect();
         match lines.is_empty() {
             true => String::new(),
             false => format!("  {}\n\n", lines.join("\n  ")),
@@ -458,7 +458,7 @@ mod tests {
     /// Degraded nodes may hold no mean: then there is none to show, and nothing is read from the
     /// disk.
     #[test]
-    fn degraded_nodes_without_a_mean_are_told_of_as_such() {
+    fn degraded_nodes_without_a_mean_are_reported_as_such() {
         let run = RunFile::parse("name = \"x\"\n[data]\nshape = [2]\n[mechanism]\nrounds = 3", 3).unwrap();
         let peers = Peers::simulated(3).unwrap();
         let plan = make::make(run, &peers, 1).unwrap();

@@ -36,15 +36,15 @@ impl Truth {
         let mut values = party.vector.values.clone();
         // Of a stream, its rows added up.
         let rows = rows as f64;
-        let told = |values: &[f64]| -> Vec<f64> {
+        let reported = |values: &[f64]| -> Vec<f64> {
             let mean = clipping::mean_of_rows(values, data.dimension());
             mean.into_iter().map(|x| x * rows).collect()
         };
-        let plain = told(&values);
+        let plain = reported(&values);
         let clipped = clip_all(data, &mut values);
         Truth {
             plain,
-            kept: told(&values),
+            kept: reported(&values),
             clipped,
         }
     }
@@ -82,11 +82,11 @@ impl<'a> Truths<'a> {
     /// own.
     pub(super) fn clipping(&self) -> Vec<String> {
         let data = &self.plan.draft().data;
-        let told = |(party, truth): (&LocalParty, &Truth)| {
+        let reported = |(party, truth): (&LocalParty, &Truth)| {
             let sentence = clipping::sentence(&truth.clipped, data)?;
             Some(format!("{}: {sentence}", party.name))
         };
-        self.parties.iter().zip(&self.each).filter_map(told).collect()
+        self.parties.iter().zip(&self.each).filter_map(reported).collect()
     }
 
     /// Σ bᵢxᵢ with these weights b, over what `of` takes of each party.

@@ -208,9 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_owners_is_told_on_this_machine_only() {
+    fn owners_answers_are_given_on_this_machine_only() {
         let connection_limiter = ConnectionLimiter::default();
-        let told = |origin: &str| {
+        let reported = |origin: &str| {
             let origin = (!origin.is_empty()).then(|| origin.parse().unwrap());
             connection_limiter
                 .enter(origin)
@@ -218,10 +218,10 @@ mod tests {
                 .is_ok()
         };
         for here in ["", "127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"] {
-            assert!(told(here), "{here}");
+            assert!(reported(here), "{here}");
         }
         for elsewhere in ["10.0.0.1", "172.17.0.1", "::ffff:10.0.0.1", "fe80::1", "0.0.0.0"] {
-            assert!(!told(elsewhere), "{elsewhere}");
+            assert!(!reported(elsewhere), "{elsewhere}");
         }
         for name in FORWARDED {
             let headers = HeaderMap::from_iter([(name.parse().unwrap(), "10.0.0.1".parse().unwrap())]);

@@ -26,7 +26,7 @@ fn status(digest: &str) -> RunStatus {
 }
 
 #[test]
-fn who_is_gone_is_told_until_they_come_back() {
+fn unreachable_parties_are_listed_until_they_come_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = Record {
         status: status("a"),

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_says_of_a_dial_is_told_bare_or_wrapped() {
+    fn a_dials_system_error_is_reported_bare_or_wrapped() {
         for (kind, expected) in [
             (ConnectionRefused, DialFault::Refused),
             (UnexpectedEof, DialFault::Closed),

@@ -132,7 +132,7 @@ async fn an_offer_reaches_whoever_owns_the_hub_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_address_is_told() {
+async fn an_address_that_is_wrong_is_described() {
     let addresses = Addresses::new(&[1, 2, 3]);
     let one = hub(&addresses, 1).await;
     let two = hub(&addresses, 2).await;
@@ -256,7 +256,7 @@ async fn a_peer_is_served_on_two_streams_with_64_questions_each() {
 }
 
 #[tokio::test]
-async fn another_version_is_told_to_who_asks() {
+async fn a_peer_that_asks_with_another_version_learns_of_it() {
     let addresses = Addresses::new(&[1, 2]);
     let mut old = listing(&addresses, 2);
     old.version = 7;

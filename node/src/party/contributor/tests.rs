@@ -186,7 +186,7 @@ fn the_first_round_waits_longer() {
 
 /// With what strangers learn claimed of rows that follow from no estimate, no source is told one.
 #[test]
-fn only_a_source_whose_plan_says_so_is_told_an_estimate() {
+fn an_estimate_goes_only_to_a_source_whose_plan_says_so() {
     let gossip = |lines: &str, more: &str| {
         let text = format!(
             "name = \"t\"\ntask = \"stream\"\n[data]\nshape = [2]\nreleases = 3\n{lines}\n[mechanism]\n{more}\n"
@@ -199,13 +199,13 @@ fn only_a_source_whose_plan_says_so_is_told_an_estimate() {
         (gossip("", "sums = \"everybody\""), true),
         (plan_with("", None), true),
     ];
-    for (plan, is_told) in cases {
+    for (plan, is_reported) in cases {
         let mut party = party(&plan, Ok((vec![2], vec![0.0; 2])));
         party.contribution(1, &[]);
         party.contribution(2, &[0.5, 0.25]);
-        let told = party.source.1.lock().expect("no panic").clone();
-        let expected = if is_told { vec![0.5, 0.25] } else { vec![] };
-        assert_eq!(told, [vec![], expected], "{}", plan.to_json());
+        let reported = party.source.1.lock().expect("no panic").clone();
+        let expected = if is_reported { vec![0.5, 0.25] } else { vec![] };
+        assert_eq!(reported, [vec![], expected], "{}", plan.to_json());
     }
 }
 

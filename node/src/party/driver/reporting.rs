@@ -6,7 +6,7 @@ use undertone_protocol::run::outcome::Event;
 use undertone_protocol::topology::party::Party;
 
 use crate::network::dial_fault::DialFault;
-use crate::party::driver::{Driver, OFFENCES_TOLD};
+use crate::party::driver::{Driver, OFFENCES_REPORTED};
 
 impl Driver {
     pub(super) fn peer_event(&self, peer: Party, state: &str) {
@@ -122,11 +122,11 @@ impl Driver {
 
     /// Tells of an offence; of a peer that keeps offending, only the first ones.
     pub(super) fn offence(&mut self, party: Option<Party>, text: &str) {
-        let told = self.offences.entry(party.unwrap_or(usize::MAX)).or_insert(0);
-        *told += 1;
-        match *told {
-            n if n < OFFENCES_TOLD => self.fault(text),
-            OFFENCES_TOLD => self.fault(&format!("{text} (further ones are not told)")),
+        let reported = self.offences.entry(party.unwrap_or(usize::MAX)).or_insert(0);
+        *reported += 1;
+        match *reported {
+            n if n < OFFENCES_REPORTED => self.fault(text),
+            OFFENCES_REPORTED => self.fault(&format!("{text} (further ones are not told)")),
             _ => {}
         }
     }

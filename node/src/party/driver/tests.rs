@@ -181,7 +181,7 @@ fn training(result: Option<Vec<f64>>) -> Outcome {
 
 /// A contributor is told the last mean: of a stream's rows the last one.
 #[tokio::test]
-async fn a_contributor_is_told_the_last_mean() {
+async fn a_contributor_gets_the_last_mean() {
     let rows = || vec![0.1, 0.2, 0.3, 0.4];
     let gossip = GossipOutcome {
         rounds: 2,
@@ -190,7 +190,7 @@ async fn a_contributor_is_told_the_last_mean() {
         stopped: None,
         estimates: rows(),
     };
-    for (text, ended, told) in [
+    for (text, ended, reported) in [
         (
             ROUNDS.to_owned(),
             training(Some(vec![0.5, 0.25])),
@@ -210,7 +210,7 @@ async fn a_contributor_is_told_the_last_mean() {
             .expect("somebody to tell")
             .await
             .expect("no panic");
-        assert_eq!(asked_of(&asked), [told], "{text}");
+        assert_eq!(asked_of(&asked), [reported], "{text}");
         assert!(driver.conclude(&ended).is_none(), "once");
     }
 }

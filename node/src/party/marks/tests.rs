@@ -226,9 +226,9 @@ fn of_several_processes_one_spends_a_plan_also_where_they_are_killed() {
             child.kill().expect("it spends until it is killed");
         }
         for child in children {
-            let told = child.wait_with_output().expect("it is dead").stdout;
-            let told = String::from_utf8_lossy(&told);
-            let runs = told.lines().filter_map(|line| line.split_once("spent "));
+            let reported = child.wait_with_output().expect("it is dead").stdout;
+            let reported = String::from_utf8_lossy(&reported);
+            let runs = reported.lines().filter_map(|line| line.split_once("spent "));
             for (_, run) in runs {
                 let run: usize = run.parse().expect("a number");
                 assert!(spent.insert(run), "kill {kill}: run {run} was spent twice");

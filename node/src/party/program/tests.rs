@@ -116,11 +116,11 @@ fn an_answer_comes_back_with_its_values_whatever_they_are() {
     assert!(second.values[1].is_nan());
     program.conclude(Some(&[0.5, 0.5]));
     drop(program);
-    let told = fs::read(folder.path().join("told")).expect("it was told");
+    let reported = fs::read(folder.path().join("told")).expect("it was told");
     let ends = [0.5f64, 0.5].map(f64::to_le_bytes).concat();
-    assert!(told.ends_with(&ends), "the last mean");
+    assert!(reported.ends_with(&ends), "the last mean");
     assert_eq!(
-        told[..12],
+        reported[..12],
         frame(1, b"")[..],
         "the first round has no mean before it"
     );
@@ -143,7 +143,7 @@ fn a_program_that_prints_is_asked_whether_it_does() {
 }
 
 #[test]
-fn a_program_that_ends_or_is_late_is_told_apart() {
+fn a_program_that_ends_and_one_that_is_late_have_different_failures() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut ended = started(folder.path(), "exit 3");
     let why = asked(&mut ended, 1).expect_err("it ended");

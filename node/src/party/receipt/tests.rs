@@ -62,7 +62,7 @@ fn run_of(plan: &Plan, members: &[Party]) -> Finish {
 }
 
 fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finish {
-    let told = gate.as_ref().map(|gate| GateVerdict {
+    let reported = gate.as_ref().map(|gate| GateVerdict {
         publish: gate.publish.clone(),
         reason: gate.reason.clone(),
     });
@@ -77,7 +77,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
         records: Default::default(),
         logs: logs.map(Arc::new),
         own_log: None,
-        verdict: told,
+        verdict: reported,
         included: BTreeSet::new(),
         agreed: false,
         sum: None,
@@ -257,9 +257,10 @@ fn who_was_opened_by_others_is_named() {
     assert_eq!(account.receipt["opened_for"], json!(["party-3", "party-5"]));
     let faults = account.receipt["faults"].as_array().expect("sentences");
     assert!(
-        faults.iter().any(|told| {
-            told.as_str()
-                .is_some_and(|told| told.starts_with("opened for party-3, who was gone: "))
+        faults.iter().any(|reported| {
+            reported
+                .as_str()
+                .is_some_and(|reported| reported.starts_with("opened for party-3, who was gone: "))
         }),
         "{faults:?}"
     );

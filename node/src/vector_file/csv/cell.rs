@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_cell_is_instead_of_a_number_is_told() {
+    fn a_cell_that_is_no_number_is_described() {
         use Separator::*;
         use WrongCell::*;
         for (cell, wrong) in [

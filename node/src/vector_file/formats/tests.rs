@@ -368,7 +368,7 @@ fn records_are_the_rows_of_the_first_axis() {
 }
 
 #[test]
-fn files_that_cannot_be_averaged_are_told_apart() {
+fn files_that_cannot_be_averaged_have_different_errors() {
     let differ = |one: &Layout, two: &Layout| {
         one.mismatch(two, [&one.vector_shape(), &two.vector_shape()])
             .map(|said| said.join(" but "))

@@ -64,11 +64,11 @@ impl Disclosures {
     }
 
     /// Gives back the place of a notice that was found to be wrong.
-    pub(super) fn retract(&mut self, slot: Slot, told: &Disclosed) {
+    pub(super) fn retract(&mut self, slot: Slot, revealed: &Disclosed) {
         if let Some(candidates) = self.slots.get_mut(&slot) {
             candidates
                 .held
-                .retain(|held| held.notice.disclosed() != Some(told));
+                .retain(|held| held.notice.disclosed() != Some(revealed));
         }
     }
 
@@ -84,7 +84,7 @@ impl Disclosures {
     }
 
     /// What is held of one slot.
-    pub(super) fn told(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
+    pub(super) fn revealed(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
         self.of(slot).iter().filter_map(|held| held.notice.disclosed())
     }
 
@@ -93,6 +93,6 @@ impl Disclosures {
         let keys = Slot::Key(round, 0)..=Slot::Key(round, Party::MAX);
         let shares = Slot::Share(round, 0, 0)..=Slot::Share(round, Party::MAX, Party::MAX);
         let slots = self.slots.range(keys).chain(self.slots.range(shares));
-        slots.flat_map(|(slot, _)| self.told(*slot).map(|told| (*slot, told)))
+        slots.flat_map(|(slot, _)| self.revealed(*slot).map(|revealed| (*slot, revealed)))
     }
 }

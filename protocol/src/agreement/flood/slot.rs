@@ -83,7 +83,7 @@ impl Slot {
             Notice::Want { .. }
             | Notice::Lack { .. }
             | Notice::WantSet { .. }
-            | Notice::Told
+            | Notice::Answered
             | Notice::Summary { .. }
             | Notice::Waiting
             | Notice::Finished

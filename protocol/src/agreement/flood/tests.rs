@@ -387,7 +387,7 @@ fn where_masks_of_pairs_are_made_each_ready_has_a_pair_key_and_rounds_count_from
 }
 
 #[test]
-fn a_ready_is_told_by_the_hash_of_its_key() {
+fn a_ready_is_identified_by_the_hash_of_its_key() {
     let mut flood = flood();
     let mut signer = Signer::new(1, [1; 32], key(1), 0);
     let (frame, notice) = signed(&mut signer, ready(4));
@@ -439,9 +439,12 @@ fn a_wrong_secret_gives_its_place_back_and_a_later_one_counts() {
     assert_eq!(say(&mut flood, 9), Err(FloodError::Two { author: 1, slot }));
     flood.retract(slot, &disclosed(0));
     assert_eq!(say(&mut flood, 9), Ok(Receipt::New(slot)));
-    let told: Vec<_> = flood.disclosed(0).map(|(slot, told)| (slot, told.0[0])).collect();
-    assert_eq!(told, [1, 2, 3, 9].map(|byte| (slot, byte)));
-    assert_eq!(flood.told(slot).count(), told.len());
+    let revealed: Vec<_> = flood
+        .disclosed(0)
+        .map(|(slot, revealed)| (slot, revealed.0[0]))
+        .collect();
+    assert_eq!(revealed, [1, 2, 3, 9].map(|byte| (slot, byte)));
+    assert_eq!(flood.revealed(slot).count(), revealed.len());
     // What is passed on for an author ends, whatever it says.
     let passed_on = (10..=u8::MAX).filter(|&byte| {
         let new = say(&mut flood, byte).is_ok();
@@ -465,12 +468,14 @@ fn shares_are_kept_by_whose_they_are() {
     assert!(flood.receive(&frame, notice, true).is_ok());
     let key = Slot::Key(0, 1);
     let share = |(holder, of)| Slot::Share(0, holder, of);
-    let told: Vec<_> = flood.disclosed(0).map(|(slot, _)| slot).collect();
+    let revealed: Vec<_> = flood.disclosed(0).map(|(slot, _)| slot).collect();
     let [first, second, third] = [(1, 0), (1, 2), (2, 0)].map(share);
-    assert_eq!(told, [key, first, second, third]);
+    assert_eq!(revealed, [key, first, second, third]);
     assert_eq!((flood.disclosed(1).count(), flood.held().count()), (0, 4));
     // They are counted as they came.
-    let came: Vec<_> = (0..5).map_while(|count| flood.slot_told_after(count)).collect();
+    let came: Vec<_> = (0..5)
+        .map_while(|count| flood.slot_revealed_after(count))
+        .collect();
     assert_eq!(came, [second, first, third, key]);
 }
 

@@ -114,11 +114,11 @@ impl Bench {
     /// What it does at this moment. A machine that does nothing has a later moment to wake up at:
     /// who wakes up at once again never rests.
     fn step(&mut self, ms: u64) -> Option<GatheringStep> {
-        let told = |step: &Option<GatheringStep>| {
+        let reported = |step: &Option<GatheringStep>| {
             matches!(step, Some(GatheringStep::Pulse | GatheringStep::Await(_)))
         };
         let mut step = self.machine.step(Time::from_millis(ms), &self.flood);
-        while told(&step) {
+        while reported(&step) {
             step = self.machine.step(Time::from_millis(ms), &self.flood);
         }
         if step == Some(GatheringStep::Reveal) {

@@ -132,7 +132,7 @@ fn a_neighbour_that_was_lost_counts_once_it_repeats_its_ready_or_starts_again() 
 }
 
 #[test]
-fn silence_is_told_to_strangers_and_ends_with_a_word() {
+fn strangers_learn_of_a_silence_until_its_party_speaks() {
     let mut ring = Ring::new();
     let late = Time::from_millis(silent_ms(2));
     assert_eq!(ring.presence.wake(Time::ZERO), late);
@@ -141,20 +141,20 @@ fn silence_is_told_to_strangers_and_ends_with_a_word() {
             .unreached(&ring.flood, Time::from_millis(silent_ms(2) - 1), false)
             .is_empty()
     );
-    let told = ring.presence.unreached(&ring.flood, late, false);
+    let reported = ring.presence.unreached(&ring.flood, late, false);
     let silent = |party: Party| Unreached {
         party,
         ready: Some(started(party as u8)),
         found: Found::Silent,
     };
-    assert_eq!(told, [silent(1), silent(5)]);
+    assert_eq!(reported, [silent(1), silent(5)]);
     assert!(ring.presence.heard(1, late, None));
     assert_eq!(ring.presence.unreached(&ring.flood, late, false), [silent(5)]);
     assert_eq!(ring.presence.standings(&ring.flood, late)[5], Standing::Silent);
 }
 
 #[test]
-fn nothing_answers_for_who_is_silent_for_two_limits_and_that_is_told_to_strangers() {
+fn a_party_that_is_silent_for_two_limits_is_unanswered_and_strangers_learn_that() {
     let mut ring = Ring::new();
     let limit = silent_ms(2);
     assert_eq!(
@@ -164,10 +164,10 @@ fn nothing_answers_for_who_is_silent_for_two_limits_and_that_is_told_to_stranger
     let standing = |ring: &Ring, ms: u64| ring.presence.standings(&ring.flood, Time::from_millis(ms))[5];
     assert_eq!(standing(&ring, 2 * limit - 1), Standing::Silent);
     assert_eq!(standing(&ring, 2 * limit), Standing::Unanswered);
-    let told = ring
+    let reported = ring
         .presence
         .unreached(&ring.flood, Time::from_millis(2 * limit), false);
-    assert_eq!(told[1].found, Found::Nothing);
+    assert_eq!(reported[1].found, Found::Nothing);
     assert!(ring.presence.heard(5, Time::from_millis(2 * limit), None));
     assert_eq!(standing(&ring, 2 * limit), Standing::Ready, "it was suspended");
 }

@@ -14,7 +14,7 @@ impl CarriedWeight {
     pub const WHOLE: Self = CarriedWeight(1 << 64);
 
     /// A weight that was told; none if it is one that no honest party has.
-    pub fn told(weight: i128) -> Option<Self> {
+    pub fn from_units(weight: i128) -> Option<Self> {
         (0..=Self::WHOLE.0)
             .contains(&weight)
             .then_some(CarriedWeight(weight))
@@ -143,15 +143,15 @@ mod tests {
     #[test]
     fn what_is_missing_takes_its_weight_with_it() {
         let weights = RoundWeights::of(&Graph::complete(4));
-        let half = CarriedWeight::told(1 << 63).expect("a weight");
+        let half = CarriedWeight::from_units(1 << 63).expect("a weight");
         let mut round = RoundSum::new(&weights, 3, unit(4, 3), CarriedWeight::WHOLE);
         round.add(1, &unit(4, 1), half);
         assert!(round.missing().eq([0, 2]));
         let (state, weight) = round.end();
         assert_eq!(state.0, [0.0, 0.25, 0.0, 0.25]);
         assert_eq!(weight.part(), 0.375);
-        assert_eq!(CarriedWeight::told((1 << 64) + 1), None);
-        assert_eq!(CarriedWeight::told(-1), None);
+        assert_eq!(CarriedWeight::from_units((1 << 64) + 1), None);
+        assert_eq!(CarriedWeight::from_units(-1), None);
     }
 
     proptest! {

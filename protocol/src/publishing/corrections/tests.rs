@@ -353,7 +353,7 @@ fn a_share_that_its_receiver_does_not_list_goes_back_once() {
 }
 
 #[test]
-fn only_shares_over_the_sets_border_or_that_went_back_are_told() {
+fn only_shares_that_cross_the_sets_border_or_went_back_are_revealed() {
     let execution = quiet(5);
     let publishers: BTreeSet<Party> = (0..4).collect();
     for (giver, terms) in first_corrections(&execution.logs, &publishers) {

@@ -103,7 +103,7 @@ impl Deals {
         Notice::Key { round, secret }
     }
 
-    fn told_share(&self, of: Party, holder: Party) -> Notice {
+    fn revealed_share(&self, of: Party, holder: Party) -> Notice {
         let share = Disclosed(self.share(of, holder));
         Notice::Share {
             round: 0,
@@ -182,7 +182,7 @@ impl Bench {
     }
 
     fn share_of(&mut self, of: Party, holder: Party) {
-        let share = self.deals.told_share(of, holder);
+        let share = self.deals.revealed_share(of, holder);
         self.hear(holder, share);
     }
 
@@ -272,7 +272,7 @@ fn a_member_that_is_gone_is_opened_by_its_holders_at_once() {
         } else {
             bench.gone.insert(gone, at(3));
         }
-        let share = OpeningStep::Say(bench.deals.told_share(gone, 0));
+        let share = OpeningStep::Say(bench.deals.revealed_share(gone, 0));
         assert_eq!(bench.steps(3), [share], "once");
         bench.share_of(gone, others[0]);
         assert_eq!(bench.steps(4), [], "two of three");
@@ -292,7 +292,7 @@ fn a_member_that_is_silent_is_opened_from_half_time_on() {
     // A holder whose clock is ahead, or that found it gone.
     bench.share_of(silent, others[0]);
     assert_eq!(bench.steps(SETTLE_MS / 2 - 1), []);
-    let share = OpeningStep::Say(bench.deals.told_share(silent, 0));
+    let share = OpeningStep::Say(bench.deals.revealed_share(silent, 0));
     assert_eq!(bench.steps(SETTLE_MS / 2), [share]);
     assert_eq!(bench.opening.wake(at(SETTLE_MS / 2), &bench.gone), at(SETTLE_MS));
     // One holder is silent, too: three of four are enough.
@@ -304,7 +304,7 @@ fn a_member_that_is_silent_is_opened_from_half_time_on() {
 }
 
 #[test]
-fn a_share_that_only_this_node_has_does_not_count_until_it_is_told() {
+fn a_share_that_only_this_node_has_does_not_count_until_it_is_revealed() {
     let mut bench = Bench::new(0, &SET);
     let (silent, others) = held_by_0(&bench);
     bench.keys_of_all_but(silent);
@@ -313,7 +313,7 @@ fn a_share_that_only_this_node_has_does_not_count_until_it_is_told() {
     bench.share_of(silent, others[1]);
     assert_eq!(bench.steps(9), [], "others would be left one short");
     let steps = bench.steps(SETTLE_MS / 2);
-    let share = OpeningStep::Say(bench.deals.told_share(silent, 0));
+    let share = OpeningStep::Say(bench.deals.revealed_share(silent, 0));
     assert_eq!(steps, [share, OpeningStep::Open]);
 }
 
@@ -431,13 +431,13 @@ fn a_holder_outside_of_the_set_gives_shares_and_keeps_its_secret() {
         .collect();
     let shares: Vec<_> = held
         .iter()
-        .map(|&of| OpeningStep::Say(deals.told_share(of, me)))
+        .map(|&of| OpeningStep::Say(deals.revealed_share(of, me)))
         .collect();
     assert_eq!(said, shares);
 }
 
 #[test]
-fn a_share_that_its_deal_contradicts_is_never_told() {
+fn a_share_that_its_deal_contradicts_is_never_revealed() {
     let deals = Deals::draw(8, 1, 1, 7);
     let mut kept = Kept::new(0, 0, None);
     for of in SET.into_iter().filter(|&of| deals.holders(of).contains(&0)) {
@@ -509,14 +509,14 @@ fn colluders_and_departed_together_hold_one_share_too_few() {
     for of in 0..8 {
         let holders = deals.holders(of);
         let (deal, needed) = (deals.checked(of), deals.threshold.needed());
-        let told = |count| {
+        let revealed = |count| {
             holders[..count]
                 .iter()
                 .map(|&holder| (holder, deals.share(of, holder)))
         };
-        let few = deal.recover(&told(needed - 1).collect());
+        let few = deal.recover(&revealed(needed - 1).collect());
         assert_eq!(few.err(), Some(DealError::Few { found: 2, needed: 3 }));
-        let enough = deal.recover(&told(needed).collect()).expect("t shares");
+        let enough = deal.recover(&revealed(needed).collect()).expect("t shares");
         assert_eq!(*enough.to_bytes(), deals.secret(of));
     }
 }

@@ -242,8 +242,8 @@ impl OpeningPhase {
         let edges = cx.config.circle_edges().ok_or(FinalError::NoResidues)?;
         let masked =
             |other: &Party| edges.joins(*other, cx.config.mixing.me) && cx.record.started.contains(other);
-        let told = self.corrections_given(cx).into_iter();
-        for (stage, giver, body) in told.filter(|(_, giver, _)| of.contains(giver)) {
+        let revealed = self.corrections_given(cx).into_iter();
+        for (stage, giver, body) in revealed.filter(|(_, giver, _)| of.contains(giver)) {
             let owed = self.unsealing.masks.get(stage).and_then(|owed| owed.get(&giver));
             let keys = body.bytes().ok_or(FinalError::Unreadable)?;
             let with = owed.map_or(&[][..], Vec::as_slice);

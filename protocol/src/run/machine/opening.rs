@@ -9,7 +9,7 @@ use crate::messages::log::Sealed;
 use crate::messages::stage::Stage;
 use crate::publishing::interface::{FinalError, Published};
 use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
-use crate::publishing::sealed::{OpenedSum, ToldKeys};
+use crate::publishing::sealed::{OpenedSum, RevealedKeys};
 use crate::publishing::way::Way;
 use crate::run::context::StepContext;
 use crate::run::outcome::{Ending, Event, SealedFinal};
@@ -125,12 +125,12 @@ impl OpeningPhase {
             cx.public_state.items(Stage::Sealed).version(*party, &hash)
         };
         let sealed: Vec<&Body> = unsealing.members.iter().filter_map(of).collect();
-        let (mut vectors, mut told) = (Vec::new(), Vec::new());
+        let (mut vectors, mut revealed) = (Vec::new(), Vec::new());
         for (stage, giver, body) in self.corrections_given(cx) {
             match unsealing.masks.get(stage).map(|masks| masks.get(&giver)) {
                 None => vectors.push(body),
                 Some(None) => {}
-                Some(Some(with)) => told.push(ToldKeys {
+                Some(Some(with)) => revealed.push(RevealedKeys {
                     giver,
                     with,
                     keys: body.bytes().ok_or(FinalError::Unreadable)?,
@@ -142,7 +142,7 @@ impl OpeningPhase {
             return Err(FinalError::NoResidues);
         }
         let items = sealed.into_iter().chain(vectors).map(Body::bytes);
-        finals.open(items, &told, &secrets)
+        finals.open(items, &revealed, &secrets)
     }
 
     /// The corrections of those who are opened, each with its stage from 0 and its giver; who owes

@@ -583,7 +583,7 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
 }
 
 #[test]
-fn who_is_told_to_leave_before_the_start_has_given_nothing_away() {
+fn a_party_that_leaves_before_the_start_has_given_nothing_away() {
     let plan = plan(3, "", 4);
     let mut run = run_of(&plan, 0);
     run.handle(at(1), Input::Leave).expect("never wrong");

@@ -93,7 +93,7 @@ impl PublicState {
             *answered += frame.len();
             self.outbox.push_back(Output::Public { to: peer, frame });
         }
-        self.tell(peer, Notice::Told);
+        self.tell(peer, Notice::Answered);
     }
 
     /// What goes to somebody who gets what a slot holds: nothing of an item whose body is not here,

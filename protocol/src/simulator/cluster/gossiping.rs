@@ -46,15 +46,15 @@ impl Simulation<'_> {
             let estimates: Vec<f64> = kept.iter().flatten().map(|&steps| steps as f64 * step).collect();
             estimates != gossip.estimates
         });
-        let told = wrong.map(|(party, _)| {
+        let revealed = wrong.map(|(party, _)| {
             let text = format!("party {party}'s estimates do not follow from what was contributed");
             Violation::new("estimate", text)
         });
-        told.collect()
+        revealed.collect()
     }
 
     /// A node tells something. The set of a round of circles is what a gate's verdict is elsewhere.
-    pub(super) fn told(&mut self, party: Party, event: Event) {
+    pub(super) fn reported(&mut self, party: Party, event: Event) {
         if let Event::Closed { round, set } = &event {
             let verdict = GateVerdict {
                 publish: Some(set.iter().copied().collect()),
@@ -181,7 +181,7 @@ impl Simulation<'_> {
                 .map(|&(author, _)| self.vector_of(round, (author, reader), &before[author]));
             // Whatever is opened was contributed.
             let terms: Option<Vec<Vec<i128>>> = terms.collect();
-            let told = opened.rows.entry(reader).or_default();
+            let revealed = opened.rows.entry(reader).or_default();
             for at in 0..dimension {
                 let sum = terms
                     .as_ref()
@@ -189,8 +189,11 @@ impl Simulation<'_> {
                 let sum: i128 = sum.unwrap_or(i128::MAX / 4);
                 let state = (sum + UNIT / 2).div_euclid(UNIT);
                 let mean = step * (state as f64 / part - before[reader][at] as f64);
-                let last = told.len().checked_sub(dimension).map_or(0.0, |place| told[place]);
-                told.push(mean + last);
+                let last = revealed
+                    .len()
+                    .checked_sub(dimension)
+                    .map_or(0.0, |place| revealed[place]);
+                revealed.push(mean + last);
                 after[reader][at] = state;
             }
         }

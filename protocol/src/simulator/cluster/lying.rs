@@ -81,7 +81,7 @@ impl Simulation<'_> {
     }
 
     /// Holds back a frame with a secret of whoever tells it late. True: it is on its way.
-    pub(super) fn told_late(&mut self, party: Party, to: Party, frame: &Arc<[u8]>) -> bool {
+    pub(super) fn revealed_late(&mut self, party: Party, to: Party, frame: &Arc<[u8]>) -> bool {
         let Some((liar, Revealing::Late(ms))) = self.conditions.revealing else {
             return false;
         };

@@ -101,11 +101,11 @@ impl<'a> Simulation<'a> {
         let ended = nodes.filter_map(|(party, node)| Some((party, &node.outcome.as_ref()?.1)));
         let wrong = ended.filter(|(_, outcome)| !self.model_follows(outcome));
         let two = self.two_models();
-        let told = wrong.map(|(party, _)| {
+        let revealed = wrong.map(|(party, _)| {
             let text = format!("party {party}'s model does not follow from what was contributed");
             Violation::new("model", text)
         });
-        told.chain(two).collect()
+        revealed.chain(two).collect()
     }
 
     /// Two nodes that end after the same iteration hold the same model.

@@ -13,11 +13,11 @@ use crate::topology::party::Party;
 
 /// What was told so far of what opens sealed finals.
 #[derive(Default)]
-pub struct Told {
+pub struct RevealedSecrets {
     /// Whom each node's gate has let through: the last verdict.
     passed: BTreeMap<Party, BTreeSet<Party>>,
     /// Whose secret, or a share of it, was told.
-    told: BTreeSet<Party>,
+    revealed: BTreeSet<Party>,
     /// Who has told one.
     tellers: BTreeSet<Party>,
     /// Who has given which correction.
@@ -26,12 +26,12 @@ pub struct Told {
     liar: Option<Party>,
 }
 
-impl Told {
+impl RevealedSecrets {
     /// Nothing told yet. What `liar` tells is not looked at.
     pub fn except(liar: Option<Party>) -> Self {
-        Told {
+        RevealedSecrets {
             liar,
-            ..Told::default()
+            ..RevealedSecrets::default()
         }
     }
 
@@ -59,7 +59,7 @@ impl Told {
         if self.liar == Some(signed.author) {
             return Ok(());
         }
-        self.told.insert(of);
+        self.revealed.insert(of);
         self.tellers.insert(signed.author);
         let passed = self.passed.get(&signed.author);
         if passed.is_some_and(|passed| passed.contains(&of)) {
@@ -92,8 +92,8 @@ impl Told {
     pub fn finish<'a>(&self, outcomes: impl Iterator<Item = &'a Outcome>) -> Result<(), Violation> {
         let mut open = outcomes.filter(|outcome| outcome.sealed == Some(SealedFinal::Opened));
         let outside = open.find_map(|outcome| {
-            let mut told = self.told.iter();
-            told.find(|party| !outcome.included.contains(party))
+            let mut revealed = self.revealed.iter();
+            revealed.find(|party| !outcome.included.contains(party))
         });
         match outside {
             None => Ok(()),
@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_too_early_or_of_somebody_else_is_seen() {
+    fn a_secret_revealed_too_early_or_for_another_party_is_a_violation() {
         let (round, secret) = (0, Disclosed([7; 32]));
         let key = |author| said(author, Notice::Key { round, secret });
         let share = |author, of| {
             let share = secret;
             said(author, Notice::Share { round, of, share })
         };
-        let mut opened = Told::default();
+        let mut opened = RevealedSecrets::default();
         assert!(opened.public(&key(1)).is_err(), "before the verdict");
         let verdict = |publish: &[Party]| GateVerdict {
             publish: Some(publish.iter().copied().collect()),
@@ -143,7 +143,7 @@ mod tests {
         opened.verdict(1, &verdict(&[1]));
         assert!(opened.public(&share(1, 2)).is_err(), "left out since");
         assert!(opened.public(&key(2)).is_err(), "another's verdict");
-        let mut liar = Told::except(Some(1));
+        let mut liar = RevealedSecrets::except(Some(1));
         assert_eq!(liar.public(&key(1)), Ok(()));
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let (round, secret) = (0, Disclosed([7; 32]));
         let key = said(1, Notice::Key { round, secret });
         let correction = |stage, author| wire::body_frame(Stage::Correction(stage), author, b"less");
-        let mut opened = Told::default();
+        let mut opened = RevealedSecrets::default();
         let publish = Some(BTreeSet::from([1, 2]));
         let reason = String::new();
         opened.verdict(1, &GateVerdict { publish, reason });

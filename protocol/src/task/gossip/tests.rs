@@ -34,7 +34,7 @@ fn gossip<'e>(ensemble: &'e Ensemble<'_>, party: Party) -> &'e GossipOutcome {
     ensemble.outcome(party).gossip.as_deref().expect("gossip")
 }
 
-fn told(ensemble: &Ensemble<'_>, party: Party) -> Vec<Event> {
+fn reported(ensemble: &Ensemble<'_>, party: Party) -> Vec<Event> {
     let events = ensemble.events.iter().filter(|(_, who, _)| *who == party);
     let progress = |event: &Event| matches!(event, Event::Round(_) | Event::Iteration(_) | Event::Complete);
     let events = events.map(|(.., event)| event.clone());
@@ -42,7 +42,7 @@ fn told(ensemble: &Ensemble<'_>, party: Party) -> Vec<Event> {
 }
 
 #[test]
-fn every_round_and_every_release_is_told_once_and_all_is_spent() {
+fn every_round_and_every_release_is_reported_once_and_all_is_spent() {
     use Event::{Complete, Iteration, Round};
     for (releases, rounds, expected) in [
         (
@@ -75,7 +75,7 @@ fn every_round_and_every_release_is_told_once_and_all_is_spent() {
             assert!(gossip.missed.is_empty());
             let rows = if releases == 1 { 1 } else { rounds as usize };
             assert_eq!(gossip.estimates.len(), 2 * rows);
-            assert_eq!(told(&ensemble, party), expected);
+            assert_eq!(reported(&ensemble, party), expected);
             assert_eq!(ensemble.complaints(party), [] as [String; 0]);
         }
         let mut asked: Vec<(Party, u32)> = ensemble.asked.iter().map(|it| (it.0, it.1)).collect();

@@ -319,8 +319,8 @@ impl<'a> Ensemble<'a> {
                 }
                 Output::Recall(shares) => {
                     let recalled = self.tickets[me].recall(&shares);
-                    let told = self.tasks[me].handle(self.now, Input::Recalled(recalled));
-                    told.expect("it was asked for");
+                    let reported = self.tasks[me].handle(self.now, Input::Recalled(recalled));
+                    reported.expect("it was asked for");
                 }
                 Output::Spend if self.unspent.contains(&me) => {}
                 Output::Spend => self.post.push_back((me, Input::Spent(Ok(())))),

@@ -35,7 +35,7 @@ fn digest_of(plan: &Plan, number: u32, members: impl Iterator<Item = Party>) -> 
 }
 
 /// A share of an attempt, as whoever carries it is told of it.
-fn told(number: u32, share: ShareId) -> ShareId {
+fn reported(number: u32, share: ShareId) -> ShareId {
     let round = share.round + (number - 1) * ROUNDS_APART;
     ShareId { round, ..share }
 }
@@ -129,10 +129,10 @@ impl Training {
             Output::Private { to, frame, share } if self.plan.precomputes_noise() => Output::Private {
                 to,
                 frame,
-                share: share.map(|share| told(number, share)),
+                share: share.map(|share| reported(number, share)),
             },
             Output::Recall(shares) if self.plan.precomputes_noise() => {
-                Output::Recall(shares.into_iter().map(|share| told(number, share)).collect())
+                Output::Recall(shares.into_iter().map(|share| reported(number, share)).collect())
             }
             output => output,
         }
@@ -170,14 +170,14 @@ mod tests {
     use crate::simulator::cluster::tests::plan;
 
     #[test]
-    fn a_share_is_told_and_heard_of_one_attempt_alone() {
+    fn a_share_is_sent_and_accepted_in_one_attempt_only() {
         for round in [1, 7, ROUNDS_APART] {
             let share = ShareId {
                 round,
                 from: 2,
                 to: 5,
             };
-            let all = [1, 2, 3].map(|number| told(number, share));
+            let all = [1, 2, 3].map(|number| reported(number, share));
             assert_eq!(all[0], share);
             for (at, said) in all.into_iter().enumerate() {
                 let heard = [1, 2, 3].map(|number| heard(number, said));

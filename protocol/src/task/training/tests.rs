@@ -61,11 +61,11 @@ fn refuse(reason: &str) -> GateVerdict {
 }
 
 fn phases(ensemble: &Ensemble<'_>, party: Party) -> Vec<Phase> {
-    let told = ensemble.events.iter().filter_map(|(_, who, event)| match event {
+    let reported = ensemble.events.iter().filter_map(|(_, who, event)| match event {
         Event::Phase(phase) if *who == party => Some(*phase),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 fn count(ensemble: &Ensemble<'_>, party: Party, is: impl Fn(&Event) -> bool) -> usize {
@@ -93,8 +93,8 @@ fn a_whole_training_tells_each_phase_once_and_spends_each_iteration() {
                 [Gathering, Mixing, Settling, Publishing, Done]
             );
             for iteration in 1..=RELEASES {
-                let told = count(&ensemble, party, |event| *event == Event::Iteration(iteration));
-                assert_eq!(told, 1);
+                let reported = count(&ensemble, party, |event| *event == Event::Iteration(iteration));
+                assert_eq!(reported, 1);
             }
             assert_eq!(count(&ensemble, party, |event| *event == Event::Complete), 1);
             assert_eq!(ensemble.complaints(party), [] as [String; 0]);
@@ -488,9 +488,9 @@ fn a_stream_that_is_paced_waits_and_who_leaves_meanwhile_keeps_its_rows() {
     ensemble.play();
     let start = ensemble.outcome(0).started_at.expect("it began");
     for iteration in 2..=RELEASES {
-        let told = ensemble.said_at(0, &Event::Iteration(iteration));
+        let reported = ensemble.said_at(0, &Event::Iteration(iteration));
         assert_eq!(
-            told,
+            reported,
             start.plus_millis(700 * (iteration - 1)),
             "iteration {iteration}"
         );

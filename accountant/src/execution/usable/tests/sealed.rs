@@ -342,14 +342,14 @@ fn runs() -> impl Iterator<Item = (String, SealedRun)> {
 }
 
 #[test]
-fn before_opening_nothing_is_told_and_after_it_the_sums_of_the_pieces() {
+fn before_opening_nothing_is_revealed_and_after_it_the_sums_of_the_pieces() {
     let (mut stages, mut apart, mut silent) = ([0; 3], 0, 0);
     for (name, run) in runs() {
         assert!(run.rows_tell(&run.sealed_view(), &[]), "{name}: before opening");
         let pieces = run.pieces(None);
         assert!(run.rows_tell(&run.opened_view(), &pieces), "{name}: {pieces:?}");
         let settled = run.settled();
-        assert_eq!(told(&settled), pieces, "{name}");
+        assert_eq!(revealed(&settled), pieces, "{name}");
         let corrected = run.corrected(&run.logs);
         assert!(run.adds_up(&corrected), "{name}");
         let trace = Trace::of(&settled, &vec![1.0; run.trace.parties()]);

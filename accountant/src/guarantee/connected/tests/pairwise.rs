@@ -1,7 +1,7 @@
 //! Plans with masks of pairs: as good as mixing with uniform noise, with nothing sent.
 
 use super::*;
-use crate::execution::usable::told;
+use crate::execution::usable::revealed;
 
 const PAIRWISE: &str = "kind = \"pairwise\"";
 
@@ -64,7 +64,7 @@ fn the_gate_states_the_pieces_of_the_mask_graph() {
     assert_eq!(none, None, "two departed, one is tolerated");
 
     let run = gate(&plan, &logs(&plan, &everybody[1..])).audit.execution;
-    let found = told(&run);
+    let found = revealed(&run);
     assert_eq!(
         found.len(),
         1,

@@ -99,7 +99,7 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
         let mut lines = BufReader::new(child.stdout.take().expect("piped"))
             .lines()
             .map_while(Result::ok);
-        let mut told = lines.by_ref().filter_map(|line| {
+        let mut reported = lines.by_ref().filter_map(|line| {
             let mut words = line
                 .split(' ')
                 .skip_while(|word| !word.ends_with("spent"))
@@ -109,7 +109,7 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
         // Anywhere: in the middle of a line's first bytes, of a sync, between charge, mark and
         // raise.
         for _ in 0..random.random_range(0..8) {
-            let (digest, mu_squared) = told.next().expect("it spends until it is killed");
+            let (digest, mu_squared) = reported.next().expect("it spends until it is killed");
             spent.insert(digest, mu_squared);
         }
         let until = Instant::now() + Duration::from_micros(random.random_range(0..3000));
@@ -118,7 +118,7 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
         }
         child.kill().expect("it is still there");
         // What it had told before it died was spent.
-        spent.extend(told);
+        spent.extend(reported);
         child.wait().expect("it is dead");
 
         let state = State::open(folder.path()).expect("the lock died with it");

@@ -38,9 +38,9 @@ fn a_file_of_another_kind_says_what_it_is() {
     ];
     for (extension, bytes, what, hint) in cases {
         let failure = read_as(extension, bytes).expect_err(what);
-        let told = failure.hint.unwrap_or_default();
+        let reported = failure.hint.unwrap_or_default();
         assert!(failure.message.contains(what), "{what}: {}", failure.message);
-        assert!(told.contains(hint), "{what}: {told}");
+        assert!(reported.contains(hint), "{what}: {reported}");
     }
     for (extension, hint) in [
         ("gz", "gunzip"),
@@ -52,11 +52,11 @@ fn a_file_of_another_kind_says_what_it_is() {
         ("pkl", "pickle may run any program"),
         ("csv~", "numpy.save"),
     ] {
-        let told = read_as(extension, b"x")
+        let reported = read_as(extension, b"x")
             .expect_err(extension)
             .hint
             .unwrap_or_default();
-        assert!(told.contains(hint), "{extension}: {told}");
+        assert!(reported.contains(hint), "{extension}: {reported}");
     }
     // A mark at the beginning of JSON is none of its text.
     assert_eq!(read_as("json", b"\xef\xbb\xbf[1, 2]").unwrap().values, [1.0, 2.0]);

@@ -50,11 +50,11 @@ fn a_table_of_another_kind_says_how_it_becomes_one_of_commas() {
         ),
     ] {
         let failure = read_as("csv", text.as_bytes()).expect_err(text);
-        let told = failure.hint.unwrap_or_default();
+        let reported = failure.hint.unwrap_or_default();
         assert!(failure.message.contains(what), "{text:?}: {}", failure.message);
         assert!(
-            told.contains(hint) && !told.contains("drop that row"),
-            "{text:?}: {told}"
+            reported.contains(hint) && !reported.contains("drop that row"),
+            "{text:?}: {reported}"
         );
     }
 }

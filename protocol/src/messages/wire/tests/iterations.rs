@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_later_iteration_is_told_by_its_number() {
+fn a_later_iteration_is_reported_by_its_number() {
     let inner = set_frame(&Set::Items(vec![(1, [7; 32])]));
     let outer = Bytes::from_owner(iteration_frame(7, &inner));
     assert_eq!(outer[..6], [VERSION, 10, 7, 0, 0, 0]);

@@ -48,7 +48,7 @@ pub(super) fn notices() -> Vec<Notice> {
             holdings: Vec::new(),
         },
         Notice::WantSet { set: [3; 32] },
-        Notice::Told,
+        Notice::Answered,
         Notice::Missed,
         Notice::Averaged,
         Notice::Waiting,

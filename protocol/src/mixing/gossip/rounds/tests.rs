@@ -32,7 +32,7 @@ fn values(plan: &Plan, steps: &[i128]) -> Bytes {
 }
 
 #[test]
-fn whatever_is_no_message_that_is_due_is_told_and_changes_nothing() {
+fn a_message_that_is_not_due_is_reported_and_changes_nothing() {
     let plan = stream();
     let mut rounds = begun(&plan);
     let good = values(&plan, &[8, 8]);

@@ -185,7 +185,7 @@ impl World {
         if self.fate.traitor == Some(me) {
             for of in 0..self.nodes.len() {
                 if self.deals.holders(of).contains(&me) {
-                    self.say(me, self.deals.told_share(of, me));
+                    self.say(me, self.deals.revealed_share(of, me));
                 }
             }
         }
@@ -266,13 +266,14 @@ impl World {
         if said.iter().any(|notice| matches!(notice, Notice::Key { .. })) {
             return true;
         }
-        let told = |(author, node): (Party, &Node)| {
+        let revealed = |(author, node): (Party, &Node)| {
             let is_of =
                 |notice: &&Notice| matches!(notice, Notice::Share { of: whose, .. } if *whose as Party == of);
             let share = node.said.iter().rfind(is_of)?.disclosed()?;
             Some((author, share.0))
         };
-        let mut shares: BTreeMap<Party, [u8; 32]> = self.nodes.iter().enumerate().filter_map(told).collect();
+        let mut shares: BTreeMap<Party, [u8; 32]> =
+            self.nodes.iter().enumerate().filter_map(revealed).collect();
         let silent = self
             .deals
             .holders(of)

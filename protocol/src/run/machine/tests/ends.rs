@@ -454,8 +454,8 @@ fn a_sealed_final_has_left_once_others_name_its_log() {
     for lines in [SEALED, PAIRWISE] {
         let sealed = |ensemble: &Ensemble<'_>| {
             let events = ensemble.events.iter();
-            let told = events.filter(|(_, who, event)| *who == 0 && matches!(event, Event::Sealed(_)));
-            told.count()
+            let reported = events.filter(|(_, who, event)| *who == 0 && matches!(event, Event::Sealed(_)));
+            reported.count()
         };
         let mut ensemble = Ensemble::new(&among(5, lines));
         ensemble.play();

@@ -62,10 +62,10 @@ fn private_frames_of_other_plans_kinds_and_shares_are_offences() {
     .into_iter()
     .enumerate()
     {
-        let told = fed(&mut run, 1, frame);
+        let reported = fed(&mut run, 1, frame);
         assert!(
-            told.len() == 1 && told[0].starts_with("1: ") && told[0].contains(said),
-            "{at}: {told:?}"
+            reported.len() == 1 && reported[0].starts_with("1: ") && reported[0].contains(said),
+            "{at}: {reported:?}"
         );
     }
 }

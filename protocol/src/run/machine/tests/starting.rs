@@ -314,7 +314,7 @@ fn nobody_starts_over_the_ready_of_a_process_whose_successor_is_connected() {
 }
 
 #[test]
-fn who_is_told_to_leave_withdraws_its_ready() {
+fn a_party_that_leaves_withdraws_its_ready() {
     let mut room = Room::new(5, "");
     (0..4).for_each(|party| room.start(party));
     room.feed(3, Input::Leave);
@@ -360,16 +360,16 @@ fn without_a_grace_of_its_own_a_silent_party_costs_join_ms() {
 }
 
 #[test]
-fn whom_the_run_begins_without_is_told_with_the_key_that_helps() {
+fn parties_that_are_left_out_are_named_with_the_key_that_helps() {
     let mut room = Room::new(5, "[run]\ngrace_ms = 2000");
     (0..4).for_each(|party| room.launch(party));
     (0..4).for_each(|party| room.feed(party, Input::Unanswered { peer: 4 }));
     room.settle();
     room.until(2000);
     assert_eq!(room.begun(), [0, 1, 2, 3], "{:?}", room.ends);
-    let told = "the run begins without some: nothing answers at its address: party-4; `undertone doctor` says \
+    let reported = "the run begins without some: nothing answers at its address: party-4; `undertone doctor` says \
                 more of addresses at which nothing answers";
-    assert_eq!(room.faults[..], [told; 4]);
+    assert_eq!(room.faults[..], [reported; 4]);
     let mut room = Room::new(5, "[run]\ngrace_ms = 2000");
     (0..4).for_each(|party| room.launch(party));
     (0..4).for_each(|party| room.feed(party, Input::Refused { peer: 4 }));

@@ -112,8 +112,8 @@ fn lacking(report: &Report) -> Vec<String> {
 /// When a phase began first in a run without faults, or ended.
 fn phases(report: &Report) -> Vec<(&'static str, Time, Time)> {
     let began = |phase: Phase| {
-        let told = report.events.iter();
-        let began = told.filter_map(|(at, _, event)| (*event == Event::Phase(phase)).then_some(*at));
+        let reported = report.events.iter();
+        let began = reported.filter_map(|(at, _, event)| (*event == Event::Phase(phase)).then_some(*at));
         began.min().expect("every phase")
     };
     let [mixing, settling, publishing, done] =

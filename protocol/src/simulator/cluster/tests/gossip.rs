@@ -58,9 +58,13 @@ fn without_faults_everybody_ends_with_all_that_was_due() {
                 let rows = if releases == 1 { 1 } else { rounds };
                 assert_eq!(gossip.estimates.len(), 2 * rows as usize);
             }
-            let told = |event: &Event| matches!(event, Event::Complete);
+            let reported = |event: &Event| matches!(event, Event::Complete);
             assert_eq!(
-                report.events.iter().filter(|(_, _, event)| told(event)).count(),
+                report
+                    .events
+                    .iter()
+                    .filter(|(_, _, event)| reported(event))
+                    .count(),
                 8
             );
         }

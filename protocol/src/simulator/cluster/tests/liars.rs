@@ -52,11 +52,11 @@ fn equivocations(
                 .is_some_and(|outcome| outcome.agreed && outcome.sum.is_some())
         };
         agreed += usize::from(others.iter().all(holds));
-        let told = |event: &Event| match event {
+        let reported = |event: &Event| match event {
             Event::Offence { peer, text } => *peer == liar && text.contains("more than one"),
             _ => false,
         };
-        seen += usize::from(report.events.iter().any(|(_, _, event)| told(event)));
+        seen += usize::from(report.events.iter().any(|(_, _, event)| reported(event)));
     }
     (seen, agreed)
 }
@@ -222,10 +222,10 @@ fn a_sum_of_residues_that_is_out_of_range_makes_no_mean() {
                 "{outcome:?}"
             );
         }
-        let told = report
+        let reported = report
             .events
             .iter()
             .filter(|(_, _, event)| matches!(event, Event::Fault(text) if text.contains("further out")));
-        assert_eq!(told.count(), 4);
+        assert_eq!(reported.count(), 4);
     }
 }

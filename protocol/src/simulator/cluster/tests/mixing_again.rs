@@ -310,11 +310,11 @@ fn nobody_waits_for_who_has_no_log_of_a_mixing_in_vain() {
         let report = train_by(&plan, &gate, conditions);
         assert_eq!(report.violations, [], "seed {seed}");
         let first = |is: &dyn Fn(&Event) -> bool| {
-            let told = report
+            let reported = report
                 .events
                 .iter()
                 .find(|(_, who, event)| *who == one && is(event));
-            told.map(|(at, ..)| *at)
+            reported.map(|(at, ..)| *at)
         };
         let begun = first(&|event| matches!(event, Event::Fault(text) if text.contains("attempt 2 of 3")));
         let over = first(&|event| matches!(event, Event::Iteration(1)));

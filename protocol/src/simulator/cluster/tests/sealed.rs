@@ -89,8 +89,8 @@ fn kills_after_sealed(plan: &Arc<Plan>, runs: u64, loud: bool) -> u64 {
         let (sealed, finished) = windows(plan, seed);
         let mut rng = stream(seed, "kill", 1);
         // Whoever sees everybody's final open first is never told that its own has left.
-        let told: Vec<Party> = sealed.keys().copied().collect();
-        let party = told[rng.random_range(0..told.len())];
+        let reported: Vec<Party> = sealed.keys().copied().collect();
+        let party = reported[rng.random_range(0..reported.len())];
         let at = moment(&mut rng, sealed[&party], finished);
         let report = run(plan, seed, vec![kill(party, at, loud)]);
         let survivors = others(plan, &[party]);
@@ -263,11 +263,11 @@ fn letters_that_nobody_can_read_and_a_secret_that_is_kept_leave_no_mean_at_the_p
         ..Conditions::new(6)
     };
     let report = with_liar(&plan, conditions);
-    let told = report.events.iter().filter(|(_, _, event)| {
+    let reported = report.events.iter().filter(|(_, _, event)| {
         let Event::Fault(text) = event else { return false };
         text.starts_with("party-3 dealt this node no share")
     });
-    assert_eq!(told.count(), 4, "each of its holders");
+    assert_eq!(reported.count(), 4, "each of its holders");
     let rest = others(&plan, &[liar]);
     assert_eq!(opened(&report, &rest), None);
     for &party in &rest {
@@ -341,7 +341,7 @@ fn a_correction_of_something_else_makes_no_mean() {
 /// Once anything was told that opens something, whoever still owes a correction gives none, and is
 /// in no set: a coalition could otherwise read what it has sealed as it was, and as it is.
 #[test]
-fn nobody_corrects_anything_after_a_secret_was_told() {
+fn nobody_corrects_anything_after_a_secret_was_revealed() {
     let plan = plan(8, SEALED, 3);
     let liar = 6;
     let mut refused = 0;

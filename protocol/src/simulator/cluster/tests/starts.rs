@@ -164,7 +164,7 @@ fn liar_that_says_two_readies_to_two_halves_ends_no_run() {
             let mut conditions = Conditions::new(seed);
             conditions.other_word = Some((liar, OtherWord::Votes(BTreeSet::new())));
             let mut simulation = Simulation::new(plan.clone(), inputs(&plan), &class_gate, conditions);
-            let told = plan.clone();
+            let reported = plan.clone();
             simulation.wire = Some(Box::new(move |sending| {
                 let frame = || sending.frame.clone();
                 let signed = match wire::read_public(sending.frame) {
@@ -175,7 +175,7 @@ fn liar_that_says_two_readies_to_two_halves_ends_no_run() {
                 match (is_ready, sending.from == liar, sending.to % 2 == 0) {
                     (true, true, true) => Sent::Later(vec![(100, frame())]),
                     (true, true, false) => {
-                        let other = other_ready(liar, &told, signed).expect("a READY");
+                        let other = other_ready(liar, &reported, signed).expect("a READY");
                         Sent::Later(vec![(100, other)])
                     }
                     // What it says to one half reaches the other when both have signed.

@@ -93,9 +93,9 @@ fn a_state_that_no_honest_neighbour_says_is_an_offence_and_is_not_taken() {
         let before = ensemble.complaints(0).len();
         let frame = stated(&plan, &said);
         ensemble.feed(0, Input::Public { from, frame });
-        let told = ensemble.complaints(0);
-        assert_eq!(told.len(), before + 1, "offence {at}: {told:?}");
-        assert!(told[before].starts_with(&format!("{from}: ")));
+        let reported = ensemble.complaints(0);
+        assert_eq!(reported.len(), before + 1, "offence {at}: {reported:?}");
+        assert!(reported[before].starts_with(&format!("{from}: ")));
         assert!(waits_for_one(&ensemble), "offence {at} was taken");
     }
     // Under the name of party 1, signed by another key.

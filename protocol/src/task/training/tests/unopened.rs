@@ -76,8 +76,8 @@ fn the_next_iteration_is_without_whose_secret_is_not_known() {
                 assert_eq!(outcome.included, (0..5).collect());
                 assert_eq!(training.result, ensemble.training(0).result);
                 assert!(training.result.is_some());
-                let told = ensemble.complaints(party).join("\n");
-                assert!(told.contains("'s secret has "), "{told}");
+                let reported = ensemble.complaints(party).join("\n");
+                assert!(reported.contains("'s secret has "), "{reported}");
                 assert!(!ensemble.tasks[party].keeps_secrets());
             }
         }
@@ -154,8 +154,8 @@ fn a_wrong_secret_is_named_with_its_author() {
     ensemble.arrives = Box::new(|sent| {
         !notice(sent).is_some_and(|(number, notice)| {
             let wrong = matches!(&notice, Notice::Key { secret, .. } if secret.0 == [1; 32]);
-            let told = author(sent).is_some_and(|author| tells_secret_of(5, author, &notice));
-            number == 2 && told && !wrong
+            let reported = author(sent).is_some_and(|author| tells_secret_of(5, author, &notice));
+            number == 2 && reported && !wrong
         })
     });
     ensemble.until(|ensemble| of(ensemble, 0).number == 2 && ensemble.run(0).awaited() == [5]);
@@ -176,11 +176,13 @@ fn a_wrong_secret_is_named_with_its_author() {
     for party in 0..5 {
         let training = ensemble.training(party);
         assert_eq!((&training.stopped, training.iterations), (&None, RELEASES));
-        let told = ensemble.complaints(party).join("\n");
+        let reported = ensemble.complaints(party).join("\n");
         let named = "signed a secret that is not the one that it dealt";
-        assert!(told.contains(named), "{told}");
+        assert!(reported.contains(named), "{reported}");
         let names: Vec<&str> = (0..5).map(|it| plan.draft().members[it].name.as_str()).collect();
-        let blamed = names.iter().any(|name| told.contains(&format!("{name} {named}")));
-        assert!(!blamed, "{told}");
+        let blamed = names
+            .iter()
+            .any(|name| reported.contains(&format!("{name} {named}")));
+        assert!(!blamed, "{reported}");
     }
 }

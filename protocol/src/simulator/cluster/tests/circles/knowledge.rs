@@ -73,12 +73,12 @@ impl Record {
         };
         match signed.notice {
             Notice::Key { secret, .. } => {
-                let told = self.keys.entry((round, signed.author)).or_default();
-                told.push(secret.0);
+                let revealed = self.keys.entry((round, signed.author)).or_default();
+                revealed.push(secret.0);
             }
             Notice::Share { of, share, .. } => {
-                let told = self.shares.entry((round, of as Party)).or_default();
-                told.insert(signed.author, share.0);
+                let revealed = self.shares.entry((round, of as Party)).or_default();
+                revealed.insert(signed.author, share.0);
             }
             _ => {}
         }
@@ -166,9 +166,9 @@ impl<'a> Truth<'a> {
 
     /// Once-keys that were told of others than those who were left out, or by others than members
     /// of the round's set, or that are of no mask of both in a circle of the round.
-    pub(super) fn told_wrongly(&self) -> Vec<String> {
-        let told = self.record.pairs.iter();
-        let wrong = told.filter(|(round, giver, key)| {
+    pub(super) fn revealed_wrongly(&self) -> Vec<String> {
+        let revealed = self.record.pairs.iter();
+        let wrong = revealed.filter(|(round, giver, key)| {
             let (Some(before), Some(set)) = (self.before(*round), self.closed(*round)) else {
                 return true;
             };
@@ -221,8 +221,12 @@ impl<'a> Coalition<'a> {
             plan, seed, record, ..
         } = self.truth;
         let deal = self.truth.deal(round, author)?;
-        let told = record.keys.get(&(round, author));
-        if let Some(secret) = told.into_iter().flatten().find_map(|key| deal.secret(key).ok()) {
+        let revealed = record.keys.get(&(round, author));
+        if let Some(secret) = revealed
+            .into_iter()
+            .flatten()
+            .find_map(|key| deal.secret(key).ok())
+        {
             return Some(secret);
         }
         let mut shares = record.shares.get(&(round, author)).cloned().unwrap_or_default();
@@ -250,9 +254,9 @@ impl<'a> Coalition<'a> {
     }
 
     fn knows_mask(&self, round: u32, a: Party, b: Party) -> bool {
-        let told = self.truth.record.pairs.iter().map(|(.., key)| key);
+        let revealed = self.truth.record.pairs.iter().map(|(.., key)| key);
         let key = self.truth.once_key(round, a, b);
-        self.members.contains(&a) || self.members.contains(&b) || told.into_iter().any(|it| it == key)
+        self.members.contains(&a) || self.members.contains(&b) || revealed.into_iter().any(|it| it == key)
     }
 
     /// A vector without all masks that the coalition knows.
@@ -380,7 +384,7 @@ pub(super) fn every_pair_looks(
         simulation.vector_of(round, (author, reader), &states[author])
     };
     let mut all = Findings {
-        wrong: truth.told_wrongly(),
+        wrong: truth.revealed_wrongly(),
         ..Findings::default()
     };
     for a in 0..plan.parties() {

@@ -223,7 +223,7 @@ fn who_is_denied_before_any_answer_is_out_and_stays_closed() {
 /// A reader that shows some another log asks for a second set of the round: there is one, or none,
 /// and nobody is told what opens anything else.
 #[test]
-fn who_shows_two_logs_is_told_the_sum_of_one_set_at_most() {
+fn a_party_that_shows_two_logs_learns_the_sum_of_one_set_at_most() {
     let plan = circles(GRAPHS[0], "");
     let (liar, denied) = (2, 6);
     let mut whole = 0;
@@ -271,11 +271,11 @@ fn letters_that_nobody_can_read_cost_nothing_where_their_dealer_speaks() {
     let plan = circles(GRAPHS[1], "");
     let (liar, seed) = (3, 6);
     let hand = Hand::of(&plan, liar);
-    let told = RefCell::new(false);
+    let reported = RefCell::new(false);
     let speaks = |sending: &Sending<'_>| {
         hand.note(sending);
         // Its machine does not know of its other log: its secret is told for it, once.
-        let first = hand.is_key(sending) && sending.from != liar && !told.replace(true);
+        let first = hand.is_key(sending) && sending.from != liar && !reported.replace(true);
         match first {
             true => Sent::Later(vec![(0, sending.frame.clone()), (0, hand.key(seed))]),
             false => hand.other_log(sending, garble),

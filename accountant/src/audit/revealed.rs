@@ -14,10 +14,10 @@ use undertone_protocol::topology::party::Party;
 
 use crate::execution::checked::Execution;
 use crate::execution::share::Fate;
-use crate::execution::usable::told;
+use crate::execution::usable::revealed;
 
 /// Which states, and which finals, make up a sum that is told.
-pub(super) struct ToldSum {
+pub(super) struct RevealedSum {
     /// What a party hands out in the round after, by (party, round): how often it is added, less
     /// how often it is subtracted.
     pub(super) handed_out: Vec<((Party, u32), i64)>,
@@ -27,10 +27,10 @@ pub(super) struct ToldSum {
     halves: bool,
 }
 
-impl ToldSum {
+impl RevealedSum {
     /// The sum that has the value of `victim`; none if no sum is told that has it.
     pub(super) fn of(execution: &Execution, victim: Party) -> Option<Self> {
-        let piece = told(execution)
+        let piece = revealed(execution)
             .into_iter()
             .find(|piece| piece.contains(&victim))?;
         let members: BTreeSet<Party> = piece.into_iter().collect();
@@ -48,7 +48,7 @@ impl ToldSum {
                 }
             }
         }
-        Some(ToldSum {
+        Some(RevealedSum {
             handed_out,
             members,
             halves: !execution.mechanism().rules().hands_over(),
@@ -82,7 +82,7 @@ mod tests {
     /// The sum that is put together, as a row of values and noises: of random runs in which shares
     /// come late, go back read or unread, or are lost on the way to a coalition that read them.
     #[test]
-    fn the_sum_that_is_told_has_each_member_once_and_no_noise() {
+    fn the_sum_that_is_revealed_has_each_member_once_and_no_noise() {
         let late = |_rounds: usize| -> Mechanism { InjectionSpec::Named(NamedInjection::Late).into() };
         let (mut sums, mut of_several, mut returned) = (0, 0, 0);
         for case in 0..600 {
@@ -95,33 +95,34 @@ mod tests {
             };
             let trace = Trace::of(&execution, &vec![1.0; execution.parties()]);
             for victim in (0..execution.parties()).filter(|party| !corrupted.contains(party)) {
-                let Some(told) = ToldSum::of(&execution, victim) else {
+                let Some(revealed) = RevealedSum::of(&execution, victim) else {
                     continue;
                 };
                 let mut row = vec![0.0; trace.unknowns()];
                 let mut add = |factor: f64, of: &[f64]| {
                     row.iter_mut().zip(of).for_each(|(entry, x)| *entry += factor * x);
                 };
-                told.members
+                revealed
+                    .members
                     .iter()
                     .for_each(|&party| add(1.0, trace.final_state(party)));
-                let part = if told.halves { 0.5 } else { 1.0 };
-                for &((from, round), times) in &told.handed_out {
+                let part = if revealed.halves { 0.5 } else { 1.0 };
+                for &((from, round), times) in &revealed.handed_out {
                     add(part * times as f64, trace.state(from, round).expect("kept"));
                 }
                 for (unknown, entry) in row.iter().enumerate() {
-                    let expected = f64::from(u8::from(told.members.contains(&unknown)));
+                    let expected = f64::from(u8::from(revealed.members.contains(&unknown)));
                     assert!(
                         (entry - expected).abs() < 1e-9,
                         "{case} {victim} {unknown}: {entry}"
                     );
                 }
                 sums += 1;
-                of_several += usize::from(told.members.len() > 1);
+                of_several += usize::from(revealed.members.len() > 1);
                 let leaves = |fault: &&crate::execution::share::ShareFault| {
                     fault.fate == Fate::Returned
-                        && told.members.contains(&fault.from)
-                        && !told.members.contains(&fault.to)
+                        && revealed.members.contains(&fault.from)
+                        && !revealed.members.contains(&fault.to)
                 };
                 returned += execution.shares().iter().filter(leaves).count();
             }
