@@ -69,7 +69,7 @@ fn simulated_estimates_are_off_as_was_accounted() {
         let more = number(&kills, "rms_error") / number(&calm, "standard_error");
         assert!((0.9..1.6).contains(&more), "{more}");
     }
-    // Sums of everybody are even, and all the same.
+    // Sums of everybody have uniform noise, and all the same.
     let sums = "sums = \"everybody\"";
     let run = run_file("releases = 6", "ring").replace("sums = \"open\"", sums);
     fs::write(folder.join("run.toml"), run).expect("writable");

@@ -153,9 +153,9 @@ fn an_entry_of_any_weight_is_in_nobodys_mean() {
 }
 
 /// A share of PPSC may be any residue, and the state that it leads to anything that fits into an
-/// opening: the mean is spoilt, one for all.
+/// opening: the mean is corrupted, one for all.
 #[test]
-fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
+fn a_share_of_ppsc_of_the_largest_residues_corrupts_one_mean_for_all() {
     let plan = plan(
         4,
         DIMENSION,
@@ -165,14 +165,14 @@ fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
     let values: Vec<u8> = (0..DIMENSION)
         .flat_map(|_| [&vec![0xff; width - 1][..], &[0x7f]].concat())
         .collect();
-    let mut spoilt = 0;
+    let mut corrupted = 0;
     let mut table = Table::new(&plan);
     table.play(|party, output| match output {
         Output::Private { to, frame, .. } if party == HOSTILE => match wire::read_private(frame) {
             Ok(PrivateFrame::Share {
                 digest, id, weight, ..
             }) => {
-                spoilt += 1;
+                corrupted += 1;
                 let frame = wire::share_frame(&digest, id, weight, &values);
                 Turn::instead(vec![Slip {
                     network: Network::Private,
@@ -185,7 +185,7 @@ fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
         },
         _ => Turn::none(),
     });
-    assert!(spoilt > 0);
+    assert!(corrupted > 0);
     let exact = table.exact();
     for (party, outcome) in table.honest() {
         assert_eq!(
@@ -199,7 +199,7 @@ fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
         );
         assert!(
             mass::largest_difference(&sum.value, &exact) > 1000.0 * accuracy.steps,
-            "it is spoilt"
+            "it is corrupted"
         );
     }
 }

@@ -76,9 +76,9 @@ fn sent(table: &Table) -> usize {
 /// hostile member, and nobody else does.
 #[track_caller]
 fn offences_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
-    let reported = offences_reported(plan, frames);
-    assert!(reported.iter().all(|(by, _)| *by == VICTIM), "{reported:?}");
-    reported.into_iter().map(|(_, text)| text).collect()
+    let said = offences_reported(plan, frames);
+    assert!(said.iter().all(|(by, _)| *by == VICTIM), "{said:?}");
+    said.into_iter().map(|(_, text)| text).collect()
 }
 
 /// What comes of these frames: the run is undisturbed; who tells which offences of the hostile
@@ -103,8 +103,8 @@ fn offences_reported(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec
         "{:?}",
         table.offences
     );
-    let reported = table.offences.into_iter();
-    reported.map(|(by, _, text)| (by, text)).collect()
+    let said = table.offences.into_iter();
+    said.map(|(by, _, text)| (by, text)).collect()
 }
 
 fn call_gone() -> Notice {
@@ -139,11 +139,8 @@ fn a_public_message_that_its_author_did_not_sign_is_reported_and_ignored() {
         ),
     ];
     for (word, notice) in cases {
-        let reported = offences_of(&plan, vec![(Network::Public, wire::notice_frame(&notice))]);
-        assert!(
-            reported.len() == 1 && reported[0].contains(word),
-            "{word}: {reported:?}"
-        );
+        let said = offences_of(&plan, vec![(Network::Public, wire::notice_frame(&notice))]);
+        assert!(said.len() == 1 && said[0].contains(word), "{word}: {said:?}");
     }
     assert_eq!(
         offences_of(
@@ -248,11 +245,8 @@ fn a_share_of_another_run_or_out_of_schedule_is_reported_and_ignored() {
         ),
     ];
     for (word, frame) in cases {
-        let reported = offences_of(&plan, vec![(Network::Private, frame)]);
-        assert!(
-            reported.len() == 1 && reported[0].contains(word),
-            "{word}: {reported:?}"
-        );
+        let said = offences_of(&plan, vec![(Network::Private, frame)]);
+        assert!(said.len() == 1 && said[0].contains(word), "{word}: {said:?}");
     }
 }
 
@@ -287,9 +281,9 @@ fn a_share_off_its_grid_too_large_or_too_long_is_refused() {
     let too_long = share(&plan, plan.digest(), due, 0, |values| values.push(0));
     let heavy = share(&plan, plan.digest(), due, i128::MAX - (i128::MAX % grid), |_| {});
     for frame in [off_grid, too_large, too_long, heavy] {
-        let reported = offences_of(&plan, vec![(Network::Private, frame)]);
-        assert_eq!(reported.len(), 1, "{reported:?}");
-        assert!(reported[0].contains("share of round"), "{reported:?}");
+        let said = offences_of(&plan, vec![(Network::Private, frame)]);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("share of round"), "{said:?}");
     }
 }
 
@@ -450,32 +444,26 @@ fn a_share_of_ppsc_that_is_not_due_or_malformed_is_reported_and_ignored() {
         ("not due", frame(id(due, 9, VICTIM))),
     ];
     for (word, frame) in cases {
-        let reported = offences_of(&plan, vec![(Network::Private, frame)]);
-        assert!(
-            reported.len() == 1 && reported[0].contains(word),
-            "{word}: {reported:?}"
-        );
+        let said = offences_of(&plan, vec![(Network::Private, frame)]);
+        assert!(said.len() == 1 && said[0].contains(word), "{word}: {said:?}");
     }
     for change in [
         |values: &mut Vec<u8>| values.push(0),
         |values: &mut Vec<u8>| values.clear(),
         |values: &mut Vec<u8>| values.resize(1 << 20, 7),
     ] {
-        let reported = offences_of(
+        let said = offences_of(
             &plan,
             vec![(Network::Private, share(&plan, plan.digest(), due, 0, change))],
         );
-        assert!(
-            reported.len() == 1 && reported[0].contains("share of round"),
-            "{reported:?}"
-        );
+        assert!(said.len() == 1 && said[0].contains("share of round"), "{said:?}");
     }
     let heavy = share(&plan, plan.digest(), due, i128::MAX, |_| {});
     assert_eq!(offences_of(&plan, vec![(Network::Private, heavy)]).len(), 1);
 }
 
 /// Any residue may be an honest party's, so the largest is taken; twice it counts once. The result
-/// is spoilt, one for all, and nobody overflows.
+/// is corrupted, one for all, and nobody overflows.
 #[test]
 fn a_share_of_ppsc_of_the_largest_residues_counts_once() {
     let plan = pairs();
@@ -556,19 +544,15 @@ fn opens_nothing(plan: &Arc<Plan>) {
         },
     ];
     frames.extend(malformed.map(&mut sign));
-    let reported = offences_reported(plan, frames);
+    let said = offences_reported(plan, frames);
     let count = |word: &str| {
-        let by_victim = reported
+        let by_victim = said
             .iter()
             .filter(|(by, text)| *by == VICTIM && text.contains(word));
         by_victim.count()
     };
-    assert_eq!(count("malformed"), 4, "{reported:?}");
-    assert_eq!(
-        (count("not the secret"), count("no scalar")),
-        (1, 1),
-        "{reported:?}"
-    );
+    assert_eq!(count("malformed"), 4, "{said:?}");
+    assert_eq!((count("not the secret"), count("no scalar")), (1, 1), "{said:?}");
 }
 
 /// Where masks are made of pair keys a READY has one, and no share is due to anybody.
@@ -587,11 +571,8 @@ fn a_ready_without_a_pair_key_and_an_unexpected_share_are_reported() {
             (Network::Private, share(&plan, plan.digest(), 1, 0, |_| {})),
         ),
     ] {
-        let reported = offences_of(&plan, vec![frame]);
-        assert!(
-            reported.len() == 1 && reported[0].contains(word),
-            "{word}: {reported:?}"
-        );
+        let said = offences_of(&plan, vec![frame]);
+        assert!(said.len() == 1 && said[0].contains(word), "{word}: {said:?}");
     }
 }
 
@@ -609,12 +590,10 @@ fn a_sealed_final_that_no_log_names_is_reported_and_the_right_one_still_counts()
             (Network::Public, wire::notice_frame(&item)),
             (Network::Public, wire::body_frame(stage, HOSTILE, &body)),
         ];
-        let reported = offences_reported(&plan, frames);
+        let said = offences_reported(&plan, frames);
         assert!(
-            reported
-                .iter()
-                .any(|(_, text)| text.contains("more than one item")),
-            "{reported:?}"
+            said.iter().any(|(_, text)| text.contains("more than one item")),
+            "{said:?}"
         );
     }
 }

@@ -184,7 +184,7 @@ fn check_files(parties: &Parties, object: &Value) {
         receipt::assert_mu_follows(&receipt);
         assert!(parties.path(&format!("plan-{name}.receipt.json.sig")).is_file());
     }
-    assert_close(&object["weights"]["bob"], 0.25, 1e-9, "an even weight");
+    assert_close(&object["weights"]["bob"], 0.25, 1e-9, "an equal weight");
 }
 
 /// No coordinate of the marked input is in a log, an event, an answer or a receipt, and neither is

@@ -175,16 +175,16 @@ fn keeps_to_the_window(browser: &mut Browser) {
 const HOSTILE: &str = "<img src=x onerror=\"window.hit=1\">'\"><script>window.hit=1</script>";
 
 /// Puts strangers' words into every text, but for those by which the page tells runs apart.
-fn spoil(value: &mut Value) {
+fn corrupt(value: &mut Value) {
     match value {
         Value::String(text) => *text = format!("{HOSTILE}{text}"),
-        Value::Array(values) => values.iter_mut().for_each(spoil),
+        Value::Array(values) => values.iter_mut().for_each(corrupt),
         Value::Object(object) => {
             for (_, value) in object
                 .iter_mut()
                 .filter(|(key, _)| !["state", "phase", "digest"].contains(&key.as_str()))
             {
-                spoil(value);
+                corrupt(value);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -193,7 +193,7 @@ fn spoil(value: &mut Value) {
 
 /// A daemon's page in front of answers that are all strangers' words.
 fn hostile_answers(page: Reply, mut answers: Vec<(String, Value)>) -> String {
-    answers.iter_mut().for_each(|(_, answer)| spoil(answer));
+    answers.iter_mut().for_each(|(_, answer)| corrupt(answer));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undertone_tests::{Parties, read_json};
 
-/// Even residues and sealed finals: the default.
+/// Uniformly random residues and sealed finals: the default.
 const UNIFORM: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\n";
 
 /// The papers' noise, of which every coalition is computed.

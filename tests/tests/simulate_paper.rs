@@ -47,7 +47,7 @@ fn column<'a>(table: &'a Value, key: &'a str, whose: &'a str) -> Vec<f64> {
 /// Koskela and Kulkarni print no numbers of their figures: what they say of them holds, and what
 /// they do not say.
 #[test]
-fn kk_pairs_come_to_one_over_n_for_even_contributions() {
+fn kk_pairs_come_to_one_over_n_for_equal_contributions() {
     let answer = one_of_all("kk-fig1");
     let rows = answer["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 2 * 2 * 2 * 9);
@@ -64,7 +64,7 @@ fn kk_pairs_come_to_one_over_n_for_even_contributions() {
         if evenly && row["rounds"] == 200 && row["pair"] == "neighbour" && row["view"] == "sums" {
             assert!(
                 number("upper") > 0.025,
-                "the worst contributions are not even: {row}"
+                "the worst contributions are not equal: {row}"
             );
         }
     }

@@ -125,8 +125,8 @@ pub fn party_losses(execution: &Execution, noise: Noise, sensitivity: f64) -> BT
 fn weights(execution: &Execution) -> Vec<f64> {
     if execution.goes_beyond_the_paper() {
         let states = seen_states(execution);
-        let even = vec![1.0; execution.parties()];
-        return Trace::keeping(execution, &even, |party, round| states.contains(&(party, round)))
+        let equal = vec![1.0; execution.parties()];
+        return Trace::keeping(execution, &equal, |party, round| states.contains(&(party, round)))
             .weights()
             .to_vec();
     }

@@ -47,8 +47,8 @@ pub struct OutOfRange {
     pub most: usize,
 }
 
-/// The chance that `rounds` independent even permutations, or pairings, leave the others in several
-/// pieces.
+/// The chance that `rounds` independent, uniformly random permutations, or pairings, leave the
+/// others in several pieces.
 ///
 /// # Errors
 /// A number is out of its range.

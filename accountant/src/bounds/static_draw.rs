@@ -1,9 +1,10 @@
 //! Coalitions and departures that are fixed before the schedule is drawn: the chance that a draw
 //! leaves those whom they are not in several pieces.
 //!
-//! **Theorem.** T independent even permutations of n parties say who sends to whom; who is mapped
-//! to itself sends nothing. Take any s parties away, chosen before the draw, and then any q shares,
-//! whoever chooses them. With h = n − s the others are in several pieces with a chance of at most
+//! **Theorem.** T independent, uniformly random permutations of n parties say who sends to whom;
+//! who is mapped to itself sends nothing. Take any s parties away, chosen before the draw, and then
+//! any q shares, whoever chooses them. With h = n − s the others are in several pieces with a
+//! chance of at most
 //!
 //! p = Σ_{a=1}^{⌊h/2⌋} C(h, a) C(h − a, q) P(a, h − a − q, s + q)^T,
 //!

@@ -75,9 +75,9 @@ impl EstimateWeights {
 
     /// Σ |w − 1/n| and Σ (w − 1/n)² by row.
     fn off(&self) -> impl Iterator<Item = (f64, f64)> {
-        let even = 1.0 / self.rows.len() as f64;
+        let equal = 1.0 / self.rows.len() as f64;
         let off = move |row: &Vec<f64>| {
-            let off = row.iter().map(|weight| weight - even);
+            let off = row.iter().map(|weight| weight - equal);
             off.fold((0.0, 0.0), |(sum, square), x| (sum + x.abs(), square + x * x))
         };
         self.rows.iter().map(off)

@@ -222,11 +222,11 @@ impl GossipRun {
     }
 
     fn weight_error(&self, states: &[Carried]) -> Option<f64> {
-        let even = 1.0 / self.parties as f64;
+        let equal = 1.0 / self.parties as f64;
         let off = |estimate: Vec<f64>| {
             let of_party = |party: Party| {
                 let carried =
-                    (0..self.contributions).map(|round| estimate[round * self.parties + party] - even);
+                    (0..self.contributions).map(|round| estimate[round * self.parties + party] - equal);
                 carried.sum::<f64>().abs()
             };
             (0..self.parties).map(of_party).sum::<f64>()

@@ -119,7 +119,7 @@ impl Relay {
 /// From the word to begin until the last process has said that its bytes arrived. `bytes`: private
 /// and public, of all together.
 pub(crate) async fn baseline(processes: u64, bytes: [u64; 2], frame: usize) -> Result<Duration, Failure> {
-    // Each an even part; the first ones carry the remainder.
+    // Each an equal part; the first ones carry the remainder.
     let part = |bytes: u64, index: u64| bytes / processes + u64::from(index < bytes % processes);
     let numbers = |index| {
         [

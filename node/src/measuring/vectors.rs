@@ -64,7 +64,7 @@ impl Trial<Vectors> {
         rows.rchunks(dimension).next()
     }
 
-    /// What the last row would be everywhere with even weights and without noise: the means over
+    /// What the last row would be everywhere with equal weights and without noise: the means over
     /// those who were in each release's round, added up.
     pub fn truth(&self, simulated: &Simulated) -> Vec<f64> {
         let was_in: Vec<u64> = (0..self.plan.parties())

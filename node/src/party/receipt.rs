@@ -47,7 +47,7 @@ pub struct Account {
     realised: Option<Realised>,
     contradicted: bool,
     /// Whether a final is missing where that leaves nothing.
-    spoilt: bool,
+    corrupted: bool,
     /// How exact the result is, where it is an average; none of any other.
     accuracy: Option<Accuracy>,
     weights: Map<String, Value>,
@@ -125,13 +125,13 @@ impl Account {
             accuracy: outcome.accuracy,
             weights: match (&realised, &gossiped) {
                 (Some(realised), _) => realised.weights.iter().enumerate().map(weight).collect(),
-                (None, Some(_)) => even_weights(plan),
+                (None, Some(_)) => equal_weights(plan),
                 (None, None) => Map::new(),
             },
             audit,
             realised,
             contradicted,
-            spoilt: plan.lattice().ring().is_some() && outcome.sum.is_some() && !missing.is_empty(),
+            corrupted: plan.lattice().ring().is_some() && outcome.sum.is_some() && !missing.is_empty(),
             sealed,
             trained,
             gossiped,
@@ -267,7 +267,7 @@ impl Account {
                 if self.contradicted {
                     "no mean was written: the finals' weights are not what the agreed logs say, \
                      so that somebody's final is a lie"
-                } else if self.spoilt {
+                } else if self.corrupted {
                     "no mean was written: a final is missing, and without it uniform noise leaves nothing"
                 } else if !self.finished() {
                     "no mean was written: what is left carries too little weight, \
@@ -498,10 +498,12 @@ impl Account {
 }
 
 /// The weights of the mean that gossip's estimates are near to.
-fn even_weights(plan: &Plan) -> Map<String, Value> {
-    let even = 1.0 / plan.parties() as f64;
+fn equal_weights(plan: &Plan) -> Map<String, Value> {
+    let equal = 1.0 / plan.parties() as f64;
     let members = plan.draft().members.iter();
-    members.map(|member| (member.name.clone(), json!(even))).collect()
+    members
+        .map(|member| (member.name.clone(), json!(equal)))
+        .collect()
 }
 
 /// The number; null where it is infinite.

@@ -230,8 +230,8 @@ mod tests {
         let moved = apart(&plan, &far(1.0), &[-1e9, 0.0, 1.0]);
         assert!(moved <= 2.5 && moved > 2.48, "{moved}");
         // What has no finite gradient counts as zero, in the mean of as many.
-        let spoilt = sum(&plan, &[-0.2, 0.0, 1.0, 1e200, 1.0, 1e200]).to_f64(plan.lattice().step());
-        assert!((spoilt[0] - 0.25).abs() < 0.01, "{spoilt:?}");
+        let corrupted = sum(&plan, &[-0.2, 0.0, 1.0, 1e200, 1.0, 1e200]).to_f64(plan.lattice().step());
+        assert!((corrupted[0] - 0.25).abs() < 0.01, "{corrupted:?}");
     }
 
     /// Gradients and second moments leave with noise of their own in every iteration: rows of zeros

@@ -110,7 +110,7 @@ impl<'a> Utility<'a> {
         let count = if alike { 1 } else { data.dimension() };
         let scales = self.plan.scales();
         let reach = self.reach();
-        let even = self.error / scales.root_mean_square();
+        let equal = self.error / scales.root_mean_square();
         let name = move |coordinate: usize| match &data.columns {
             // Names are of the last axis, which varies fastest.
             Some(names) => names[coordinate % names.len().max(1)].clone(),
@@ -121,7 +121,7 @@ impl<'a> Utility<'a> {
             name: name(coordinate),
             low: low.at(coordinate) * reach,
             high: high.at(coordinate) * reach,
-            error: even * scales.at(coordinate),
+            error: equal * scales.at(coordinate),
         })
     }
 

@@ -20,7 +20,7 @@
 //! anybody who has seen both; the set with most signatures decides which version counts, if any,
 //! and who lacks that one pulls it. It can still split the vote and so stop a run: with so many
 //! shown each of two versions that neither are a quorum, or with two at the last moment, or on a
-//! sparse graph on which they meet late (as it can by lying about its values spoil it). It cannot
+//! sparse graph on which they meet late (as it can by lying about its values corrupt it). It cannot
 //! make two sets.
 //!
 //! Who is not waited for, because it is gone: see [`gone`].

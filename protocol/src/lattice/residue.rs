@@ -1,5 +1,5 @@
-//! Residues: states, shares and finals where correlated noise is even, and everything that is
-//! masked.
+//! Residues: states, shares and finals where correlated noise is uniformly random, and everything
+//! that is masked.
 //!
 //! A ring has the modulus N = 2^m, or N = 2^m − 1, with m = 8 `width` bits. In the odd one a half
 //! exists: the m bits rotated right by one. There a word of all ones would be a second name of 0;
@@ -409,8 +409,8 @@ impl ResidueVector {
     }
 
     /// Adds to the coordinates, or subtracts from them, the successive words of a stream: each of
-    /// the ring's width, little-endian; in a ring of 2^m − 1 a word of all ones is skipped. Even
-    /// words make even residues.
+    /// the ring's width, little-endian; in a ring of 2^m − 1 a word of all ones is skipped.
+    /// Uniformly random words make uniformly random residues.
     ///
     /// `fill` writes the stream's next bytes, a multiple of four at a time: never much more than
     /// are needed, and nothing of them is kept. An error of `fill` leaves the vector half done.

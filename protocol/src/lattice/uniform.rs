@@ -1,8 +1,8 @@
 //! The lattice where correlated noise is uniform: one grid, and residues everywhere.
 //!
 //! The residues' width holds the sum of all parties' noisy values alone, whatever the number of
-//! rounds: states and shares are even, and wrap as they like. So a sum that some noise is missing
-//! from is even, too; the width has so many bits to spare that this shows.
+//! rounds: states and shares are uniformly random, and wrap as they like. So a sum that some noise
+//! is missing from is uniformly random, too; the width has so many bits to spare that this shows.
 
 use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest};
 use crate::lattice::handed_over::EXACT_GRID_LOG2;

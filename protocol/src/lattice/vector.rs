@@ -191,7 +191,7 @@ impl LatticeVector {
 
 impl LatticeVector {
     /// So many residues, drawn evenly from all of the ring.
-    pub(crate) fn even<R: Rng>(ring: Ring, count: usize, rng: &mut R) -> Self {
+    pub(crate) fn uniform<R: Rng>(ring: Ring, count: usize, rng: &mut R) -> Self {
         let mut residues = ResidueVector::zeros(ring, count);
         let filled = residues.add_words(Sign::Plus, |bytes| {
             rng.fill_bytes(bytes);

@@ -13,7 +13,8 @@ const ROUNDED: f64 = 1.0 / (1u64 << 50) as f64;
 /// Independent noise has at least 2^16 steps in a standard deviation.
 const STEPS_IN_STD_LOG2: i32 = 16;
 
-/// What a sum that came out of a spoilt mask may pass for: out of range but for a chance of 2^-40.
+/// What a sum that came out of a corrupted mask may pass for: out of range but for a chance of
+/// 2^-40.
 const SPARE_BITS: usize = 40;
 
 /// The base-2 logarithm of the step of finals: the largest power of two not above 2^-16 of the
@@ -46,8 +47,8 @@ pub(super) fn bits_at(parties: usize, bound: f64, independent_std: f64, step_log
 }
 
 /// The whole bytes of a residue for vectors of `dimension` coordinates: `bits`, and as many more as
-/// make an even vector, which is what a spoilt sum is, fall out of the range of `bits` in some
-/// coordinate but for a chance of 2^-40.
+/// make a uniformly random vector, which is what a corrupted sum is, fall out of the range of
+/// `bits` in some coordinate but for a chance of 2^-40.
 pub fn whole_bytes(bits: u32, dimension: usize) -> usize {
     (bits as usize + SPARE_BITS.div_ceil(dimension.max(1))).div_ceil(8)
 }

@@ -3,7 +3,7 @@
 //!
 //! Nodes exchange none of it: both ends expand the same residues from a key that they have in
 //! common ([`PairMasks`](crate::sealing::pair_masks::PairMasks)), of a cipher that cannot be told
-//! from even noise. What is drawn here is that noise.
+//! from uniform noise. What is drawn here is that noise.
 
 use std::collections::VecDeque;
 

@@ -99,7 +99,7 @@ impl<R: Rng> LatticeNoise<R> {
 impl<R: Rng> NoiseSource<LatticeVector> for LatticeNoise<R> {
     fn draw(&mut self, _: usize, round: u32) -> PackedVector {
         if let Some(ring) = self.lattice.ring() {
-            return LatticeVector::even(ring, self.dimension, &mut self.rng).pack();
+            return LatticeVector::uniform(ring, self.dimension, &mut self.rng).pack();
         }
         let mut noise = self.lattice.zeros(self.dimension);
         let std = self.correlated_std / self.lattice.step();
@@ -186,7 +186,7 @@ mod tests {
 
     /// Noise of residues hides whatever it is added to: each sixteenth of the ring is as likely.
     #[test]
-    fn noise_of_residues_is_even() {
+    fn noise_of_residues_is_uniform() {
         for mechanism in ["inca", "ppsc"] {
             let lines = format!(
                 "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"\nkind = \"{mechanism}\""

@@ -20,7 +20,7 @@
 //! An average is not agreed on: each node has another one, and `agreed` is null in its receipt. If
 //! nobody lied two are within ν of each other. After a flood `agreed` means what it means there.
 //!
-//! One that lies can spoil averages, as it can with its own value; what it cannot do:
+//! One that lies can corrupt averages, as it can with its own value; what it cannot do:
 //!
 //! - Be believed where it can be checked: an opening that is not the one of its entry, or a change
 //!   beyond what the entries allow, is told and not used, and its author is *broken*: it is not

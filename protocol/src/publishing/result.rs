@@ -116,10 +116,10 @@ mod tests {
     use super::*;
     use crate::simulator::cluster::tests::plan;
 
-    /// A sum into which something even went is out of range in some coordinate, but for a chance of
-    /// 2^-40.
+    /// A sum into which something uniformly random went is out of range in some coordinate, but for
+    /// a chance of 2^-40.
     #[test]
-    fn a_spoilt_sum_of_residues_shows() {
+    fn a_corrupted_sum_of_residues_is_out_of_range() {
         let plan = plan(8, "[mechanism]\ncorrelated = \"uniform\"", 3);
         let lattice = plan.lattice();
         let ring = lattice.ring().expect("a ring");
@@ -132,9 +132,9 @@ mod tests {
         assert!(!sum([most + 1, 0]).is_in_range(lattice) && !sum([0, -most - 1]).is_in_range(lattice));
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for _ in 0..2000 {
-            let mut spoilt = sum([5, -9]);
-            spoilt.value.add(&LatticeVector::even(ring, 2, &mut rng));
-            assert!(!spoilt.is_in_range(lattice));
+            let mut corrupted = sum([5, -9]);
+            corrupted.value.add(&LatticeVector::uniform(ring, 2, &mut rng));
+            assert!(!corrupted.is_in_range(lattice));
         }
     }
 }

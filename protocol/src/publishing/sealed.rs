@@ -95,7 +95,7 @@ impl SealedFinals {
     }
 
     /// Whether bytes are the keys of so many masks. Whether they are the right ones nobody sees
-    /// before all is opened: with a wrong one the sum is an even vector.
+    /// before all is opened: with a wrong one the sum is a uniformly random vector.
     ///
     /// # Errors
     /// They are more or fewer bytes.

@@ -1,11 +1,11 @@
 //! Deals: a secret shared out so that any t shares make it known, fewer tell nothing of it, and
 //! anybody can check a share (Feldman's scheme over ristretto255).
 //!
-//! The secret K is a scalar and f(x) = K + a₁x + … of degree t − 1 has even coefficients. With the
-//! group's base point B the commitments are A₀ = K·B, A₁ = a₁·B, …; party k's share is f(k + 1),
-//! and share·B = Σ (k + 1)^m A_m. So no dealer makes different holders open different things, and
-//! no holder passes a wrong share. Scalars and points are read in their one canonical encoding
-//! only.
+//! The secret K is a scalar and f(x) = K + a₁x + … of degree t − 1 has uniformly random
+//! coefficients. With the group's base point B the commitments are A₀ = K·B, A₁ = a₁·B, …; party
+//! k's share is f(k + 1), and share·B = Σ (k + 1)^m A_m. So no dealer makes different holders open
+//! different things, and no holder passes a wrong share. Scalars and points are read in their one
+//! canonical encoding only.
 
 use std::collections::BTreeMap;
 

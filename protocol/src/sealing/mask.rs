@@ -1,4 +1,4 @@
-//! Masks: even residues that follow from a party's secret or from a pair's key.
+//! Masks: uniformly random residues that follow from a party's secret or from a pair's key.
 //!
 //! A mask is the stream of ChaCha20 (RFC 8439, a nonce of zeros, blocks counted from 0) under its
 //! key, read as successive little-endian words of the ring's width; in a ring of 2^m − 1 a word of

@@ -39,7 +39,7 @@ pub enum OtherVersion {
     Weight(i128),
     /// A log deals letters that no holder can read.
     Letters,
-    /// A sealed final or a correction has something else added, as even as a share is.
+    /// A sealed final or a correction has something else added, as uniform as a share is.
     Shifted,
     /// What is sealed is a body of ones, and the log signs that: in a ring of one less than a power
     /// of two no body at all.

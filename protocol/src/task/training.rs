@@ -387,8 +387,8 @@ impl Training {
         }
         self.outbox.push_back(Output::Event(Event::Iteration(iteration)));
         self.record.last = Some(outcome.clone());
-        let spoilt = self.record.rejected_in_a_row >= MOST_REJECTED;
-        if iteration >= self.plan.draft().releases() || spoilt {
+        let corrupted = self.record.rejected_in_a_row >= MOST_REJECTED;
+        if iteration >= self.plan.draft().releases() || corrupted {
             return self.finish(outcome);
         }
         self.go_on_in_time(now, iteration, outcome);

@@ -87,7 +87,7 @@ fn narrower(graph: &Graph, mut most: usize, search: Search) -> Option<Vec<Party>
     let mut ways = Ways::new(graph);
     let mut narrowest = None;
     for party in 1..graph.parties() {
-        // A smaller `most` does not spoil earlier answers: they were about more ways.
+        // A smaller `most` does not change earlier answers: they were about more ways.
         let pairs = if party < most { party } else { 0 };
         let questions = (0..pairs).map(Some).chain((pairs == 0).then_some(None));
         for question in questions {

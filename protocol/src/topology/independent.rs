@@ -1,12 +1,13 @@
-//! Schedules for coalitions that are fixed before the draw: independent even permutations, of which
-//! the chance is known in closed form that they leave the others in several pieces.
+//! Schedules for coalitions that are fixed before the draw: independent, uniformly random
+//! permutations, of which the chance is known in closed form that they leave the others in several
+//! pieces.
 
 use crate::topology::public_draw::PublicDraw;
 use crate::topology::schedule::Schedule;
 
 impl Schedule {
-    /// `rounds` independent even permutations of `parties` parties say who sends to whom, whoever
-    /// met before; who is mapped to itself sends nothing.
+    /// `rounds` independent, uniformly random permutations of `parties` parties say who sends to
+    /// whom, whoever met before; who is mapped to itself sends nothing.
     pub fn independent(parties: usize, rounds: usize, seed: u64) -> Self {
         let mut draw = PublicDraw::new("undertone/independent/1", seed);
         let mut round = || {

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hands_out_is_even_and_to_whom_too() {
+    fn senders_and_receivers_are_uniformly_random() {
         // A path of three: its middle is drawn once in three times and then sends either way; its
         // ends send to it.
         let graph = Graph::from_edges(3, &[(0, 1), (1, 2)]).unwrap();

@@ -1,13 +1,14 @@
-//! Schedules of hand-overs for coalitions that are fixed before the draw: in each round an even
-//! pairing of all parties, of which the chance is known in closed form that it joins none of some
-//! parties to any of some others.
+//! Schedules of hand-overs for coalitions that are fixed before the draw: in each round a uniformly
+//! random pairing of all parties, of which the chance is known in closed form that it joins none of
+//! some parties to any of some others.
 
 use crate::topology::public_draw::PublicDraw;
 use crate::topology::schedule::Schedule;
 
 impl Schedule {
-    /// `rounds` independent even pairings of `parties` parties: one of each pair, either as likely,
-    /// hands over to the other. With an odd number one of them is alone in a round.
+    /// `rounds` independent, uniformly random pairings of `parties` parties: one of each pair,
+    /// either as likely, hands over to the other. With an odd number one of them is alone in a
+    /// round.
     pub fn pairings(parties: usize, rounds: usize, seed: u64) -> Self {
         let mut draw = PublicDraw::new("undertone/pairings/1", seed);
         let mut round = || {

@@ -36,7 +36,7 @@ impl PublicDraw {
         }
     }
 
-    /// Puts the items in an even random order (Fisher–Yates).
+    /// Puts the items in a uniformly random order (Fisher–Yates).
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -60,7 +60,7 @@ mod tests {
     const PINNED: [usize; 8] = [819, 321, 752, 575, 153, 558, 502, 915];
 
     #[test]
-    fn orders_are_even() {
+    fn orders_are_uniformly_random() {
         let mut draw = PublicDraw::new("undertone/test", 1);
         let mut counts = [0u32; 6];
         for _ in 0..6000 {

@@ -301,11 +301,11 @@ fn an_executions_file_is_the_execution() {
 #[test]
 fn each_party_has_its_own_sensitivity() {
     let answer = account(&with(r#""sensitivity": [1, 2, 0, 3]"#), 2.0, 1.0, 9.0, 1e-6).expect("an answer");
-    let even = account(PATH, 2.0, 1.0, 1.0, 1e-6).expect("an answer");
+    let equal = account(PATH, 2.0, 1.0, 1.0, 1e-6).expect("an answer");
     for (party, factor) in [(0, 1.0), (1, 4.0), (2, 0.0), (3, 9.0)] {
-        assert!((answer.losses[&party] - factor * even.losses[&party]).abs() < 1e-12);
+        assert!((answer.losses[&party] - factor * equal.losses[&party]).abs() < 1e-12);
     }
-    assert!((answer.same_sum_mu - 3.0 * even.same_sum_mu).abs() < 1e-12);
+    assert!((answer.same_sum_mu - 3.0 * equal.same_sum_mu).abs() < 1e-12);
 }
 
 #[test]

@@ -127,6 +127,6 @@ fn errors_are_those_of_the_weights() {
     assert!((found.spread(0.5) - 0.5 * uneven).abs() < 1e-3);
     // Of a complete graph noise averages out.
     let all = Graph::complete(8);
-    let even = EstimateError::of(&Schedule::both_ways(std::iter::repeat_n(&all, 20)), 20);
-    assert!((even.noise - (20.0f64 / 8.0).sqrt()).abs() < 1e-9 && even.uneven < 1e-12);
+    let equal = EstimateError::of(&Schedule::both_ways(std::iter::repeat_n(&all, 20)), 20);
+    assert!((equal.noise - (20.0f64 / 8.0).sqrt()).abs() < 1e-9 && equal.uneven < 1e-12);
 }

@@ -228,7 +228,7 @@ fn no_logs_whatever_make_the_gate_panic() {
         let plan = &plans[random.random_range(0..2)];
         let mut logs = logs(plan, &[0, 1, 2, 3]);
         for _ in 0..random.random_range(1..6) {
-            spoil(&mut logs, &mut random);
+            corrupt(&mut logs, &mut random);
         }
         match gate(plan, &logs).publish {
             Some(set) => {
@@ -241,7 +241,7 @@ fn no_logs_whatever_make_the_gate_panic() {
     assert!(published > 20 && refused > 20, "{published} {refused}");
 }
 
-fn spoil(logs: &mut AgreedLogs, random: &mut ChaCha8Rng) {
+fn corrupt(logs: &mut AgreedLogs, random: &mut ChaCha8Rng) {
     let party = random.random_range(0..4);
     let number = [0, 1, 2, 3, 4, u32::MAX][random.random_range(0..6)];
     let kind = random.random_range(0..7);

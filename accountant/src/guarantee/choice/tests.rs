@@ -182,9 +182,9 @@ fn weights_and_records_count() {
         (weighted.predicted.standard_error / (weighted.independent_std * 5f64.sqrt() / 5.5) - 1.0).abs()
             < 1e-12
     );
-    let even = calibrated(5, "[mechanism]\nrounds = 5");
+    let equal = calibrated(5, "[mechanism]\nrounds = 5");
     assert!(
-        weighted.independent_std > 1.5 * even.independent_std,
+        weighted.independent_std > 1.5 * equal.independent_std,
         "the heaviest party needs twice the noise"
     );
 }

@@ -24,7 +24,7 @@ fn one_value_ends_at_local_noise() {
     let one = calibrate(&complete).expect("calibrated");
     let budget = gaussian::mu(1.0, 1e-6).expect("in range");
     assert!((one.independent_std * budget / 2.0 - 1.0).abs() < 1e-5);
-    assert_eq!(one.rounds, 1, "one round of even weights");
+    assert_eq!(one.rounds, 1, "one round of equal weights");
     let floors = one.predicted.standard_error / one.predicted.error_floor;
     assert!((floors - 7f64.sqrt()).abs() < 1e-3, "{floors}");
     let ring = calibrate(&draft(&format!("{OPEN}{RING}"), 8)).expect("calibrated");

@@ -261,7 +261,7 @@ impl Remainder {
                 .for_each(|(sum, x)| *sum += x);
         }
         let weight: f64 = sum[..parties].iter().sum();
-        let squares = |part: &[f64], even: f64| part.iter().map(|x| (x / weight - even).powi(2)).sum();
+        let squares = |part: &[f64], equal: f64| part.iter().map(|x| (x / weight - equal).powi(2)).sum();
         let values: f64 = squares(&sum[..parties], 1.0 / parties as f64);
         Remainder {
             own: squares(&sum[..parties], 0.0),
@@ -322,8 +322,10 @@ impl WithoutRollBack {
         random.set_stream(draw);
         let execution = self.execution(&mut random)?;
         let states = seen_states(&execution);
-        let even = vec![1.0; execution.parties()];
-        let trace = Trace::keeping(&execution, &even, |party, round| states.contains(&(party, round)));
+        let equal = vec![1.0; execution.parties()];
+        let trace = Trace::keeping(&execution, &equal, |party, round| {
+            states.contains(&(party, round))
+        });
         let remainder = Remainder::of(&execution, &trace);
         let view = View::of_trace(&trace, &execution);
         drop(trace);

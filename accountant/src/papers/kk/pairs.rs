@@ -101,7 +101,7 @@ fn newest(given: &Given<'_>) -> Result<Vec<PairPoint>, PaperError> {
     Ok(points)
 }
 
-/// These points, and curves that show a view of them: for even contributions, and what holds for
+/// These points, and curves that show a view of them: for equal contributions, and what holds for
 /// any.
 fn figure(title: &str, chart: &'static str, points: &[PairPoint], curves: Vec<Curve>) -> Figure {
     Figure {
@@ -292,7 +292,7 @@ mod tests {
     /// Neighbours' scaled sensitivity falls towards 1/n for contribution 1, and stays above it for
     /// the worst ones.
     #[test]
-    fn one_over_n_is_the_limit_for_even_contributions_only() {
+    fn one_over_n_is_the_limit_for_equal_contributions_only() {
         let graph = evenly_joined(20, 0.4, 3);
         let weights = Weights::of(&graph, Scheme::Metropolis);
         let [near, far] = random_pairs(&graph, 1);

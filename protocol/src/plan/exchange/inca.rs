@@ -78,7 +78,7 @@ impl Cancelling {
 }
 
 /// Refuses noise of which the theorem of a draw says nothing.
-pub(super) fn check_even(correlated: CorrelatedNoise) -> Checked {
+pub(super) fn check_uniform(correlated: CorrelatedNoise) -> Checked {
     let uniform = correlated == CorrelatedNoise::Uniform;
     require(uniform, "mechanism.correlated", || Problem::NotYet {
         found: "\"gaussian\" while coalitions = \"static\"",
@@ -135,7 +135,7 @@ impl Rules for Inca {
     }
 
     fn check_static(&self) -> Checked {
-        check_even(self.noise.correlated())
+        check_uniform(self.noise.correlated())
     }
 
     fn check_private_graph(&self, graph: &NamedGraph<'_>) -> Result<(), DraftError> {

@@ -8,7 +8,7 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
-use crate::plan::exchange::inca::check_even;
+use crate::plan::exchange::inca::check_uniform;
 use crate::plan::exchange::injector::Mechanism;
 use crate::plan::exchange::rules::{Occasion, Planned, Rules};
 use crate::plan::named_graph::NamedGraph;
@@ -64,7 +64,7 @@ impl Rules for Ppsc {
     }
 
     fn check_static(&self) -> Checked {
-        check_even(self.noise.correlated())
+        check_uniform(self.noise.correlated())
     }
 
     /// There may be several components, each with a sum of its own, but nobody may be alone.

@@ -155,12 +155,12 @@ fn columns_of_records_count_in_widths() {
             && records.largest_coordinate() * 460.0 >= 500.0
     );
     // Columns of one width, balls and whole vectors keep the data's unit.
-    let even = Clip::Box {
+    let equal = Clip::Box {
         low: Bound::Each(vec![0.0, 1.0, 2.0]),
         high: Bound::Each(vec![2.0, 3.0, 4.0]),
     };
-    let even = data(even, Adjacency::ReplaceOne, Unit::Record, vec![3]);
-    assert!(!even.scales().differ() && (even.sensitivity(1.0) - 12f64.sqrt()).abs() < 1e-15);
+    let equal = data(equal, Adjacency::ReplaceOne, Unit::Record, vec![3]);
+    assert!(!equal.scales().differ() && (equal.sensitivity(1.0) - 12f64.sqrt()).abs() < 1e-15);
     assert!(
         !data(clip, Adjacency::ReplaceOne, Unit::Party, vec![3])
             .scales()

@@ -236,7 +236,7 @@ impl StepContext<'_> {
     }
 
     /// A liar's weight could make the sum of weights zero, or the mean anything, and its residues
-    /// the sum an even vector: then there is no mean.
+    /// the sum a uniformly random vector: then there is no mean.
     fn with_sum_checked(&mut self, mut published: Published) -> Published {
         let Some(sum) = published.sum.take() else {
             return published;
@@ -254,7 +254,8 @@ impl StepContext<'_> {
     }
 
     /// A sum of residues that some noise is missing from, or into which a wrong share or final
-    /// went, is an even vector: some coordinate of it is out of range but for a chance of 2^-40.
+    /// went, is a uniformly random vector: some coordinate of it is out of range but for a chance
+    /// of 2^-40.
     fn check_range(&self, sum: &Sum, included: &BTreeSet<Party>) -> Result<(), NoMean> {
         let verdict = self.record.verdict.as_ref();
         let whole = verdict.and_then(|verdict| verdict.publish.as_ref()) == Some(included);

@@ -8,7 +8,7 @@ use crate::topology::party::Party;
 
 /// A training ends once so many sums in a row are rejected. Our choice: a rejected sum costs every
 /// party a release, and nobody can prove whose vector or mask was wrong, so that its author stays
-/// and can spoil the next one as well; once or twice may be a value that overflowed.
+/// and can corrupt the next one as well; once or twice may be a value that overflowed.
 pub(super) const MOST_REJECTED: u32 = 3;
 
 /// The record of the training so far.

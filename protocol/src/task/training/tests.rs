@@ -265,33 +265,37 @@ fn a_rejected_sum_uses_up_its_iteration() {
 #[test]
 fn a_training_ends_with_the_third_rejected_sum_in_a_row() {
     for plan in [rounds_plan("pairwise", 6, ""), rounds_plan("inca", 6, "")] {
-        for (spoilt, last, rejected) in [
+        for (corrupted, last, rejected) in [
             (&[1, 2, 3, 4][..], 3, &[1, 2, 3][..]),
             (&[2, 3, 4], 4, &[2, 3, 4]),
             (&[1, 2, 4, 5], 6, &[1, 2, 4, 5]),
         ] {
             let mut ensemble = Ensemble::new(&plan);
             let of_plan = plan.clone();
-            let spoil = |value: &mut LatticeVector| {
+            let corrupt = |value: &mut LatticeVector| {
                 let residues = value.residues_mut().expect("residues");
                 MaskKey::once([7; 32]).add_to(residues).expect("short");
             };
             ensemble.source = Box::new(move |party, iteration, _| {
                 let mut value = contribution(&of_plan, party, iteration);
-                if party == 3 && spoilt.contains(&iteration) {
-                    spoil(&mut value);
+                if party == 3 && corrupted.contains(&iteration) {
+                    corrupt(&mut value);
                 }
                 Some(value)
             });
-            if spoilt.contains(&1) {
+            if corrupted.contains(&1) {
                 let mut value = contribution(&plan, 3, 1);
-                spoil(&mut value);
+                corrupt(&mut value);
                 ensemble.tasks[3] = task_with(&plan, 3, value);
             }
             ensemble.play();
             for party in 0..PARTIES {
                 let (outcome, training) = (ensemble.outcome(party), ensemble.training(party));
-                assert_eq!((training.iterations, training.spent), (last, last), "{spoilt:?}");
+                assert_eq!(
+                    (training.iterations, training.spent),
+                    (last, last),
+                    "{corrupted:?}"
+                );
                 assert_eq!(training.rejected, rejected);
                 let stopped = training.stopped.clone().unwrap_or_default();
                 assert_eq!(stopped.contains("3 sums in a row"), last < 6, "{stopped}");

@@ -1,7 +1,8 @@
 //! Finals that are sealed, corrected while they are sealed, and opened for one set: what a
 //! coalition and the departed are told, by ranks modulo a prime. Random executions go through the
 //! mixing machine, their logs through the corrections that every node computes. What is under its
-//! own mask is even and no row of a view: letters, shares of secrets and bodies tell nothing here.
+//! own mask is uniformly random and no row of a view: letters, shares of secrets and bodies tell
+//! nothing here.
 
 use undertone_protocol::lattice::residue::Sign;
 use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntry, ShareId};
@@ -370,7 +371,7 @@ fn before_opening_nothing_is_revealed_and_after_it_the_sums_of_the_pieces() {
 /// A later correction is a difference: with all that was deducted for the departed, a share that
 /// went back to its sender already goes back twice.
 #[test]
-fn a_later_correction_that_is_no_difference_spoils_the_sum() {
+fn a_later_correction_that_is_no_difference_corrupts_the_sum() {
     let mut twice = 0;
     for (name, run) in runs() {
         let departed = |party: &Party| run.sets[0].contains(party) && !run.opened().contains(party);

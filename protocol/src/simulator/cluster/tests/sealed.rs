@@ -309,11 +309,11 @@ fn neither_silence_nor_wrong_shares_of_one_holder_keep_a_secret() {
 }
 
 /// A correction with something else in it, such as a share between members of the set, or one that
-/// is no difference to an earlier one: the sum is even, which shows.
+/// is no difference to an earlier one: the sum is uniformly random, which shows.
 #[test]
 fn a_correction_of_something_else_makes_no_mean() {
     let plan = plan(8, SEALED, 3);
-    let (liar, mut spoilt) = (4, 0);
+    let (liar, mut corrupted) = (4, 0);
     for seed in 0..6 {
         let (started, sealed, _) = milestones_of(&plan, seed);
         let first = sealed.values().min().expect("all seal").as_nanos();
@@ -331,11 +331,11 @@ fn a_correction_of_something_else_makes_no_mean() {
             // The liar may owe none, and what it gives all the same is none.
             match &outcome.sum {
                 Some(sum) => assert_eq!(Some(&sum.value), exact.as_ref()),
-                None => spoilt += 1,
+                None => corrupted += 1,
             }
         }
     }
-    assert!(spoilt > 12, "{spoilt} of 36");
+    assert!(corrupted > 12, "{corrupted} of 36");
 }
 
 /// Once anything was told that opens something, whoever still owes a correction gives none, and is

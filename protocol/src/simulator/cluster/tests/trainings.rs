@@ -284,10 +284,10 @@ fn one_row_changes_nothing_that_can_be_seen_but_sums() {
 }
 
 fn one_row_more_in(plan: &Arc<Plan>) {
-    let seen = |spoilt: bool| {
+    let seen = |corrupted: bool| {
         let contribution = |party: Party, model: &[f64]| {
             let mut value = contribution(plan, party, model);
-            if party == 3 && !spoilt {
+            if party == 3 && !corrupted {
                 let one = vec![0.3; model.len()];
                 value.add(&plan.lattice().encode(one.into_iter()));
             }

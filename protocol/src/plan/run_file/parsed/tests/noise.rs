@@ -42,7 +42,7 @@ fn what_only_gaussian_noise_goes_with_means_it() {
 
 #[test]
 fn sums_of_everybody_and_of_neighbours_are_carried_and_their_rounds_are_long_enough() {
-    for (sums, even) in [("everybody", true), ("neighbours", false)] {
+    for (sums, uniform) in [("everybody", true), ("neighbours", false)] {
         let file = parse(
             &format!(
                 "name = \"study\"\ntask = \"stream\"\n[data]\nshape = [10]\nreleases = 3\n[mechanism]\n\
@@ -52,7 +52,7 @@ fn sums_of_everybody_and_of_neighbours_are_carried_and_their_rounds_are_long_eno
         );
         assert_eq!(file.supported(), Ok(()));
         assert_eq!(file.run.round_ms, 4 * file.run.settle_ms);
-        assert_eq!(file.exchange.correlated() == CorrelatedNoise::Uniform, even);
-        assert!(file.run.sealed && file.exchange.gossip().is_some() != even);
+        assert_eq!(file.exchange.correlated() == CorrelatedNoise::Uniform, uniform);
+        assert!(file.run.sealed && file.exchange.gossip().is_some() != uniform);
     }
 }
