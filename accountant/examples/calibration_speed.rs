@@ -118,7 +118,7 @@ fn fault_free(plan: &Plan) -> AgreedLogs {
             party,
             sent,
             received,
-            gone: vec![],
+            unreachable: vec![],
             sealed: None,
         }
     };

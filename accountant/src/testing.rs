@@ -114,7 +114,7 @@ fn log(plan: &Plan, members: &[Party], party: Party) -> Log {
         party,
         sent,
         received,
-        gone,
+        unreachable: gone,
         sealed: None,
     }
 }

@@ -215,8 +215,8 @@ def missing():
     assert lines() == [f"run {'ab' * 6} was offered, and not taken by {first}, {second}"]
     found = Missing(api, "ab" * 32)
 
-    def look(now, *waiting, state="gathering", gone=()):
-        found.look({"state": state, "waiting_for": list(waiting), "gone": list(gone)}, now)
+    def look(now, *waiting, state="gathering", unreachable=()):
+        found.look({"state": state, "waiting_for": list(waiting), "unreachable": list(unreachable)}, now)
         return [line.removeprefix(f"run {'ab' * 6} ") for line in lines()]
 
     assert look(0, "bob", "carol") == look(2.9, "bob", "carol") == []
@@ -230,8 +230,8 @@ def missing():
     assert look(66, "dave", state="running") == []
     assert look(69, "dave", state="running") == [f"waits for {late}"]
     lost = "dave (its connection was lost)"
-    assert look(70, "dave", state="running", gone=["dave"]) == [f"has lost {lost}"]
-    assert look(90, state="running", gone=["dave"]) == ["goes on: it waits for nobody any more"]
+    assert look(70, "dave", state="running", unreachable=["dave"]) == [f"has lost {lost}"]
+    assert look(90, state="running", unreachable=["dave"]) == ["goes on: it waits for nobody any more"]
     found.end({"outcome": "degraded", "reason": "3 of 4 parties, without dave"})
     found.end({"outcome": "done", "reason": None})
     assert lines() == [f"run {'ab' * 6} ended degraded: 3 of 4 parties, without dave"]

@@ -234,7 +234,7 @@ impl Recorder {
             for network in [Network::Private, Network::Public] {
                 self.schedule(later, other, Input::Disconnected { network, peer });
             }
-            self.schedule(later, other, Input::Gone { peer });
+            self.schedule(later, other, Input::Unreachable { peer });
         }
     }
 }

@@ -108,7 +108,7 @@ fn offences_reported(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec
 }
 
 fn call_gone() -> Notice {
-    Notice::Gone {
+    Notice::Unreachable {
         stage: Stage::Settling,
         party: 1,
     }
@@ -359,7 +359,7 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
                     early: true,
                     set: hash,
                 },
-                Notice::Gone {
+                Notice::Unreachable {
                     stage,
                     party: turn as usize % PARTIES,
                 },

@@ -423,7 +423,7 @@ fn a_kill_ends_it_with_the_last_iterates() {
     assert!(
         reported
             .iter()
-            .any(|e| e["event"] == "peer" && e["state"] == "gone")
+            .any(|e| e["event"] == "peer" && e["state"] == "unreachable")
     );
     for party in (0..10)
         .map(|party| format!("party-{party}"))

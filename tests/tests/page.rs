@@ -240,7 +240,7 @@ fn strangers_words_stay_text() {
         json!({
             "digest": digest, "name": "x", "state": state, "phase": "mixing", "round": 1, "iterations": 1, "rounds": 3,
             "waiting_for": ["bob"],
-            "gone": ["carol"], "parties": 3, "dimension": 2, "unit": "party", "data_set": "ward", "proposer": "bob",
+            "unreachable": ["carol"], "parties": 3, "dimension": 2, "unit": "party", "data_set": "ward", "proposer": "bob",
             "submitted_ms": 1, "ended_ms": 2, "epsilon_claimed": 1, "delta": 1e-6, "epsilon": 1, "unbounded": false,
             "outcome": if state == "ended" { json!("done") } else { Value::Null }, "reason": "why", "included": ["bob"],
             "opened_for": ["carol"], "standard_error": error, "utility": "much",

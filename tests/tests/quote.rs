@@ -87,8 +87,8 @@ fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
         "--json",
     ];
     let quote = parties.run(plan).json_of(0);
-    let gone = quote["error_with_parties_gone"].as_array().expect("a list");
-    let counts: Vec<(u64, u64)> = gone
+    let departures = quote["error_with_departures"].as_array().expect("a list");
+    let counts: Vec<(u64, u64)> = departures
         .iter()
         .map(|row| {
             (
@@ -99,15 +99,15 @@ fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
         .collect();
     assert_eq!(counts, [(0, 0), (1, 1), (5, 1), (10, 1), (20, 2)]);
     let plain = number(&quote["predicted"]["standard_error"]);
-    assert_close(&gone[0]["standard_error"], plain, 1e-12, "nobody gone");
+    assert_close(&departures[0]["standard_error"], plain, 1e-12, "nobody gone");
     assert_close(
-        &gone[4]["standard_error"],
+        &departures[4]["standard_error"],
         plain * (6.0f64 / 4.0).sqrt(),
         1e-12,
         "two gone, the exact mean over four",
     );
     assert_eq!(
-        (&gone[3]["tolerated"], &gone[4]["tolerated"]),
+        (&departures[3]["tolerated"], &departures[4]["tolerated"]),
         (&Value::Bool(true), &Value::Bool(false))
     );
     let curve = quote["error_by_epsilon"].as_array().expect("a list");

@@ -18,11 +18,11 @@ use crate::losses::gaussian::{self, GaussianError};
 use crate::mechanism::chosen::Mechanism;
 
 /// Shares of the parties that a quote assumes gone for good, in percent.
-const GONE_PERCENT: [usize; 5] = [0, 1, 5, 10, 20];
+const DEPARTED_PERCENT: [usize; 5] = [0, 1, 5, 10, 20];
 
 /// The error if so many parties are gone for good.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Gone {
+pub struct Departures {
     /// Share of the parties that is gone, in percent.
     pub percent: usize,
     /// How many these are, rounded up.
@@ -37,27 +37,27 @@ pub struct Gone {
 
 /// Errors with 0, 1, 5, 10 and 20 % of the parties gone for good: the result is the exact mean over
 /// the rest, with their own noise.
-pub fn gone(plan: &Plan) -> Vec<Gone> {
+pub fn departures(plan: &Plan) -> Vec<Departures> {
     let scale = plan.scales().root_mean_square();
     let each = |percent: usize| {
         let parties = (plan.parties() * percent).div_ceil(100);
-        Gone {
+        Departures {
             percent,
             parties,
             standard_error: Some(rolled_back(plan, parties) * scale).filter(|error| error.is_finite()),
             tolerated: parties <= plan.draft().privacy.dropouts,
         }
     };
-    GONE_PERCENT.into_iter().map(each).collect()
+    DEPARTED_PERCENT.into_iter().map(each).collect()
 }
 
 /// The error of the exact result over the rest, if the heaviest are gone.
-fn rolled_back(plan: &Plan, gone: usize) -> f64 {
+fn rolled_back(plan: &Plan, departures: usize) -> f64 {
     let mut weights: Vec<f64> = (0..plan.parties())
         .map(|party| plan.draft().weight(party))
         .collect();
     weights.sort_by(f64::total_cmp);
-    let rest = &weights[..weights.len() - gone];
+    let rest = &weights[..weights.len() - departures];
     let divisor = plan.draft().computation.result().divisor(rest.iter().sum());
     plan.calibration().independent_std * (rest.len() as f64).sqrt() / divisor
 }
@@ -196,14 +196,14 @@ mod tests {
     #[test]
     fn with_roll_back_the_rest_has_its_exact_mean() {
         let plan = plan(5, "[mechanism]\nrounds = 4");
-        let gone = gone(&plan);
-        let counts: Vec<usize> = gone.iter().map(|gone| gone.parties).collect();
+        let departures = departures(&plan);
+        let counts: Vec<usize> = departures.iter().map(|departures| departures.parties).collect();
         assert_eq!(counts, [0, 1, 1, 1, 1]);
         let predicted = &plan.calibration().predicted;
         let same = |a: Option<f64>, b: f64| (a.expect("computed") / b - 1.0).abs() < 1e-12;
-        assert!(same(gone[0].standard_error, predicted.standard_error) && gone[0].tolerated);
+        assert!(same(departures[0].standard_error, predicted.standard_error) && departures[0].tolerated);
         assert!(same(
-            gone[4].standard_error,
+            departures[4].standard_error,
             predicted.standard_error_one_dropout.expect("tolerated")
         ));
     }

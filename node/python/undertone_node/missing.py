@@ -33,7 +33,7 @@ class Missing:
         #: Whom it waits for, since when, and whether that was said.
         self._waiting: tuple[str, ...] = ()
         self._since, self._said = 0.0, False
-        self._gone: set[str] = set()
+        self._lost: set[str] = set()
         if self._refusals:
             self._say("was offered, and not taken by " + _list(self._refusals))
 
@@ -51,10 +51,10 @@ class Missing:
     def look(self, run: Mapping[str, Any], now: float) -> None:
         """Says what is new: who was lost, and whom it has waited for longer than a moment. ``now``
         is in seconds on any clock."""
-        gone = [name for name in run["gone"] if name not in self._gone]
-        if gone:
-            self._say("has lost " + _list(self.why(run, gone)))
-        self._gone = set(run["gone"])
+        lost = [name for name in run["unreachable"] if name not in self._lost]
+        if lost:
+            self._say("has lost " + _list(self.why(run, lost)))
+        self._lost = set(run["unreachable"])
         waiting = tuple(run["waiting_for"])
         if waiting != self._waiting:
             if self._said and not waiting:
@@ -92,7 +92,7 @@ class Missing:
                 return f"{peer[side]['problem']}: {peer[side]['address']}"
         if run["state"] in ("accepted", "waiting", "gathering"):
             return "it answers, and does not take part in this plan yet"
-        return "its connection was lost" if name in run["gone"] else "it answers, and is late"
+        return "its connection was lost" if name in run["unreachable"] else "it answers, and is late"
 
     def _say(self, what: str) -> None:
         _LOG.warning("run %s %s", self._digest[:12], what)

@@ -249,9 +249,11 @@ mod tests {
         for number in [120, 7, 60] {
             offers.settle(&digest(number), OfferState::Declined, None);
         }
-        for (new, gone) in [(201, 7), (202, 60), (203, 120)] {
+        for (new, forgotten) in [(201, 7), (202, 60), (203, 120)] {
             offers.insert(offer(new, "late", later), "plan").unwrap();
-            assert!(offers.get(&digest(gone)).is_none() && !folder.path().join(digest(gone)).exists());
+            assert!(
+                offers.get(&digest(forgotten)).is_none() && !folder.path().join(digest(forgotten)).exists()
+            );
             assert_eq!(offers.all().len(), MOST_OFFERS);
         }
         assert!(offers.get(&digest(0)).is_some(), "one that is open stays");

@@ -265,8 +265,8 @@ mod tests {
         desk.hand_over(3, part([0.3, 0.4])).expect("in time");
         let (third, mut source) = third.join().expect("no panic");
         assert_eq!(third.expect("handed over").values, [0.3, 0.4]);
-        let gone = desk.mean(1).await.expect_err("not kept");
-        assert!(gone.message.contains("not kept"), "{}", gone.message);
+        let missing = desk.mean(1).await.expect_err("not kept");
+        assert!(missing.message.contains("not kept"), "{}", missing.message);
         source.conclude(Some(&[0.8, 0.9]));
         assert_eq!(
             desk.mean(3).await.expect("kept").expect("the last")[..],

@@ -118,7 +118,7 @@ fn not_as_written(path: &Path) -> Failure {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
-    let gone =
+    let deleted =
         |e: std::io::Error| Refusal::new(Kind::Internal, format!("{}: cannot be read: {e}", path.display()));
-    tokio::fs::read(path).await.map_err(gone)
+    tokio::fs::read(path).await.map_err(deleted)
 }

@@ -163,11 +163,11 @@ impl Run {
                 Some("peer") => {
                     let of = |key: &str| event[key].as_str().unwrap_or_default();
                     let (peer, state) = (of("peer"), of("state"));
-                    if state == "gone" || state.ends_with(" connected") {
-                        status.gone.retain(|gone| gone != peer);
+                    if state == "unreachable" || state.ends_with(" connected") {
+                        status.unreachable.retain(|lost| lost != peer);
                     }
-                    if state == "gone" {
-                        status.gone.push(peer.to_owned());
+                    if state == "unreachable" {
+                        status.unreachable.push(peer.to_owned());
                     }
                 }
                 Some("iteration") => {
@@ -486,17 +486,17 @@ impl Runs {
 
     /// Deletes a run's folder; whether it did. Not if the plan was submitted again meanwhile.
     fn remove(&self, digest: &str, before_ms: u64) -> io::Result<bool> {
-        let gone = self.folder.join(format!("{digest}{DELETED}"));
+        let deleted = self.folder.join(format!("{digest}{DELETED}"));
         {
             let mut known = locked(&self.known);
             if known.get(digest).is_some_and(|run| !run.ended_before(before_ms)) {
                 return Ok(false);
             }
             // In one step: whoever is killed in the middle leaves no folder with half its files.
-            std::fs::rename(self.folder.join(digest), &gone)?;
+            std::fs::rename(self.folder.join(digest), &deleted)?;
             known.remove(digest);
         }
-        std::fs::remove_dir_all(gone)?;
+        std::fs::remove_dir_all(deleted)?;
         Ok(true)
     }
 

@@ -87,7 +87,7 @@ pub struct RunStatus {
     pub reserved: Option<f64>,
     /// Names of neighbours that this node lost in the run, and that have not come back.
     #[serde(default)]
-    pub gone: Vec<String>,
+    pub unreachable: Vec<String>,
     /// The plan's number of rounds, T.
     pub rounds: u32,
     /// The plan's number of parties, n.

@@ -80,7 +80,7 @@ impl BaselineServer {
         let mut tallies: BTreeMap<Network, Tally> = BTreeMap::new();
         while let Some(event) = self.events.recv().await {
             match event {
-                NetworkEvent::Disconnected { .. } | NetworkEvent::Gone { .. } => break,
+                NetworkEvent::Disconnected { .. } | NetworkEvent::Unreachable { .. } => break,
                 NetworkEvent::Frame { graph, bytes, .. } => {
                     if let Some(received) = tallies.entry(graph).or_default().count(&bytes) {
                         let answer = received.to_be_bytes()[..].into();

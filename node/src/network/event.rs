@@ -27,7 +27,7 @@ pub enum NetworkEvent {
     /// A peer that was connected is not, and its private address (the public one if we do not know
     /// it) refuses connections, or it says that it has no such run (any more). Once for each loss.
     /// What was queued for it is dropped.
-    Gone {
+    Unreachable {
         /// The peer that it is about.
         peer: PeerId,
     },

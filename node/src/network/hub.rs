@@ -302,7 +302,7 @@ impl Hub {
         let lane = match timeout(patience.hello, opened).await {
             Ok(Ok(Ok(lane))) => lane,
             Ok(Ok(Err(error))) => return Err(Closed::from(error).into()),
-            Ok(Err(_)) => return Err(Closed::from(NotOpened::Gone).into()),
+            Ok(Err(_)) => return Err(Closed::from(NotOpened::Lost).into()),
             Err(_) => return Err(AskFault::Silent),
         };
         let credentials = Credentials {

@@ -27,7 +27,7 @@ pub(super) struct Lane {
 pub enum NotOpened {
     /// The connection closed first.
     #[error("the connection is gone")]
-    Gone,
+    Lost,
     /// The peer does not speak the protocol, or the connection broke.
     #[error(transparent)]
     Refused(#[from] StreamUpgradeError<Infallible>),

@@ -480,11 +480,11 @@ impl Driver {
         match event {
             NetworkEvent::Connected { graph, peer } => self.edge(graph, peer, true),
             NetworkEvent::Disconnected { graph, peer } => self.edge(graph, peer, false),
-            NetworkEvent::Gone { peer } => {
+            NetworkEvent::Unreachable { peer } => {
                 if let Some(party) = self.party(&peer) {
                     tracing::info!(peer = self.name(party), "peer lost");
-                    self.peer_event(party, "gone");
-                    self.feed(Input::Gone { peer: party });
+                    self.peer_event(party, "unreachable");
+                    self.feed(Input::Unreachable { peer: party });
                 }
             }
             NetworkEvent::Refused { peer, place } => {

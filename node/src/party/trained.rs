@@ -53,8 +53,8 @@ impl SummedStream {
 /// rounds, each of who was there. `departed`: since which round each who left is missing.
 pub(crate) fn stream_error(plan: &Plan, rounds: impl Iterator<Item = u64>, departed: &[u64]) -> f64 {
     let there = |round: u64| {
-        let gone = departed.iter().filter(|since| **since <= round);
-        plan.parties().saturating_sub(gone.count()) as f64
+        let departed_by_then = departed.iter().filter(|since| **since <= round);
+        plan.parties().saturating_sub(departed_by_then.count()) as f64
     };
     let square: f64 = rounds.map(|round| 1.0 / there(round)).sum();
     plan.calibration().independent_std * square.sqrt() * plan.scales().root_mean_square()

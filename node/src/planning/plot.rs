@@ -49,7 +49,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
 /// picture in a file of its name that ends in .csv.
 pub fn quote(plan: &Plan, path: &Path) -> Result<(), Failure> {
     let curve = forecast::curve(plan).map_err(|e| internal(&e))?;
-    let panels = [at_each_epsilon(plan, &curve), with_parties_gone(plan)];
+    let panels = [at_each_epsilon(plan, &curve), with_departures(plan)];
     let mut svg = String::new();
     draw_quote(&mut svg, plan, &panels).map_err(|e| internal(&e))?;
     write(path, &svg)?;
@@ -88,13 +88,17 @@ fn at_each_epsilon(plan: &Plan, curve: &[AtEpsilon]) -> Panel {
 const COUNTED: usize = 20;
 
 /// What the error becomes when parties leave for good.
-fn with_parties_gone(plan: &Plan) -> Panel {
+fn with_departures(plan: &Plan) -> Panel {
     let counted = plan.parties() < COUNTED;
-    let mut points: Vec<(f64, f64)> = forecast::gone(plan)
+    let mut points: Vec<(f64, f64)> = forecast::departures(plan)
         .iter()
-        .filter_map(|gone| {
-            let share = if counted { gone.parties } else { gone.percent };
-            Some((share as f64, gone.standard_error?))
+        .filter_map(|departures| {
+            let share = if counted {
+                departures.parties
+            } else {
+                departures.percent
+            };
+            Some((share as f64, departures.standard_error?))
         })
         .collect();
     points.dedup();
@@ -119,7 +123,7 @@ fn draw_quote(svg: &mut String, plan: &Plan, panels: &[Panel; 2]) -> Drawn {
     let root = SVGBackend::with_string(svg, (1200, 420)).into_drawing_area();
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(610);
-    let [(axes, lines), (gone_axes, gone)] = panels;
+    let [(axes, lines), (departure_axes, departures)] = panels;
     let (low, high) = extent(lines);
     let epsilons = || lines[0].points.iter().map(|point| point.0);
     let (first, last) = (
@@ -133,14 +137,14 @@ fn draw_quote(svg: &mut String, plan: &Plan, panels: &[Panel; 2]) -> Drawn {
         (low / 1.3..high * 1.3).log_scale(),
         lines,
     )?;
-    let most = gone[0].points.last().map_or(1.0, |point| point.0);
+    let most = departures[0].points.last().map_or(1.0, |point| point.0);
     let most = if plan.parties() < COUNTED { most } else { 20.0 };
     chart(
         &right,
-        gone_axes,
+        departure_axes,
         whole(0.0, most),
-        0.0..extent(gone).1 * 1.2,
-        gone,
+        0.0..extent(departures).1 * 1.2,
+        departures,
     )?;
     root.present()?;
     Ok(())

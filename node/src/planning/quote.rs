@@ -211,7 +211,7 @@ fn of_kind(plan: &Plan) -> Value {
         "predicted": calibration.predicted,
         "utility": Utility::of(plan).json_by_column(),
         "caveat": Some(mechanism::caveat(plan).trim_end()).filter(|reported| !reported.is_empty()),
-        "error_with_parties_gone": forecast::gone(plan),
+        "error_with_departures": forecast::departures(plan),
         "error_by_epsilon": forecast::curve(plan).unwrap_or_default(),
         "would_help": forecast::against_the_theorem(plan),
         "rests_on": foundations::sentences(plan),
@@ -465,8 +465,8 @@ fn averaging(plan: &Plan) -> String {
 /// Errors with parties gone and at other ε, and what would help.
 fn others(plan: &Plan) -> String {
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
-    let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
-    let mut rows = forecast::gone(plan);
+    let mut departures = Table::with_headings(["gone for good", "parties", "standard error", ""]);
+    let mut rows = forecast::departures(plan);
     // Few parties: several shares of them are as many parties.
     rows.dedup_by_key(|row| row.parties);
     for row in rows {
@@ -477,7 +477,7 @@ fn others(plan: &Plan) -> String {
         } else {
             "more than the plan tolerates: a run may be withheld"
         };
-        gone.row([
+        departures.row([
             format!("{} %", 100 * row.parties / plan.parties()),
             row.parties.to_string(),
             shown(row.standard_error),
@@ -495,7 +495,7 @@ fn others(plan: &Plan) -> String {
     }
     let mut text = format!(
         "\n{}\nStandard error at other ε:\n{}",
-        gone.render(),
+        departures.render(),
         curve.render()
     );
     if forecast::is_local(plan) {

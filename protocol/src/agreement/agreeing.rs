@@ -23,14 +23,14 @@
 //! sparse graph on which they meet late (as it can by lying about its values corrupt it). It cannot
 //! make two sets.
 //!
-//! Who is not waited for, because it is gone: see [`gone`].
+//! Who is not waited for, because it is gone: see [`unreachable`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agreement::flood::Flood;
-use crate::agreement::gone::{self, Calls, Enough, Heard};
 use crate::agreement::items::Items;
+use crate::agreement::unreachable::{self, Calls, Enough, Heard};
 use crate::messages::notice::{ItemHash, ItemSet, Notice, SetHash, item_hash};
 use crate::messages::row::Row;
 use crate::messages::stage::Stage;
@@ -116,7 +116,7 @@ pub struct StageSights<'a> {
     /// The items of this stage that count as held.
     pub items: HeldItems<'a>,
     /// Whom this node finds gone, and since when.
-    pub gone: &'a BTreeMap<Party, Time>,
+    pub unreachable: &'a BTreeMap<Party, Time>,
     /// The calls of the logs held; empty in the second stage.
     pub in_logs: &'a Calls,
 }
@@ -255,7 +255,7 @@ impl Agreement {
         let excluded = calls.map(|said| self.excluded(sights, said)).unwrap_or_default();
         if let Some(party) = self.next_call(now, sights, calls) {
             self.called.insert(party);
-            return Some(Step::Say(Notice::Gone {
+            return Some(Step::Say(Notice::Unreachable {
                 stage: self.stage,
                 party,
             }));
@@ -292,7 +292,7 @@ impl Agreement {
     }
 
     /// When to step again although nothing happened.
-    pub fn wake(&self, now: Time, gone: &BTreeMap<Party, Time>) -> Time {
+    pub fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
         let Clock {
             half,
             three_quarters,
@@ -301,7 +301,7 @@ impl Agreement {
             ..
         } = self.clock;
         let clock = [half, three_quarters, seven_eighths, end];
-        let calls = gone
+        let calls = unreachable
             .iter()
             .filter(|(party, _)| self.expected.contains(party) && !self.called.contains(party));
         let calls = calls.map(|(_, since)| self.clock.call_at(*since));
@@ -315,12 +315,12 @@ impl Agreement {
 
     fn excluded(&self, sights: &StageSights<'_>, said: &Calls) -> BTreeSet<Party> {
         let neighbours = |party| self.electorate.private.neighbours(party).to_vec();
-        let found = |party| sights.gone.contains_key(&party);
+        let found = |party| sights.unreachable.contains_key(&party);
         let enough = Enough {
             quorum: self.electorate.quorum,
             colluding: self.electorate.colluding,
         };
-        gone::excluded(&self.expected, sights.heard(said), found, neighbours, enough)
+        unreachable::excluded(&self.expected, sights.heard(said), found, neighbours, enough)
     }
 
     /// A party to call gone: found gone a while ago, or called gone by all of its neighbours; its
@@ -332,7 +332,7 @@ impl Agreement {
         }
         let found = |party: Party| {
             sights
-                .gone
+                .unreachable
                 .get(&party)
                 .is_some_and(|since| now >= self.clock.call_at(*since))
         };
@@ -340,8 +340,8 @@ impl Agreement {
             *party != me && !self.called.contains(party) && sights.items.get(*party).is_none()
         };
         let Some(said) = said else {
-            let gone = sights.gone.keys().copied();
-            return gone
+            let unreachable = sights.unreachable.keys().copied();
+            return unreachable
                 .filter(|party| self.expected.contains(party) && open(party))
                 .find(|&party| found(party));
         };

@@ -558,10 +558,10 @@ impl Flood {
 
     /// Who called whom gone in a stage.
     pub fn calls(&self, stage: Stage) -> BTreeMap<Party, BTreeSet<Party>> {
-        let all = Slot::Gone(stage, 0, 0)..=Slot::Gone(stage, Party::MAX, Party::MAX);
+        let all = Slot::Unreachable(stage, 0, 0)..=Slot::Unreachable(stage, Party::MAX, Party::MAX);
         let mut calls: BTreeMap<Party, BTreeSet<Party>> = BTreeMap::new();
         for slot in self.held.range(all).map(|(slot, _)| *slot) {
-            if let Slot::Gone(_, caller, party) = slot {
+            if let Slot::Unreachable(_, caller, party) = slot {
                 calls.entry(caller).or_default().insert(party);
             }
         }

@@ -65,7 +65,7 @@ pub enum Standing {
     /// It has never been there: its address refuses connections.
     Absent,
     /// It was there, and has withdrawn or is lost: its address refuses connections.
-    Gone,
+    Unreachable,
     /// It has said that it takes no part.
     Declined,
     /// Nothing answers for it: neither that it is there nor that it is not.
@@ -77,7 +77,7 @@ impl Standing {
     pub fn is_away(self) -> bool {
         matches!(
             self,
-            Standing::Absent | Standing::Gone | Standing::Declined | Standing::Unanswered
+            Standing::Absent | Standing::Unreachable | Standing::Declined | Standing::Unanswered
         )
     }
 
@@ -89,7 +89,7 @@ impl Standing {
             Standing::Apart => "ready, but not connected with this node",
             Standing::Silent => "ready, then silent",
             Standing::Absent => "never connected, its address refuses connections",
-            Standing::Gone => "was connected, then left or was lost",
+            Standing::Unreachable => "was connected, then left or was lost",
             Standing::Declined => "takes no part",
             Standing::Unanswered => "nothing answers at its address",
         }
@@ -240,7 +240,7 @@ impl Presence {
         }
         let is_over = ready.is_some() && self.over.get(&party) == ready.as_ref();
         if is_over || (ready.is_none() && flood.has_withdrawn(party)) {
-            return Standing::Gone;
+            return Standing::Unreachable;
         }
         if self.declining.contains(&party) {
             return Standing::Declined;
@@ -249,7 +249,7 @@ impl Presence {
             Some(Found::Refuses) if ready.is_none() && !self.came.contains(&party) => {
                 return Standing::Absent;
             }
-            Some(Found::Refuses) => return Standing::Gone,
+            Some(Found::Refuses) => return Standing::Unreachable,
             Some(Found::Nothing) => return Standing::Unanswered,
             Some(Found::Silent) | None => {}
         }
@@ -274,7 +274,7 @@ impl Presence {
             all[party] = match found {
                 Found::Silent => Standing::Silent,
                 Found::Nothing => Standing::Unanswered,
-                Found::Refuses if flood.ready(party).is_some() => Standing::Gone,
+                Found::Refuses if flood.ready(party).is_some() => Standing::Unreachable,
                 Found::Refuses => Standing::Absent,
             };
         }
@@ -328,7 +328,7 @@ impl Presence {
             let found = match self.found(flood, party, now) {
                 _ if flood.has_withdrawn(party) => None,
                 _ if early && ready.is_none() => None,
-                Standing::Absent | Standing::Gone | Standing::Declined => Some(Found::Refuses),
+                Standing::Absent | Standing::Unreachable | Standing::Declined => Some(Found::Refuses),
                 Standing::Unanswered => Some(Found::Nothing),
                 Standing::Silent => Some(Found::Silent),
                 Standing::Ready | Standing::Apart | Standing::Awaited => None,

@@ -24,7 +24,7 @@ pub enum Kind {
     /// A vote of a stage.
     Vote(Stage),
     /// A call in a stage that this party is gone.
-    Gone(Stage, Party),
+    Unreachable(Stage, Party),
     /// That the author missed a message of averaging.
     Missed,
     /// That the author has done all rounds of averaging.

@@ -100,7 +100,7 @@ pub struct Log {
     /// Every share that it accepted, by (round, from).
     pub received: Vec<ReceivedEntry>,
     /// Members of START that it found gone and whose log it did not hold, ascending.
-    pub gone: Vec<Party>,
+    pub unreachable: Vec<Party>,
     /// What it has sealed, where the plan seals.
     pub sealed: Option<Sealed>,
 }
@@ -142,7 +142,7 @@ pub enum LogError {
     },
     /// Not ascending, itself, or no party.
     #[error("the log's list of gone parties is not one")]
-    Gone,
+    Unreachable,
     /// Something is sealed in a plan that seals nothing, or nothing in one that does.
     #[error("the log seals something although the plan does not, or nothing although it does")]
     Sealed,
@@ -202,9 +202,14 @@ impl Log {
             }
             before = Some((round, from));
         }
-        let ascending = self.gone.windows(2).all(|pair| pair[0] < pair[1]);
-        if !ascending || self.gone.iter().any(|&party| party == author || party >= parties) {
-            return Err(LogError::Gone);
+        let ascending = self.unreachable.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascending
+            || self
+                .unreachable
+                .iter()
+                .any(|&party| party == author || party >= parties)
+        {
+            return Err(LogError::Unreachable);
         }
         Ok(())
     }
@@ -342,7 +347,7 @@ mod tests {
             party,
             sent,
             received,
-            gone: Vec::new(),
+            unreachable: Vec::new(),
             sealed: None,
         }
     }
@@ -428,8 +433,14 @@ mod tests {
         );
         assert!(broken(&|log| log.received[1] = log.received[0]).is_err());
         assert!(broken(&|log| log.received[1].from = usize::MAX).is_err());
-        assert_eq!(broken(&|log| log.gone = vec![2]), Err(LogError::Gone));
-        assert_eq!(broken(&|log| log.gone = vec![3, 1]), Err(LogError::Gone));
+        assert_eq!(
+            broken(&|log| log.unreachable = vec![2]),
+            Err(LogError::Unreachable)
+        );
+        assert_eq!(
+            broken(&|log| log.unreachable = vec![3, 1]),
+            Err(LogError::Unreachable)
+        );
         assert!(
             broken(&|log| {
                 log.sent[0].left = false;

@@ -159,7 +159,7 @@ pub enum Notice {
     },
     /// The author found the party gone while it did not hold its item of the stage; of sealed
     /// finals, while it did not know what opens the party's.
-    Gone {
+    Unreachable {
         /// The stage in which something of the party is missing.
         stage: Stage,
         /// The party that is gone.
@@ -305,7 +305,7 @@ impl Notice {
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
             | Notice::Vote { stage, .. }
-            | Notice::Gone { stage, .. }
+            | Notice::Unreachable { stage, .. }
             | Notice::Want { stage, .. }
             | Notice::Lack { stage, .. } => stage.phase(),
             Notice::Awake { .. } => Phase::Settling,

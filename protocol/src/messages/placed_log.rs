@@ -28,7 +28,7 @@ pub(super) struct PlacedLog {
     /// By (round, sender), as the schedule has them: how many rounds after its own a share joined,
     /// and one; 0 for one that did not.
     received: Vec<u32>,
-    gone: Vec<Party>,
+    unreachable: Vec<Party>,
     sealed: Option<Sealed>,
 }
 
@@ -73,7 +73,7 @@ impl PlacedLog {
         PlacedLog {
             sent: due_from(schedule, log.party).map(sent).collect(),
             received: due_to(schedule, log.party).map(received).collect(),
-            gone: log.gone.clone(),
+            unreachable: log.unreachable.clone(),
             sealed: log.sealed.clone(),
         }
     }
@@ -117,7 +117,7 @@ impl PlacedLog {
             party,
             sent: sent.collect::<Option<_>>()?,
             received: received.collect::<Option<_>>()?,
-            gone: self.gone,
+            unreachable: self.unreachable,
             sealed: self.sealed,
         })
     }

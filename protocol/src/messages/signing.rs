@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn what_is_rightly_signed_for_another_plan_counts_in_none_else() {
         let mut other = Signer::new(1, [8; 32], party_key(2), 0);
-        let notice = Notice::Gone {
+        let notice = Notice::Unreachable {
             stage: Stage::Settling,
             party: 0,
         };

@@ -153,7 +153,7 @@ pub struct ShareExchange {
     /// Shares of rounds to come.
     waiting: BTreeMap<(u32, Party), ArrivedShare>,
     connected: BTreeSet<Party>,
-    gone: BTreeSet<Party>,
+    unreachable: BTreeSet<Party>,
     /// Not waited for again: they missed a deadline.
     missed: BTreeSet<Party>,
     recall: Recall,
@@ -185,7 +185,7 @@ impl ShareExchange {
             received: BTreeMap::new(),
             waiting: BTreeMap::new(),
             connected,
-            gone: absent,
+            unreachable: absent,
             missed: BTreeSet::new(),
             recall: Recall::Unasked,
             closed: false,
@@ -260,11 +260,11 @@ impl ShareExchange {
     }
 
     /// A peer is gone, or (`false`) is back after all.
-    pub fn gone(&mut self, peer: Party, gone: bool) {
-        if gone {
-            self.gone.insert(peer);
+    pub fn unreachable(&mut self, peer: Party, unreachable: bool) {
+        if unreachable {
+            self.unreachable.insert(peer);
         } else {
-            self.gone.remove(&peer);
+            self.unreachable.remove(&peer);
         }
     }
 }

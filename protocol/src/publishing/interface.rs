@@ -35,7 +35,7 @@ pub struct Surroundings<'a> {
     /// All notices held.
     pub flood: &'a Flood,
     /// Whom this node finds gone, and since when.
-    pub gone: &'a BTreeMap<Party, Time>,
+    pub unreachable: &'a BTreeMap<Party, Time>,
     /// Public neighbours that can be reached.
     pub connected: &'a BTreeSet<Party>,
     /// When each neighbour last sent this node something that it had signed.

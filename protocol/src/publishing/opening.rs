@@ -252,7 +252,7 @@ pub struct OpeningSights<'a> {
     /// is taken out of it.
     pub flood: &'a mut Flood,
     /// Whom this node finds gone, and since when.
-    pub gone: &'a BTreeMap<Party, Time>,
+    pub unreachable: &'a BTreeMap<Party, Time>,
     /// Whom others call gone.
     pub called: &'a BTreeSet<Party>,
 }
@@ -406,8 +406,8 @@ impl SetOpening {
     }
 
     /// When to step again although nothing happened.
-    pub fn wake(&self, now: Time, gone: &BTreeMap<Party, Time>) -> Time {
-        let calls = gone.iter().filter(|(party, _)| self.is_unknown(party));
+    pub fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
+        let calls = unreachable.iter().filter(|(party, _)| self.is_unknown(party));
         let calls = calls.map(|(_, since)| self.clock.call_at(*since));
         let clock = [self.clock.half, self.clock.end].into_iter().chain(calls);
         let next = clock.filter(|&at| at > now && !self.ended).min();
@@ -524,9 +524,9 @@ impl SetOpening {
         let due = |(party, since): &(&Party, &Time)| {
             self.is_unknown(party) && !self.called.contains(party) && now >= self.clock.call_at(**since)
         };
-        let party = *sights.gone.iter().find(due)?.0;
+        let party = *sights.unreachable.iter().find(due)?.0;
         self.called.insert(party);
-        Some(Notice::Gone {
+        Some(Notice::Unreachable {
             stage: Stage::Sealed,
             party,
         })
@@ -536,7 +536,7 @@ impl SetOpening {
     /// member from half-time on.
     fn next_share(&mut self, now: Time, sights: &OpeningSights<'_>) -> Option<OpeningStep> {
         let due = |of: &Party| {
-            let is_gone = sights.gone.contains_key(of) || sights.called.contains(of);
+            let is_gone = sights.unreachable.contains_key(of) || sights.called.contains(of);
             self.is_unknown(of) && (is_gone || now >= self.clock.half)
         };
         let of = self.shares.keys().copied().find(due)?;

@@ -156,7 +156,7 @@ pub(super) struct Connectivity {
     /// Those connected on the private graph.
     pub(super) private: BTreeSet<Party>,
     /// Those whose connection is lost and whose address refuses a new one, and since when.
-    pub(super) gone: BTreeMap<Party, Time>,
+    pub(super) unreachable: BTreeMap<Party, Time>,
 }
 
 impl Connectivity {
@@ -171,7 +171,7 @@ impl Connectivity {
         ExchangeStart {
             start,
             now,
-            absent: absent.chain(self.gone.keys().copied()).collect(),
+            absent: absent.chain(self.unreachable.keys().copied()).collect(),
             connected: self.private.clone(),
         }
     }

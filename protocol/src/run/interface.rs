@@ -31,7 +31,7 @@ pub enum Input {
         peer: Party,
     },
     /// A peer's connection is lost and its address refuses a new one.
-    Gone {
+    Unreachable {
         /// Who.
         peer: Party,
     },

@@ -291,7 +291,7 @@ impl Run {
             Input::Refused { peer } => self.notice_presence(|presence, _| presence.refused(peer, None)),
             Input::Declined { peer } => self.declined(peer),
             Input::Unanswered { peer } => self.notice_presence(|presence, _| presence.unanswered(peer)),
-            Input::Gone { peer } => self.lost(peer),
+            Input::Unreachable { peer } => self.lost(peer),
             Input::Public { from, frame } => {
                 let gathered = !matches!(&self.phase, RunPhase::Gathering(it) if !it.gathering.has_signed());
                 let news = self.public_state.receive(self.now, from, &frame, gathered);
@@ -436,14 +436,14 @@ impl Run {
     }
 
     fn wake(&self) -> Time {
-        let (now, gone) = (self.now, &self.peers.gone);
+        let (now, unreachable) = (self.now, &self.peers.unreachable);
         let phase = match &self.phase {
             RunPhase::Gathering(phase) => phase.gathering.wake(now),
             RunPhase::Mixing(phase) => phase.wake(now),
-            RunPhase::Settling(phase) => phase.agreement.wake(now, gone),
-            RunPhase::Correcting(phase) => phase.agreement.wake(now, gone),
-            RunPhase::Publishing(phase) => phase.wake(now, &self.public_state, gone),
-            RunPhase::Opening(phase) => phase.wake(now, gone),
+            RunPhase::Settling(phase) => phase.agreement.wake(now, unreachable),
+            RunPhase::Correcting(phase) => phase.agreement.wake(now, unreachable),
+            RunPhase::Publishing(phase) => phase.wake(now, &self.public_state, unreachable),
+            RunPhase::Opening(phase) => phase.wake(now, unreachable),
             RunPhase::Auditing(phase) => phase.until,
             // Nothing is done then: it is known that this node ran.
             RunPhase::Awaiting(_) | RunPhase::Spending(_) => Some(self.settling_half())

@@ -9,10 +9,10 @@ use crate::agreement::anti_entropy::AntiEntropy;
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
 use crate::agreement::flood::{Flood, FloodError, Receipt};
-use crate::agreement::gone::Calls;
 use crate::agreement::items::Items;
 use crate::agreement::shelf::Shelf;
 use crate::agreement::trees::Trees;
+use crate::agreement::unreachable::Calls;
 use crate::agreement::wanted_sets::WantedSets;
 use crate::messages::log::{Log, SealTerms};
 use crate::messages::notice::{ItemHash, ItemSet, Notice, Recipient, Round, SignedNotice, item_hash};
@@ -174,7 +174,7 @@ impl PublicState {
         agreement: &mut agreeing::Agreement,
         stage: Stage,
         now: Time,
-        gone: &BTreeMap<Party, Time>,
+        unreachable: &BTreeMap<Party, Time>,
     ) -> Option<agreeing::Step> {
         let none = BTreeMap::new();
         let in_logs = if stage == Stage::Settling {
@@ -187,7 +187,7 @@ impl PublicState {
             &agreeing::StageSights {
                 flood: &self.flood,
                 items: self.holding(stage),
-                gone,
+                unreachable,
                 in_logs,
             },
         )
@@ -198,10 +198,10 @@ impl PublicState {
     }
 
     /// What publishing sees.
-    pub(super) fn around<'a>(&'a self, gone: &'a BTreeMap<Party, Time>) -> Surroundings<'a> {
+    pub(super) fn around<'a>(&'a self, unreachable: &'a BTreeMap<Party, Time>) -> Surroundings<'a> {
         Surroundings {
             flood: &self.flood,
-            gone,
+            unreachable,
             connected: self.reached(),
             heard: &self.heard,
         }
@@ -379,7 +379,8 @@ impl PublicState {
     fn note_calls(&mut self, party: Party) {
         let counts = self.holding(Stage::Settling).get(party).is_some();
         if let Some(log) = self.logs.get(&party).filter(|_| counts) {
-            self.in_logs.insert(party, log.gone.iter().copied().collect());
+            self.in_logs
+                .insert(party, log.unreachable.iter().copied().collect());
         }
     }
 

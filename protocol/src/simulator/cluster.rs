@@ -433,7 +433,7 @@ impl<'a> Simulation<'a> {
             Input::Private { frame, .. } => ("private", frame),
             Input::Connected { .. } => ("connected", &[]),
             Input::Disconnected { .. } => ("disconnected", &[]),
-            Input::Gone { .. } => ("gone", &[]),
+            Input::Unreachable { .. } => ("unreachable", &[]),
             Input::Refused { .. } => ("refused", &[]),
             Input::Declined { .. } => ("declined", &[]),
             Input::Unanswered { .. } => ("unanswered", &[]),

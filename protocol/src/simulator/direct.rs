@@ -258,15 +258,15 @@ impl World {
         self.nodes[party] = None;
         self.departed.insert(party);
         let others = self.nodes.iter_mut().flatten();
-        others.for_each(|node| node.gone(party, true));
+        others.for_each(|node| node.unreachable(party, true));
     }
 
     /// Logs, gate, finals, sum.
     fn publish(mut self, plan: &Plan, gate: &Gate<'_>) -> Report {
-        let gone: Vec<Party> = self.departed.iter().copied().collect();
+        let unreachable: Vec<Party> = self.departed.iter().copied().collect();
         let nodes = self.nodes.iter_mut().enumerate();
         let logs: AgreedLogs = nodes
-            .filter_map(|(party, node)| Some((party, node.as_mut()?.close(gone.clone()))))
+            .filter_map(|(party, node)| Some((party, node.as_mut()?.close(unreachable.clone()))))
             .collect();
         let verdict = gate(plan, &logs);
         let publishers = verdict.publish.clone().unwrap_or_default();

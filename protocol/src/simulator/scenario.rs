@@ -258,7 +258,7 @@ impl Purpose {
             PublicFrame::Notice(signed) => signed.notice,
         };
         Some(match (&notice, notice.phase()) {
-            (Notice::List { .. } | Notice::Vote { .. } | Notice::Gone { .. }, _) => Purpose::Votes,
+            (Notice::List { .. } | Notice::Vote { .. } | Notice::Unreachable { .. }, _) => Purpose::Votes,
             (Notice::Missed | Notice::Averaged | Notice::Waiting, _) => Purpose::Averaging,
             (_, Phase::Gathering) => Purpose::Gathering,
             (_, Phase::Settling) => Purpose::Logs,

@@ -269,7 +269,7 @@ impl GossipTask {
             } => {
                 self.connected.remove(&peer);
             }
-            Input::Gone { peer } => self.rounds.lost(peer),
+            Input::Unreachable { peer } => self.rounds.lost(peer),
             _ => {}
         }
     }

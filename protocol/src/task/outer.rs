@@ -70,7 +70,7 @@ pub struct Outer {
     sent: VecDeque<(u64, Party, Arc<[u8]>)>,
     rounds: PublicRounds,
     connected: BTreeSet<(Network, Party)>,
-    gone: BTreeSet<Party>,
+    unreachable: BTreeSet<Party>,
     /// When something was last heard that was waited for, or this node did something itself.
     moved: Time,
     /// Nobody needs this node any more.
@@ -109,7 +109,7 @@ impl Outer {
             shares: BTreeMap::new(),
             sent: VecDeque::new(),
             connected: BTreeSet::new(),
-            gone: BTreeSet::new(),
+            unreachable: BTreeSet::new(),
             moved: now,
             complete: false,
             outbox: VecDeque::new(),

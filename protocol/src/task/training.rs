@@ -146,7 +146,7 @@ impl Training {
         match input {
             Input::Connected { .. }
             | Input::Disconnected { .. }
-            | Input::Gone { .. }
+            | Input::Unreachable { .. }
             | Input::Refused { .. }
             | Input::Declined { .. }
             | Input::Unanswered { .. } => {
@@ -335,8 +335,8 @@ impl Training {
             return self.finish(outcome);
         }
         let parties = 0..self.plan.parties();
-        let gone = parties.filter(|party| !outcome.included.contains(party));
-        self.record.departed.extend(gone.map(|party| (party, 1)));
+        let excluded = parties.filter(|party| !outcome.included.contains(party));
+        self.record.departed.extend(excluded.map(|party| (party, 1)));
         self.precomputed = self.run.take_noise();
         self.go_on(now, outcome);
     }
@@ -367,11 +367,11 @@ impl Training {
             1 => (0..self.plan.parties()).collect(),
             _ => self.run.started().clone(),
         };
-        let gone: Vec<Party> = expected.difference(&outcome.included).copied().collect();
+        let excluded: Vec<Party> = expected.difference(&outcome.included).copied().collect();
         if self.run.started() != &outcome.included {
             self.record.corrected.push(iteration);
         }
-        gone.iter().for_each(|&party| {
+        excluded.iter().for_each(|&party| {
             self.record.departed.insert(party, iteration);
         });
         match &outcome.sum {
@@ -402,8 +402,10 @@ impl Training {
             1 => (0..self.plan.parties()).collect(),
             _ => self.run.started().clone(),
         };
-        let gone = expected.difference(&outcome.included);
-        self.record.departed.extend(gone.map(|&party| (party, iteration)));
+        let excluded = expected.difference(&outcome.included);
+        self.record
+            .departed
+            .extend(excluded.map(|&party| (party, iteration)));
         self.record.unopened.insert(iteration, lacking);
         self.released.stay();
         self.go_on_in_time(now, iteration, outcome);

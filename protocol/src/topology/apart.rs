@@ -164,7 +164,7 @@ struct Trails<'a> {
     graph: &'a Graph,
     /// Places in a party's neighbours, in the order in which trails leave it.
     ahead: Vec<Vec<usize>>,
-    gone: Vec<Vec<bool>>,
+    unreachable: Vec<Vec<bool>>,
     away: Vec<Vec<bool>>,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Trails<'a> {
         Trails {
             graph,
             ahead: lists().map(shuffled).collect(),
-            gone: lists().zip(pairing).map(aside).collect(),
+            unreachable: lists().zip(pairing).map(aside).collect(),
             away: lists().map(|list| vec![false; list.len()]).collect(),
         }
     }
@@ -194,8 +194,12 @@ impl<'a> Trails<'a> {
         let parties = self.graph.parties();
         let mut order: Vec<Party> = (0..parties).collect();
         draw.shuffle(&mut order);
-        let pairs = |gone: &[bool]| gone.iter().filter(|&&gone| !gone).count();
-        let odd: Vec<bool> = self.gone.iter().map(|gone| pairs(gone) % 2 == 1).collect();
+        let pairs = |unreachable: &[bool]| unreachable.iter().filter(|&&unreachable| !unreachable).count();
+        let odd: Vec<bool> = self
+            .unreachable
+            .iter()
+            .map(|unreachable| pairs(unreachable) % 2 == 1)
+            .collect();
         for &party in order.iter().filter(|&&party| odd[party]) {
             self.follow(party);
         }
@@ -210,13 +214,13 @@ impl<'a> Trails<'a> {
     fn follow(&mut self, first: Party) {
         let mut party = first;
         while let Some(place) = self.ahead[party].pop() {
-            if std::mem::replace(&mut self.gone[party][place], true) {
+            if std::mem::replace(&mut self.unreachable[party][place], true) {
                 continue;
             }
             self.away[party][place] = true;
             let next = self.graph.neighbours(party)[place];
             if let Ok(back) = self.graph.neighbours(next).binary_search(&party) {
-                self.gone[next][back] = true;
+                self.unreachable[next][back] = true;
             }
             party = next;
         }

@@ -274,7 +274,7 @@ fn corrupt(logs: &mut AgreedLogs, random: &mut ChaCha8Rng) {
             }
         }
         5 if number > 2 => log.sent.truncate(place),
-        6 if number > 3 => log.gone = vec![number as Party],
+        6 if number > 3 => log.unreachable = vec![number as Party],
         _ => {}
     }
 }

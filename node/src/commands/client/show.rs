@@ -103,8 +103,8 @@ pub(super) fn run(run: &RunStatus) -> String {
     if !run.included.is_empty() {
         table.row(["included".into(), run.included.join(", ")]);
     }
-    if !run.gone.is_empty() {
-        table.row(["gone".into(), run.gone.join(", ")]);
+    if !run.unreachable.is_empty() {
+        table.row(["unreachable".into(), run.unreachable.join(", ")]);
     }
     if !run.opened_for.is_empty() {
         table.row(["opened for".into(), run.opened_for.join(", ")]);

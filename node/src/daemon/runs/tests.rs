@@ -34,16 +34,16 @@ fn unreachable_parties_are_listed_until_they_come_back() {
         receipt_sha256: None,
     };
     let run = Run::new("alice", folder.path().to_owned(), record);
-    for (peer, state, gone) in [
+    for (peer, state, unreachable) in [
         ("bob", "private connected", &[][..]),
         ("bob", "private disconnected", &[]),
-        ("bob", "gone", &["bob"]),
-        ("bob", "gone", &["bob"]),
-        ("carol", "gone", &["bob", "carol"]),
+        ("bob", "unreachable", &["bob"]),
+        ("bob", "unreachable", &["bob"]),
+        ("carol", "unreachable", &["bob", "carol"]),
         ("bob", "public connected", &["carol"]),
     ] {
         run.observe(&json!({ "event": "peer", "peer": peer, "state": state }));
-        assert_eq!(run.status().gone, gone, "{peer} {state}");
+        assert_eq!(run.status().unreachable, unreachable, "{peer} {state}");
     }
 }
 

@@ -354,9 +354,9 @@ async fn runs_are_kept_for_as_many_days_as_the_configuration_has_and_their_recei
     let minute = 60_000;
     let [new, old, oldest] = ["a", "b", "c"].map(|digit| digit.repeat(64));
     let kept = daemon.over(&new, now - 2 * day + minute);
-    let gone = daemon.over(&old, now - 2 * day - minute);
+    let expired = daemon.over(&old, now - 2 * day - minute);
     service.delete_old_runs().await;
-    assert_eq!((kept.exists(), gone.parent().unwrap().exists()), (true, false));
+    assert_eq!((kept.exists(), expired.parent().unwrap().exists()), (true, false));
     let receipt = service.receipt(&old).await.unwrap();
     assert_eq!(
         (receipt.json.as_str(), receipt.signature.as_str()),

@@ -54,7 +54,7 @@ impl Edge {
         let (graph, peer) = (self.line.graph, self.line.peer);
         self.line.count_sent(hello::OPENER_BYTES + hello::ACCEPTOR_BYTES);
         self.line.queue.set_edge_is_up(true);
-        self.presence.gone.store(false, Ordering::Relaxed);
+        self.presence.unreachable.store(false, Ordering::Relaxed);
         self.presence.refused.store(false, Ordering::Relaxed);
         self.presence.declined.store(false, Ordering::Relaxed);
         self.presence.unanswered.store(false, Ordering::Relaxed);

@@ -396,7 +396,7 @@ fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attemp
                 Attempt::Opened(Box::new(lane), result)
             }
             Ok(Ok(Err(error))) => Attempt::NotOpened(error),
-            Ok(Err(_)) => Attempt::NotOpened(NotOpened::Gone),
+            Ok(Err(_)) => Attempt::NotOpened(NotOpened::Lost),
             Err(_) => Attempt::Unanswered(connection),
         }
     }

@@ -21,7 +21,7 @@ use crate::network::reports::Reports;
 #[derive(Default)]
 pub(in crate::network) struct Presence {
     /// It was reported gone, and has not been connected since.
-    pub(super) gone: AtomicBool,
+    pub(super) unreachable: AtomicBool,
     /// It was reported to refuse connections, and has not been connected since.
     pub(super) refused: AtomicBool,
     /// It was reported to take no part, and has not been connected since.
@@ -98,9 +98,9 @@ impl Edge {
     pub(super) async fn mourn(&mut self) {
         self.lost = false;
         self.line.queue.clear();
-        if !self.presence.gone.swap(true, Ordering::Relaxed) {
+        if !self.presence.unreachable.swap(true, Ordering::Relaxed) {
             self.reports
-                .tell(NetworkEvent::Gone { peer: self.line.peer })
+                .tell(NetworkEvent::Unreachable { peer: self.line.peer })
                 .await;
         }
     }

@@ -210,7 +210,7 @@ async fn one_that_nobody_can_dial_is_not_gone_before_it_had_time_to_come_back() 
         assert_eq!(lost, 2);
         drop(behind);
         other
-            .find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(()))
+            .find(|event| matches!(event, NetworkEvent::Unreachable { .. }).then_some(()))
             .await;
     }
 }

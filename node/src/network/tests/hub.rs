@@ -148,7 +148,7 @@ async fn a_run_that_ends_is_gone_for_its_neighbours_and_leaves_the_others_alone(
                 NetworkEvent::Frame { bytes, .. } => frames += usize::from(&bytes[..] == b"farewell"),
                 NetworkEvent::Disconnected { graph, .. } => drop(down.insert(graph)),
                 NetworkEvent::Connected { graph, .. } => drop(down.remove(&graph)),
-                NetworkEvent::Gone { peer } => break assert_eq!(peer, id(from)),
+                NetworkEvent::Unreachable { peer } => break assert_eq!(peer, id(from)),
                 _ => {}
             }
         }

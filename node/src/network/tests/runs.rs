@@ -186,7 +186,7 @@ async fn a_peer_that_was_never_there_is_refused_once_and_gone_once_all_are_up() 
         one.send(Network::Public, late, b"dropped when it is gone");
         one.handle.everybody_is_up();
         match one.next().await {
-            NetworkEvent::Gone { peer } => assert_eq!(peer, id(late)),
+            NetworkEvent::Unreachable { peer } => assert_eq!(peer, id(late)),
             other => panic!("unexpected {other:?}"),
         }
         // On both graphs, and neither word is said twice.
@@ -436,11 +436,11 @@ async fn killed_peer(survivor: u8) {
     stop.send(()).unwrap();
     thread.join().unwrap();
     let begun = std::time::Instant::now();
-    let (mut down, mut gone) = (0, 0);
-    while down < 2 || gone < 1 {
+    let (mut down, mut unreachable) = (0, 0);
+    while down < 2 || unreachable < 1 {
         match one.next().await {
             NetworkEvent::Disconnected { peer, .. } if peer == id(victim) => down += 1,
-            NetworkEvent::Gone { peer } if peer == id(victim) => gone += 1,
+            NetworkEvent::Unreachable { peer } if peer == id(victim) => unreachable += 1,
             other => panic!("unexpected {other:?}"),
         }
     }
@@ -455,7 +455,7 @@ async fn killed_peer(survivor: u8) {
         }
     }
     drop(two);
-    one.find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(()))
+    one.find(|event| matches!(event, NetworkEvent::Unreachable { .. }).then_some(()))
         .await;
 }
 
@@ -551,7 +551,7 @@ async fn shutdown_delivers_what_is_queued() {
         bytes += two.frame().await.2.len();
     }
     assert!(soon(closing).await.unwrap(), "the shutdown ran into its deadline");
-    two.find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(()))
+    two.find(|event| matches!(event, NetworkEvent::Unreachable { .. }).then_some(()))
         .await;
 }
 

@@ -44,7 +44,7 @@ fn log(plan: &Plan, members: &[Party], party: Party) -> Log {
         party,
         sent: sent.collect(),
         received: received.collect(),
-        gone: (0..plan.parties()).filter(|other| !is_member(other)).collect(),
+        unreachable: (0..plan.parties()).filter(|other| !is_member(other)).collect(),
         sealed: None,
     }
 }

@@ -20,7 +20,7 @@ fn key(party: Party) -> Keypair {
 struct Bench {
     flood: Flood,
     items: Items,
-    gone: BTreeMap<Party, Time>,
+    unreachable: BTreeMap<Party, Time>,
     in_logs: Calls,
     machine: Agreement,
 }
@@ -46,7 +46,7 @@ impl Bench {
         let mut bench = Bench {
             flood: Flood::new(0, members),
             items: Items::new(0, 100, SETTLE_MS),
-            gone: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
             in_logs: Calls::new(),
             machine: Agreement::new(electorate, STAGE, (0..6).collect(), clock, BTreeSet::new()),
         };
@@ -95,7 +95,7 @@ impl Bench {
         let sights = StageSights {
             flood: &self.flood,
             items: HeldItems::alone(&self.items),
-            gone: &self.gone,
+            unreachable: &self.unreachable,
             in_logs: &self.in_logs,
         };
         let step = self.machine.step(Time::from_millis(ms), &sights);
@@ -141,8 +141,8 @@ fn list(set: &[Party]) -> Option<Step> {
     Some(Step::Say(listing(set)))
 }
 
-fn gone(party: Party) -> Option<Step> {
-    Some(Step::Say(Notice::Gone { stage: STAGE, party }))
+fn unreachable(party: Party) -> Option<Step> {
+    Some(Step::Say(Notice::Unreachable { stage: STAGE, party }))
 }
 
 const ALL: [Party; 6] = [0, 1, 2, 3, 4, 5];
@@ -294,13 +294,13 @@ fn an_empty_set_is_never_signed_and_the_stage_ends() {
 fn a_party_that_everybody_calls_gone_is_not_waited_for() {
     let mut bench = Bench::new();
     (1..5).for_each(|party| bench.item(party));
-    bench.gone.insert(5, Time::from_millis(10));
+    bench.unreachable.insert(5, Time::from_millis(10));
     assert_eq!(bench.step(59), None, "its item may be on the way");
-    assert_eq!(bench.step(60), gone(5));
+    assert_eq!(bench.step(60), unreachable(5));
     (1..4).for_each(|party| {
         bench.say(
             party,
-            Notice::Gone {
+            Notice::Unreachable {
                 stage: STAGE,
                 party: 5,
             },
@@ -328,8 +328,8 @@ fn the_logs_alone_exclude_as_well() {
 fn who_called_a_party_gone_signs_no_set_with_it_before_three_quarters() {
     let mut bench = Bench::new();
     (1..5).for_each(|party| bench.item(party));
-    bench.gone.insert(5, Time::ZERO);
-    assert_eq!(bench.step(60), gone(5));
+    bench.unreachable.insert(5, Time::ZERO);
+    assert_eq!(bench.step(60), unreachable(5));
     bench.item(5);
     assert_eq!(bench.step(61), None, "it turned up, too late for this node");
     (2..4).for_each(|party| bench.vote(party, true, &ALL));
@@ -341,7 +341,7 @@ fn who_called_a_party_gone_signs_no_set_with_it_before_three_quarters() {
 fn who_holds_an_item_does_not_call_its_party_gone() {
     let mut bench = Bench::new();
     (1..6).for_each(|party| bench.item(party));
-    bench.gone.insert(5, Time::ZERO);
+    bench.unreachable.insert(5, Time::ZERO);
     assert_eq!(bench.step(60), vote(true, &ALL));
     assert_eq!(bench.step(61), None);
 }

@@ -24,7 +24,7 @@ pub enum Slot {
     /// A party's vote of a stage.
     Vote(Stage, Party),
     /// A party's call that another one is gone, in a stage.
-    Gone(Stage, Party, Party),
+    Unreachable(Stage, Party, Party),
     /// A party's word that it missed a message of averaging.
     Missed(Party),
     /// A party's word that it has done all rounds of averaging.
@@ -53,7 +53,7 @@ impl Slot {
             Slot::Item(stage, author) => (Kind::Item(stage), author),
             Slot::List(stage, author) => (Kind::List(stage), author),
             Slot::Vote(stage, author) => (Kind::Vote(stage), author),
-            Slot::Gone(stage, author, party) => (Kind::Gone(stage, party), author),
+            Slot::Unreachable(stage, author, party) => (Kind::Unreachable(stage, party), author),
             Slot::Missed(author) => (Kind::Missed, author),
             Slot::Averaged(author) => (Kind::Averaged, author),
             Slot::Key(round, author) => (Kind::Key(round), author),
@@ -73,7 +73,7 @@ impl Slot {
             Notice::Item { stage, .. } => Some(Slot::Item(stage, author)),
             Notice::List { stage, .. } => Some(Slot::List(stage, author)),
             Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),
-            Notice::Gone { stage, party } => Some(Slot::Gone(stage, author, party)),
+            Notice::Unreachable { stage, party } => Some(Slot::Unreachable(stage, author, party)),
             Notice::Missed => Some(Slot::Missed(author)),
             Notice::Averaged => Some(Slot::Averaged(author)),
             Notice::Unreached { .. } => Some(Slot::Unreached(author)),

@@ -172,7 +172,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
                 early: true,
                 set: hash,
             });
-            notices.extend((0..3).map(|party| Notice::Gone { stage, party }));
+            notices.extend((0..3).map(|party| Notice::Unreachable { stage, party }));
         }
         notices.extend([Notice::Missed, Notice::Averaged]);
         for notice in notices {
@@ -241,7 +241,7 @@ fn strangers_and_disorder_are_refused() {
     let mut stranger = Signer::new(9, [1; 32], key(1), 0);
     let (frame, notice) = signed(
         &mut stranger,
-        Notice::Gone {
+        Notice::Unreachable {
             stage: Stage::Settling,
             party: 0,
         },
@@ -252,7 +252,7 @@ fn strangers_and_disorder_are_refused() {
     );
     let mut signer = Signer::new(1, [1; 32], key(1), 0);
     for notice in [
-        Notice::Gone {
+        Notice::Unreachable {
             stage: Stage::Settling,
             party: 3,
         },

@@ -441,7 +441,7 @@ fn too_few_do_not_start_however_many_refuse() {
     bench.ready(1);
     (2..4).for_each(|party| bench.machine.presence.refused(party, None));
     assert_eq!(bench.step(JOIN_MS - 1), None);
-    let missing = vec![(2, Standing::Gone), (3, Standing::Gone)];
+    let missing = vec![(2, Standing::Unreachable), (3, Standing::Unreachable)];
     assert_eq!(
         bench.step(JOIN_MS),
         Some(GatheringStep::Abort(Unstarted::TooFew { ready: 2, missing }))
@@ -549,7 +549,7 @@ fn who_withdraws_within_the_grace_has_nobody_wake_up_without_pause() {
         bench.step(JOIN_MS),
         Some(GatheringStep::Abort(Unstarted::TooFew {
             ready: 2,
-            missing: vec![(2, Standing::Gone), (3, Standing::Gone)],
+            missing: vec![(2, Standing::Unreachable), (3, Standing::Unreachable)],
         }))
     );
 }

@@ -88,7 +88,7 @@ fn of_a_stranger_all_its_neighbours_have_to_say_it_about_this_very_ready() {
     ring.calls(4, 3, 9);
     assert_eq!(ring.standing(3), Standing::Ready, "about another start");
     ring.calls(4, 3, 3);
-    assert_eq!(ring.standing(3), Standing::Gone);
+    assert_eq!(ring.standing(3), Standing::Unreachable);
     ring.say(3, ready(9));
     assert_eq!(ring.standing(3), Standing::Ready, "it has started again");
 }
@@ -112,15 +112,15 @@ fn a_neighbour_that_was_lost_counts_once_it_repeats_its_ready_or_starts_again() 
     ring.presence.disconnected(1);
     assert_eq!(ring.standing(1), Standing::Apart);
     ring.presence.refused(1, ring.flood.ready(1));
-    assert_eq!(ring.standing(1), Standing::Gone);
+    assert_eq!(ring.standing(1), Standing::Unreachable);
     ring.presence.connected(Network::Public, 1, Time::ZERO);
     assert_eq!(
         ring.standing(1),
-        Standing::Gone,
+        Standing::Unreachable,
         "its READY is of a process that is gone"
     );
     assert!(!ring.presence.heard(1, Time::ZERO, None));
-    assert_eq!(ring.standing(1), Standing::Gone);
+    assert_eq!(ring.standing(1), Standing::Unreachable);
     assert!(ring.presence.heard(1, Time::ZERO, Some(started(1))));
     assert_eq!(ring.standing(1), Standing::Ready, "it was the network");
     ring.presence.refused(1, ring.flood.ready(1));
@@ -195,8 +195,8 @@ fn who_never_came_who_was_lost_and_for_whom_nothing_answers_are_three_things() {
     presence.connected(Network::Private, 1, Time::ZERO);
     assert_eq!(of(&presence, 1), Standing::Awaited, "it is there");
     presence.refused(1, None);
-    assert_eq!(of(&presence, 1), Standing::Gone, "it was there");
-    for standing in [Standing::Absent, Standing::Gone, Standing::Unanswered] {
+    assert_eq!(of(&presence, 1), Standing::Unreachable, "it was there");
+    for standing in [Standing::Absent, Standing::Unreachable, Standing::Unanswered] {
         assert!(standing.is_away());
     }
 }
@@ -214,5 +214,5 @@ fn strangers_tell_who_refuses_from_whom_nothing_answers_for() {
         assert_eq!(ring.standing(3), standing);
     }
     ring.calls_found(2, 3, 3, Found::Refuses);
-    assert_eq!(ring.standing(3), Standing::Gone);
+    assert_eq!(ring.standing(3), Standing::Unreachable);
 }

@@ -72,7 +72,7 @@ fn log() -> Log {
             from: 2,
             applied: 2,
         }],
-        gone: vec![3],
+        unreachable: vec![3],
         sealed: None,
     }
 }
@@ -441,7 +441,7 @@ fn limits_hold_the_largest_messages() {
         party: 0,
         sent,
         received,
-        gone: (0..parties).collect(),
+        unreachable: (0..parties).collect(),
         sealed: None,
     };
     let bytes = log_to_bytes(&log, &schedule);

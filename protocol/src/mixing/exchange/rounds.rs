@@ -89,7 +89,7 @@ impl ShareExchange {
         let handover = self.began.plus_millis(self.parameters.handover_patience_ms());
         let in_hand = |from: Party| {
             self.received.contains_key(&(self.round, from))
-                || self.gone.contains(&from)
+                || self.unreachable.contains(&from)
                 || self.missed.contains(&from)
         };
         let left = |to: &Party| {
@@ -100,7 +100,7 @@ impl ShareExchange {
             };
             let given_up = self.missed.contains(to) && (!self.connected.contains(to) || now >= handover);
             given_up
-                || self.gone.contains(to)
+                || self.unreachable.contains(to)
                 || self
                     .outgoing
                     .get(&id)

@@ -16,9 +16,12 @@ impl ShareExchange {
     /// from it, or it is time.
     pub fn is_quiet(&self, now: Time) -> bool {
         let answered = |(id, share): (&ShareId, &Outgoing)| {
-            share.whereabouts == Whereabouts::Back || share.answer.is_some() || self.gone.contains(&id.to)
+            share.whereabouts == Whereabouts::Back
+                || share.answer.is_some()
+                || self.unreachable.contains(&id.to)
         };
-        let in_hand = |key: (u32, Party)| self.received.contains_key(&key) || self.gone.contains(&key.1);
+        let in_hand =
+            |key: (u32, Party)| self.received.contains_key(&key) || self.unreachable.contains(&key.1);
         self.is_over()
             && (now >= self.deadline(self.parameters.rounds())
                 || (self.parameters.due().all(in_hand) && self.outgoing.iter().all(answered)))
@@ -32,8 +35,8 @@ impl ShareExchange {
     }
 
     /// The log, to be signed; from now on every share that was not answered before is refused.
-    /// `gone`: whom it calls gone.
-    pub fn close(&mut self, gone: Vec<Party>) -> Log {
+    /// `unreachable`: whom it calls gone.
+    pub fn close(&mut self, unreachable: Vec<Party>) -> Log {
         self.closed = true;
         self.waiting.clear();
         let mut due: BTreeMap<(u32, Party), SentEntry> = BTreeMap::new();
@@ -70,7 +73,7 @@ impl ShareExchange {
             party: self.parameters.me,
             sent: due.into_values().collect(),
             received: received.collect(),
-            gone,
+            unreachable,
             sealed: None,
         }
     }

@@ -277,7 +277,7 @@ fn hostile_shares_and_answers_change_nothing() {
 fn the_gone_are_not_waited_for_nor_again_those_that_missed_a_deadline() {
     let mut world = World::new();
     for other in 1..4 {
-        world.nodes[other].gone(0, true);
+        world.nodes[other].unreachable(0, true);
         world.cut(0, other, false);
     }
     world.deliver_all();
@@ -454,7 +454,7 @@ enum Operation {
     Pass(u64),
     Cut(usize, bool),
     Join(usize),
-    Gone(usize),
+    Lose(usize),
     Close(usize),
 }
 
@@ -464,7 +464,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0u64..ROUND_MS).prop_map(Operation::Pass),
         1 => (0usize..16, any::<bool>()).prop_map(|(wire, taken)| Operation::Cut(wire, taken)),
         1 => (0usize..16).prop_map(Operation::Join),
-        1 => (0usize..16).prop_map(Operation::Gone),
+        1 => (0usize..16).prop_map(Operation::Lose),
         1 => (0usize..4).prop_map(Operation::Close),
     ]
 }
@@ -486,7 +486,7 @@ proptest! {
                 Operation::Pass(ms) => world.pass(ms),
                 Operation::Cut(wire, taken) if wire / 4 != wire % 4 => world.cut(wire / 4, wire % 4, taken),
                 Operation::Join(wire) => world.join(wire / 4, wire % 4),
-                Operation::Gone(wire) if wire / 4 != wire % 4 => world.nodes[wire / 4].gone(wire % 4, true),
+                Operation::Lose(wire) if wire / 4 != wire % 4 => world.nodes[wire / 4].unreachable(wire % 4, true),
                 Operation::Close(me) if world.nodes[me].is_quiet(world.now) => {
                     drop(world.nodes[me].close(Vec::new()));
                 }

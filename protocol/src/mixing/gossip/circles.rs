@@ -171,10 +171,10 @@ impl CircleRound {
 
     /// Whether the log can be signed: all vectors are in and all answers, but for peers that are
     /// gone, or it is time.
-    pub(crate) fn is_quiet(&self, now: Time, gone: impl Fn(Party) -> bool) -> bool {
+    pub(crate) fn is_quiet(&self, now: Time, unreachable: impl Fn(Party) -> bool) -> bool {
         let in_hand = |peer: &Party| {
             let answered = self.outgoing.get(peer).is_none_or(|sent| sent.answer.is_some());
-            (self.arrived.contains_key(peer) && answered) || gone(*peer)
+            (self.arrived.contains_key(peer) && answered) || unreachable(*peer)
         };
         now >= self.deadline || self.expected.iter().all(in_hand)
     }

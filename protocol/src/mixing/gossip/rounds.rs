@@ -88,7 +88,7 @@ pub struct GossipRounds {
     last_due: BTreeMap<Party, u32>,
     /// The latest round of which each has sent a message.
     heard: BTreeMap<Party, u32>,
-    gone: BTreeSet<Party>,
+    unreachable: BTreeSet<Party>,
     late: BTreeSet<Party>,
     missed: BTreeSet<(u32, Party)>,
     estimates: Vec<f64>,
@@ -123,7 +123,7 @@ impl GossipRounds {
             sent: vec![],
             arrived: BTreeMap::new(),
             heard: BTreeMap::new(),
-            gone: BTreeSet::new(),
+            unreachable: BTreeSet::new(),
             late: BTreeSet::new(),
             missed: BTreeSet::new(),
             estimates: vec![],
@@ -132,7 +132,7 @@ impl GossipRounds {
 
     /// START: round 1 begins. `absent` have not started.
     pub fn begin(&mut self, start: Time, absent: impl Iterator<Item = Party>) {
-        self.gone.extend(absent);
+        self.unreachable.extend(absent);
         (self.start, self.round) = (start, 1);
     }
 
@@ -201,12 +201,12 @@ impl GossipRounds {
 
     /// A peer is there (again).
     pub fn back(&mut self, peer: Party) {
-        self.gone.remove(&peer);
+        self.unreachable.remove(&peer);
     }
 
     /// A peer is gone.
     pub fn lost(&mut self, peer: Party) {
-        self.gone.insert(peer);
+        self.unreachable.insert(peer);
     }
 
     /// Takes a neighbour's message of this round or a later one.
@@ -244,7 +244,7 @@ impl GossipRounds {
     /// Whether every neighbour has sent its last message that is due here, or is gone.
     pub fn all_have_ended(&self) -> bool {
         let ended = |(peer, last): (&Party, &u32)| {
-            self.gone.contains(peer) || self.heard.get(peer).is_some_and(|heard| heard >= last)
+            self.unreachable.contains(peer) || self.heard.get(peer).is_some_and(|heard| heard >= last)
         };
         self.last_due.iter().all(ended)
     }
@@ -252,7 +252,7 @@ impl GossipRounds {
     /// Whom this round waits for: whose message is due and not here, but for those that nobody
     /// waits for.
     pub fn waits_for(&self) -> impl Iterator<Item = Party> + '_ {
-        let absent = |peer: &Party| self.gone.contains(peer) || self.late.contains(peer);
+        let absent = |peer: &Party| self.unreachable.contains(peer) || self.late.contains(peer);
         self.lacking().filter(move |peer| !absent(peer))
     }
 
@@ -312,7 +312,7 @@ impl GossipRounds {
         let round = self.round;
         let missing: Vec<Party> = self.lacking().collect();
         self.late
-            .extend(missing.iter().filter(|peer| !self.gone.contains(peer)));
+            .extend(missing.iter().filter(|peer| !self.unreachable.contains(peer)));
         self.missed.extend(missing.into_iter().map(|peer| (round, peer)));
         let weights = RoundWeights::of(&self.active());
         let mut sum = RoundSum::new(&weights, self.me, message, CarriedWeight::WHOLE);

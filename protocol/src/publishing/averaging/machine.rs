@@ -329,7 +329,7 @@ impl Averaging {
     /// Whether nobody who averages needs this node any more, as far as it knows: all that are not
     /// gone have their results.
     pub fn is_over(&self, around: &Surroundings<'_>) -> bool {
-        let ended = |party: &Party| around.flood.averaged(*party) || around.gone.contains_key(party);
+        let ended = |party: &Party| around.flood.averaged(*party) || around.unreachable.contains_key(party);
         let me = self.setup.me;
         let mut others = self.members().into_iter().flatten().filter(|party| **party != me);
         others.all(ended)

@@ -15,7 +15,7 @@ impl Averaging {
     /// Whether a neighbour whose message is needed is gone or broken, or is not waited for any
     /// more.
     pub(super) fn is_lost(&self, party: Party, now: Time, around: &Surroundings<'_>) -> bool {
-        around.gone.contains_key(&party)
+        around.unreachable.contains_key(&party)
             || self.broken.contains(&party)
             || now >= self.patience(party, around)
     }

@@ -126,7 +126,7 @@ struct Bench {
     me: Party,
     flood: Flood,
     opening: SetOpening,
-    gone: BTreeMap<Party, Time>,
+    unreachable: BTreeMap<Party, Time>,
     called: BTreeSet<Party>,
     sequence: u64,
 }
@@ -147,7 +147,7 @@ impl Bench {
             me,
             opening,
             deals,
-            gone: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
             called: BTreeSet::new(),
             sequence: 0,
         };
@@ -192,7 +192,7 @@ impl Bench {
         loop {
             let mut sights = OpeningSights {
                 flood: &mut self.flood,
-                gone: &self.gone,
+                unreachable: &self.unreachable,
                 called: &self.called,
             };
             let Some(step) = self.opening.step(at(ms), &mut sights) else {
@@ -240,12 +240,12 @@ fn all_keys_open_at_once_and_nobody_tells_a_share() {
         assert_eq!(bench.steps(5), []);
     }
     assert!(bench.opening.secrets().is_none());
-    assert_eq!(bench.opening.wake(at(5), &bench.gone), at(SETTLE_MS / 2));
+    assert_eq!(bench.opening.wake(at(5), &bench.unreachable), at(SETTLE_MS / 2));
     bench.key_of(6);
     assert_eq!(bench.steps(9), [OpeningStep::Open]);
     assert!(bench.is_open_for(&SET));
     assert_eq!(bench.opening.opened_for(), [0; 0]);
-    assert_eq!(bench.opening.wake(at(9), &bench.gone), Time::FAR);
+    assert_eq!(bench.opening.wake(at(9), &bench.unreachable), Time::FAR);
     assert_eq!(bench.steps(SETTLE_MS), []);
 }
 
@@ -262,24 +262,27 @@ fn what_came_before_the_stage_counts() {
 fn a_member_that_is_gone_is_opened_by_its_holders_at_once() {
     for by_others in [false, true] {
         let mut bench = Bench::new(0, &SET);
-        let (gone, others) = held_by_0(&bench);
-        for party in SET.into_iter().filter(|&party| party != 0 && party != gone) {
+        let (unreachable, others) = held_by_0(&bench);
+        for party in SET
+            .into_iter()
+            .filter(|&party| party != 0 && party != unreachable)
+        {
             bench.key_of(party);
         }
         assert_eq!(bench.steps(0).len(), 1, "its own key");
         if by_others {
-            bench.called.insert(gone);
+            bench.called.insert(unreachable);
         } else {
-            bench.gone.insert(gone, at(3));
+            bench.unreachable.insert(unreachable, at(3));
         }
-        let share = OpeningStep::Say(bench.deals.revealed_share(gone, 0));
+        let share = OpeningStep::Say(bench.deals.revealed_share(unreachable, 0));
         assert_eq!(bench.steps(3), [share], "once");
-        bench.share_of(gone, others[0]);
+        bench.share_of(unreachable, others[0]);
         assert_eq!(bench.steps(4), [], "two of three");
-        bench.share_of(gone, others[1]);
+        bench.share_of(unreachable, others[1]);
         assert_eq!(bench.steps(5), [OpeningStep::Open]);
         assert!(bench.is_open_for(&SET));
-        assert_eq!(bench.opening.opened_for(), [gone]);
+        assert_eq!(bench.opening.opened_for(), [unreachable]);
     }
 }
 
@@ -294,7 +297,10 @@ fn a_member_that_is_silent_is_opened_from_half_time_on() {
     assert_eq!(bench.steps(SETTLE_MS / 2 - 1), []);
     let share = OpeningStep::Say(bench.deals.revealed_share(silent, 0));
     assert_eq!(bench.steps(SETTLE_MS / 2), [share]);
-    assert_eq!(bench.opening.wake(at(SETTLE_MS / 2), &bench.gone), at(SETTLE_MS));
+    assert_eq!(
+        bench.opening.wake(at(SETTLE_MS / 2), &bench.unreachable),
+        at(SETTLE_MS)
+    );
     // One holder is silent, too: three of four are enough.
     bench.share_of(silent, others[2]);
     assert_eq!(bench.steps(SETTLE_MS / 2 + 9), [OpeningStep::Open]);

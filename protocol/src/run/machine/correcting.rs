@@ -85,7 +85,7 @@ impl CorrectingPhase {
         let stage = self.unsealing.stage();
         match cx
             .public_state
-            .step(&mut self.agreement, stage, cx.now, &cx.peers.gone)
+            .step(&mut self.agreement, stage, cx.now, &cx.peers.unreachable)
         {
             None => return (RunPhase::Correcting(self), false),
             Some(Step::Say(notice)) => cx.public_state.say(notice),

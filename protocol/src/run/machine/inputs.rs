@@ -15,7 +15,7 @@ impl Run {
         match *input {
             Input::Connected { peer, .. }
             | Input::Disconnected { peer, .. }
-            | Input::Gone { peer }
+            | Input::Unreachable { peer }
             | Input::Refused { peer }
             | Input::Declined { peer }
             | Input::Unanswered { peer }

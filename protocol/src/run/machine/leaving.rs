@@ -78,7 +78,9 @@ impl Run {
         };
         let ended = |party: &Party| {
             let is_in = self.record.started.contains(party);
-            !is_in || self.public_state.finished().contains(party) || self.peers.gone.contains_key(party)
+            !is_in
+                || self.public_state.finished().contains(party)
+                || self.peers.unreachable.contains_key(party)
         };
         let mut neighbours = self
             .config

@@ -56,10 +56,10 @@ impl OpeningPhase {
     }
 
     /// When to step again although nothing happened.
-    pub(super) fn wake(&self, now: Time, gone: &BTreeMap<Party, Time>) -> Time {
+    pub(super) fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
         let agreement = self.confirmation.agreement();
         let confirmed = agreement.map_or(Time::FAR, |it| it.wake(now, &BTreeMap::new()));
-        self.opening.wake(now, gone).min(confirmed)
+        self.opening.wake(now, unreachable).min(confirmed)
     }
 
     fn step_opening(&mut self, cx: &mut StepContext<'_>) -> bool {
@@ -67,7 +67,7 @@ impl OpeningPhase {
         let called: BTreeSet<Party> = calls.into_values().flatten().collect();
         let mut sights = OpeningSights {
             flood: &mut cx.public_state.flood,
-            gone: &cx.peers.gone,
+            unreachable: &cx.peers.unreachable,
             called: &called,
         };
         match self.opening.step(cx.now, &mut sights) {

@@ -89,7 +89,7 @@ impl PublishingPhase {
         let stage = self.agreement.stage();
         match cx
             .public_state
-            .step(&mut self.agreement, stage, cx.now, &cx.peers.gone)
+            .step(&mut self.agreement, stage, cx.now, &cx.peers.unreachable)
         {
             Some(step) => {
                 self.publish(step, cx);
@@ -97,7 +97,7 @@ impl PublishingPhase {
             }
             None => {
                 if let Some(publication) = &mut self.publication {
-                    publication.advance(cx.now, &cx.public_state.around(&cx.peers.gone));
+                    publication.advance(cx.now, &cx.public_state.around(&cx.peers.unreachable));
                 }
                 self.carry_out(cx)
             }
@@ -120,7 +120,12 @@ impl PublishingPhase {
         };
         match &mut self.publication {
             Some(publication) if agreed => {
-                publication.agreed(cx.now, &set, items, &cx.public_state.around(&cx.peers.gone));
+                publication.agreed(
+                    cx.now,
+                    &set,
+                    items,
+                    &cx.public_state.around(&cx.peers.unreachable),
+                );
             }
             Some(publication) => publication.unresolved(&set, items),
             None => {
@@ -166,10 +171,15 @@ impl PublishingPhase {
     }
 
     /// When to step again although nothing happened.
-    pub(super) fn wake(&self, now: Time, public_state: &PublicState, gone: &BTreeMap<Party, Time>) -> Time {
+    pub(super) fn wake(
+        &self,
+        now: Time,
+        public_state: &PublicState,
+        unreachable: &BTreeMap<Party, Time>,
+    ) -> Time {
         let publication = self.publication.as_ref();
-        let wake = publication.map_or(Time::FAR, |it| it.wake(now, &public_state.around(gone)));
-        self.agreement.wake(now, gone).min(wake)
+        let wake = publication.map_or(Time::FAR, |it| it.wake(now, &public_state.around(unreachable)));
+        self.agreement.wake(now, unreachable).min(wake)
     }
 
     /// Whether the others' votes are here and nobody's publishing needs this node any more, as far
@@ -178,11 +188,11 @@ impl PublishingPhase {
         let votes = public_state.flood.votes(self.agreement.stage());
         let signers: BTreeSet<Party> = votes.map(|vote| vote.signer).collect();
         let mut expected = self.agreement.expected().iter();
-        let voted = expected.all(|party| signers.contains(party) || peers.gone.contains_key(party));
+        let voted = expected.all(|party| signers.contains(party) || peers.unreachable.contains_key(party));
         let publication = self.publication.as_ref();
         (self.agreement.has_voted() || withheld)
             && voted
-            && publication.is_none_or(|it| it.is_over(&public_state.around(&peers.gone)))
+            && publication.is_none_or(|it| it.is_over(&public_state.around(&peers.unreachable)))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::topology::party::Party;
 
 impl Run {
     pub(super) fn connected(&mut self, network: Network, peer: Party) {
-        self.peers.gone.remove(&peer);
+        self.peers.unreachable.remove(&peer);
         let now = self.now;
         self.notice_presence(|presence, _| presence.connected(network, peer, now));
         match network {
@@ -26,7 +26,7 @@ impl Run {
             }
         }
         if let Some(transfers) = self.phase.transfers_mut() {
-            transfers.shares.gone(peer, false);
+            transfers.shares.unreachable(peer, false);
             if network == Network::Private {
                 transfers.shares.connected(peer);
             }
@@ -78,10 +78,10 @@ impl Run {
     /// A peer's connection is lost, and its address refuses a new one.
     pub(super) fn lost(&mut self, peer: Party) {
         self.notice_presence(|presence, ready| presence.refused(peer, ready(peer)));
-        self.peers.gone.entry(peer).or_insert(self.now);
+        self.peers.unreachable.entry(peer).or_insert(self.now);
         self.public_state.hurry(self.now);
         if let Some(transfers) = self.phase.transfers_mut() {
-            transfers.shares.gone(peer, true);
+            transfers.shares.unreachable(peer, true);
         }
     }
 

@@ -28,12 +28,13 @@ impl Transfers {
         };
         let certain = |party: Party, since: Time| owed(party) || cx.now >= clock.call_at(since);
         let held = |party: Party| cx.public_state.holding(Stage::Settling).get(party).is_some();
-        let gone = cx
+        let unreachable = cx
             .peers
-            .gone
+            .unreachable
             .iter()
             .filter(|(party, since)| cx.record.started.contains(party) && certain(**party, **since));
-        gone.map(|(party, _)| *party)
+        unreachable
+            .map(|(party, _)| *party)
             .filter(|&party| !held(party))
             .collect()
     }
@@ -44,9 +45,9 @@ impl MixingPhase {
     pub(super) fn step(mut self: Box<Self>, cx: &mut StepContext<'_>) -> (RunPhase, bool) {
         let Transfers { shares, circle, .. } = &mut self.transfers;
         shares.advance(cx.now);
-        let gone = |party: Party| cx.peers.gone.contains_key(&party);
+        let unreachable = |party: Party| cx.peers.unreachable.contains_key(&party);
         let circle = circle.as_ref();
-        if shares.is_quiet(cx.now) && circle.is_none_or(|circle| circle.is_quiet(cx.now, gone)) {
+        if shares.is_quiet(cx.now) && circle.is_none_or(|circle| circle.is_quiet(cx.now, unreachable)) {
             (self.settle(cx), true)
         } else {
             (RunPhase::Mixing(self), false)
@@ -102,7 +103,7 @@ impl SettlingPhase {
         let agreement = &mut self.agreement;
         match cx
             .public_state
-            .step(agreement, Stage::Settling, cx.now, &cx.peers.gone)
+            .step(agreement, Stage::Settling, cx.now, &cx.peers.unreachable)
         {
             None => {
                 self.notice_own_final(cx);

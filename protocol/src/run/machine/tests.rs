@@ -245,7 +245,7 @@ fn our_callers_mistakes_are_errors_and_change_nothing() {
         Err(InputError::NotAsked("Verdict"))
     );
     assert_eq!(
-        run.handle(at(1), Input::Gone { peer: 3 }),
+        run.handle(at(1), Input::Unreachable { peer: 3 }),
         Err(InputError::Peer(3))
     );
     assert_eq!(
@@ -544,8 +544,8 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
     let (mut run, _) = up_to_start(&plan);
     run.handle(run.now, Input::Spent(Ok(()))).expect("asked for");
     let clock = Clock::new(at(10_000), 3200);
-    let since = run.now;
-    run.handle(since, Input::Gone { peer: 1 }).expect("a party");
+    let (since, lost) = (run.now, Input::Unreachable { peer: 1 });
+    run.handle(since, lost).expect("a party");
     let called = |run: &mut Run| {
         let (phase, cx) = run.parts();
         phase.transfers().expect("it mixes").calls(&clock, &cx)

@@ -72,7 +72,7 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
                 set: [7; 32],
             });
         }
-        notices.extend(about.clone().map(|party| Notice::Gone { stage, party }));
+        notices.extend(about.clone().map(|party| Notice::Unreachable { stage, party }));
     }
     notices.extend(all_disclosures(plan, author));
     notices
@@ -288,7 +288,7 @@ fn nothing_of_other_stages_is_taken() {
                     versions: Vec::new(),
                 },
             ),
-            sign(Recipient::All, Notice::Gone { stage, party: 2 }),
+            sign(Recipient::All, Notice::Unreachable { stage, party: 2 }),
             wire::body_frame(stage, 1, &[0; 6]).to_vec(),
             announced_with(
                 &mut Signer::new(1, *plan.digest(), simulated_keypair(1), 0),

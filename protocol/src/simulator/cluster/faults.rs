@@ -44,7 +44,7 @@ impl Simulation<'_> {
                     at,
                     Occurrence::Input {
                         party,
-                        input: Input::Gone { peer },
+                        input: Input::Unreachable { peer },
                     },
                 );
             }

@@ -144,7 +144,7 @@ fn recorded(plan: &Arc<Plan>, seed: u64) -> (Vec<Journal>, Report) {
 #[test]
 fn a_recorded_run_is_replayed_byte_for_byte() {
     let plan = plan(5, "[run]\nround_ms = 160\npace_ms = 0", 4);
-    let (mut late, mut gone, mut left, mut back, mut again) = (0, 0, 0, 0, 0);
+    let (mut late, mut unreachable, mut left, mut back, mut again) = (0, 0, 0, 0, 0);
     for seed in 0..16 {
         let (journals, report) = recorded(&plan, seed);
         assert_eq!(report.violations, []);
@@ -153,7 +153,7 @@ fn a_recorded_run_is_replayed_byte_for_byte() {
             assert_eq!(replayed, None, "party {party}, seed {seed}");
             for input in journal.inputs() {
                 match input {
-                    Input::Gone { .. } => gone += 1,
+                    Input::Unreachable { .. } => unreachable += 1,
                     Input::Left { .. } => left += 1,
                     Input::Recalled(recalled) => back += recalled.back.len(),
                     Input::Disconnected {
@@ -172,7 +172,7 @@ fn a_recorded_run_is_replayed_byte_for_byte() {
         let received = logs.flat_map(|log| &log.received);
         late += received.filter(|entry| entry.applied > entry.round).count();
     }
-    let seen = [late, gone, left, back, again];
+    let seen = [late, unreachable, left, back, again];
     assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
 }
 

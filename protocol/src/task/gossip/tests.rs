@@ -300,7 +300,7 @@ fn who_lacks_a_last_message_is_needed_until_its_author_is_gone() {
     ensemble.until(|ensemble| ensemble.outcomes.contains_key(&0));
     let missed = gossip(&ensemble, 0).missed.contains_key(&1);
     assert_eq!(ensemble.has_said(0, &Event::Complete), !missed);
-    ensemble.feed(0, Input::Gone { peer: 1 });
+    ensemble.feed(0, Input::Unreachable { peer: 1 });
     ensemble.play();
     ensemble.deliver();
     assert!(ensemble.has_said(0, &Event::Complete));

@@ -14,7 +14,7 @@ impl Outer {
     pub(super) fn notice_edge(&mut self, input: &Input) {
         match *input {
             Input::Connected { network, peer } => {
-                self.gone.remove(&peer);
+                self.unreachable.remove(&peer);
                 self.connected.insert((network, peer));
                 match network {
                     Network::Private => self.send_shares_again(peer),
@@ -24,8 +24,8 @@ impl Outer {
             Input::Disconnected { network, peer } => {
                 self.connected.remove(&(network, peer));
             }
-            Input::Gone { peer } => {
-                self.gone.insert(peer);
+            Input::Unreachable { peer } => {
+                self.unreachable.insert(peer);
             }
             _ => {}
         }
@@ -52,7 +52,7 @@ impl Outer {
     pub(super) fn look_for_departed(&mut self, now: Time) {
         let name = |party: Party| self.plan.draft().members[party].name.clone();
         let awaited = self.waits_for();
-        if let Some(&party) = awaited.iter().find(|party| self.gone.contains(party)) {
+        if let Some(&party) = awaited.iter().find(|party| self.unreachable.contains(party)) {
             self.depart(format!("{} is gone", name(party)));
         } else if let Some(&party) = awaited.first()
             && now >= self.patience_ends()

@@ -257,7 +257,7 @@ impl<'a> Ensemble<'a> {
             for network in [Network::Private, Network::Public] {
                 self.feed(other, Input::Disconnected { network, peer: party });
             }
-            self.feed(other, Input::Gone { peer: party });
+            self.feed(other, Input::Unreachable { peer: party });
         }
     }
 

@@ -322,14 +322,14 @@ fn who_departs_is_named_with_its_first_iteration_and_corrected_once() {
             for party in 0..PARTIES - 1 {
                 let (outcome, training) = (ensemble.outcome(party), ensemble.training(party));
                 assert_eq!(training.iterations, RELEASES, "{:?}", training.stopped);
-                let gone = training.departed.get(&5).copied().expect("it departed");
+                let last = training.departed.get(&5).copied().expect("it departed");
                 // What it had said by then may count.
                 assert!(
-                    gone == iteration || gone == iteration + 1,
-                    "{gone}, not {iteration}"
+                    last == iteration || last == iteration + 1,
+                    "{last}, not {iteration}"
                 );
                 assert_eq!(training.departed.len(), 1);
-                assert_eq!(training.corrected, [gone], "once, and never again");
+                assert_eq!(training.corrected, [last], "once, and never again");
                 assert_eq!((&outcome.ending, training.rejected.len()), (&Ending::Degraded, 0));
                 assert_eq!(training.departed, ensemble.training(0).departed);
                 assert_eq!(outcome.started.len(), PARTIES, "those of START");

@@ -40,7 +40,7 @@ pub(super) fn notices() -> Vec<Notice> {
             early: true,
             set: [4; 32],
         },
-        Notice::Gone { stage, party: 4 },
+        Notice::Unreachable { stage, party: 4 },
         Notice::Want { stage, item: 4 },
         Notice::Lack { stage, item: 4 },
         Notice::Summary {

@@ -51,7 +51,7 @@ fn log() -> Log {
         party: 0,
         sent: vec![],
         received: vec![],
-        gone: vec![],
+        unreachable: vec![],
         sealed: None,
     }
 }

@@ -52,7 +52,7 @@ struct Node {
     kept: Option<Kept>,
     opening: Option<SetOpening>,
     enters: u64,
-    gone: BTreeMap<Party, Time>,
+    unreachable: BTreeMap<Party, Time>,
     /// Frames that it may still hand out; at 0 it has crashed.
     left: usize,
     end: Option<OpeningStep>,
@@ -88,7 +88,7 @@ impl World {
             kept: Some(deals.kept(me)),
             opening: None,
             enters: rng.random_range(0..SETTLE_MS / 8),
-            gone: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
             left: crash(me).map_or(usize::MAX, |(_, frames)| *frames),
             end: None,
             said: vec![],
@@ -220,7 +220,7 @@ impl World {
             let called: BTreeSet<Party> = called.into_values().flatten().collect();
             let mut sights = OpeningSights {
                 flood: &mut node.flood,
-                gone: &node.gone,
+                unreachable: &node.unreachable,
                 called: &called,
             };
             match opening.step(at(self.now), &mut sights) {
@@ -234,7 +234,7 @@ impl World {
         }
         let node = &self.nodes[me];
         let opening = node.opening.as_ref();
-        let wake = opening.map_or(Time::FAR, |opening| opening.wake(at(self.now), &node.gone));
+        let wake = opening.map_or(Time::FAR, |opening| opening.wake(at(self.now), &node.unreachable));
         if wake != Time::FAR {
             self.at(wake.as_millis(), Happening::Wake(me));
         }
@@ -251,7 +251,7 @@ impl World {
             }
             match happening {
                 Happening::Wake(_) => {}
-                Happening::Found(_, of) => drop(self.nodes[me].gone.insert(of, at(ms))),
+                Happening::Found(_, of) => drop(self.nodes[me].unreachable.insert(of, at(ms))),
                 Happening::Frame(_, frame) => self.hear(me, &frame),
             }
             self.step(me);

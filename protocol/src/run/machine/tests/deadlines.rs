@@ -24,11 +24,11 @@ fn timed(lines: &str) -> String {
 /// When the present stage is half over, in milliseconds after START.
 #[track_caller]
 fn half(run: &Run) -> u64 {
-    let (now, gone) = (Time::ZERO, Default::default());
+    let (now, unreachable) = (Time::ZERO, Default::default());
     let at = match (&run.phase, run.phase.agreement()) {
-        (_, Some(agreement)) => agreement.wake(now, &gone),
+        (_, Some(agreement)) => agreement.wake(now, &unreachable),
         // What was opened at once has no deadline left.
-        (RunPhase::Opening(phase), _) => phase.opening.wake(now, &gone),
+        (RunPhase::Opening(phase), _) => phase.opening.wake(now, &unreachable),
         _ => panic!("no stage with halves: {}", stage_of(run)),
     };
     at.since(run.record.started_at.expect("it began")) / 1_000_000

@@ -154,10 +154,10 @@ impl Room {
     }
 
     /// As [`lost`](Self::lost), and its address refuses new connections.
-    fn gone(&mut self, party: Party) {
+    fn unreachable(&mut self, party: Party) {
         self.lost(party);
         let others = (0..self.runs.len()).filter(|&other| other != party);
-        others.for_each(|other| self.feed(other, Input::Gone { peer: party }));
+        others.for_each(|other| self.feed(other, Input::Unreachable { peer: party }));
         self.settle();
     }
 
@@ -278,7 +278,7 @@ fn nobody_starts_over_a_party_that_was_ready_and_is_gone() {
     (0..3).for_each(|party| room.start(party));
     room.start(3);
     room.until(1000);
-    room.gone(3);
+    room.unreachable(3);
     assert!(room.begun.is_empty());
     room.start(4);
     assert!(room.begun.is_empty(), "a START over a dead process's READY");
@@ -292,7 +292,7 @@ fn a_restart_before_start_joins_again() {
     let mut room = Room::new(5, "");
     (0..4).for_each(|party| room.start(party));
     room.until(1000);
-    room.gone(3);
+    room.unreachable(3);
     room.until(1500);
     room.start(3);
     room.until(1700);

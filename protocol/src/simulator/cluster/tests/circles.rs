@@ -115,7 +115,10 @@ fn kills(seeds: std::ops::Range<u64>) -> (usize, BTreeSet<u32>) {
                 "seed {seed}, {who}: {:?}",
                 gossip.stopped
             );
-            assert!(gossip.missed.keys().all(|gone| *gone == party), "seed {seed}");
+            assert!(
+                gossip.missed.keys().all(|unreachable| *unreachable == party),
+                "seed {seed}"
+            );
             whole += usize::from(all);
             moments.extend(gossip.missed.values().map(|missed| missed.first));
         }
@@ -146,7 +149,7 @@ fn a_member_that_does_not_open_is_opened_by_others() {
             // Who tells wrong shares of others' secrets tells its own.
             let silent = usize::from(revealing == Revealing::Nothing);
             assert_eq!(outcome.opened_for, [5][..silent], "{who}: {revealing:?}");
-            let liar_alone = gossip.missed.keys().all(|gone| *gone == 5);
+            let liar_alone = gossip.missed.keys().all(|unreachable| *unreachable == 5);
             assert!(liar_alone && gossip.stopped.is_none(), "{who}: {gossip:?}");
             assert_eq!(u64::from(gossip.rounds), RELEASES, "{who}: {revealing:?}");
         }

@@ -124,7 +124,7 @@ fn kills(seeds: std::ops::Range<u64>) -> usize {
             let same = ended.result == survivors[0].2.result && ended.iterations == RELEASES;
             assert!(same || withheld || ended.stopped.is_some(), "seed {seed}, {who}");
             assert!(ended.rejected.is_empty(), "{:?}", ended.rejected);
-            assert!(ended.departed.keys().all(|gone| *gone == party));
+            assert!(ended.departed.keys().all(|unreachable| *unreachable == party));
             whole += usize::from(same);
         }
         moments.extend(survivors[0].2.departed.values().copied());

@@ -155,7 +155,7 @@ fn a_kill_in_the_middle_leaves_one_model_of_the_others() {
             // Noise that did not cancel would be out of range, and its sum rejected by all.
             assert!(training.rejected.is_empty(), "{:?}", training.rejected);
             assert_eq!(training.departed, survivors[0].2.departed);
-            assert!(training.departed.keys().all(|gone| *gone == party));
+            assert!(training.departed.keys().all(|unreachable| *unreachable == party));
             assert_eq!(outcome.ending == Ending::Done, training.departed.is_empty());
         }
         departures.extend(survivors[0].2.departed.values().copied());

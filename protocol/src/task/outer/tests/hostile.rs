@@ -320,7 +320,7 @@ fn who_is_waited_for_ends_it_at_once_if_it_is_gone_and_else_after_a_round_and_a_
     assert_eq!(moved, Time::from_millis(5000), "START, or its own last word");
     let bystander = (0..PARTIES).find(|party| ![me, edge.out].contains(party));
     let peer = bystander.expect("another");
-    ensemble.feed(me, Input::Gone { peer });
+    ensemble.feed(me, Input::Unreachable { peer });
     assert!(
         !ensemble.outcomes.contains_key(&me),
         "nobody waits for {peer} here"
@@ -354,9 +354,9 @@ fn who_is_waited_for_ends_it_at_once_if_it_is_gone_and_else_after_a_round_and_a_
     let bystander = (0..PARTIES).find(|party| ![me, edge.out].contains(party));
     let peer = bystander.expect("another");
     for network in [Network::Private, Network::Public] {
-        ensemble.feed(me, Input::Gone { peer });
-        assert!(of(&ensemble, me).gone.contains(&peer));
+        ensemble.feed(me, Input::Unreachable { peer });
+        assert!(of(&ensemble, me).unreachable.contains(&peer));
         ensemble.feed(me, Input::Connected { network, peer });
-        assert!(of(&ensemble, me).gone.is_empty());
+        assert!(of(&ensemble, me).unreachable.is_empty());
     }
 }

@@ -73,10 +73,10 @@ pub fn excluded(
     Enough { quorum, colluding }: Enough,
 ) -> BTreeSet<Party> {
     let called = heard.in_logs.values().chain(heard.said.values()).flatten();
-    let mut gone: BTreeSet<Party> = called.copied().filter(|party| expected.contains(party)).collect();
+    let mut unreachable: BTreeSet<Party> = called.copied().filter(|party| expected.contains(party)).collect();
     // From all who were called, take out whoever no rule excludes, until each one is excluded.
     loop {
-        let remaining: Vec<Party> = expected.difference(&gone).copied().collect();
+        let remaining: Vec<Party> = expected.difference(&unreachable).copied().collect();
         let by_logs = |party: Party| {
             let neighbours = private_neighbours(party);
             let says = |caller: &Party| calls(heard.in_logs, *caller, party);
@@ -93,15 +93,15 @@ pub fn excluded(
             callers >= quorum && remaining.iter().all(|&caller| called(caller) || found(caller))
         };
         let kept = |party: &Party| !by_logs(*party) && !by_calls(*party);
-        match gone.iter().copied().find(kept) {
-            Some(party) => gone.remove(&party),
+        match unreachable.iter().copied().find(kept) {
+            Some(party) => unreachable.remove(&party),
             None => break,
         };
     }
-    if expected.len() - gone.len() < quorum {
+    if expected.len() - unreachable.len() < quorum {
         BTreeSet::new()
     } else {
-        gone
+        unreachable
     }
 }
 
@@ -293,19 +293,19 @@ mod tests {
     fn a_quorum_calls_more_than_collude_log_and_a_quorum_remains() {
         let none = Calls::new();
         let expected: BTreeSet<Party> = (0..7).collect();
-        for (quorum, gone) in [(5, vec![6]), (6, vec![6]), (7, vec![])] {
+        for (quorum, unreachable) in [(5, vec![6]), (6, vec![6]), (7, vec![])] {
             let said: Vec<(Party, &[Party])> = (0..6).map(|caller| (caller, &[6][..])).collect();
             let said = list(&said);
             let enough = Enough { quorum, colluding: 9 };
             let found = excluded(&expected, heard(&none, &said), nobody, |_| vec![], enough);
-            assert_eq!(found, gone.into_iter().collect(), "a quorum of {quorum}");
+            assert_eq!(found, unreachable.into_iter().collect(), "a quorum of {quorum}");
         }
-        for (colluding, gone) in [(1, vec![6]), (2, vec![])] {
+        for (colluding, unreachable) in [(1, vec![6]), (2, vec![])] {
             let logs = list(&[(0, &[6]), (1, &[6])]);
             let near = |party: Party| if party == 6 { vec![0, 1] } else { vec![] };
             let enough = Enough { quorum: 6, colluding };
             let found = excluded(&expected, heard(&logs, &none), nobody, near, enough);
-            assert_eq!(found, gone.into_iter().collect(), "{colluding} collude");
+            assert_eq!(found, unreachable.into_iter().collect(), "{colluding} collude");
         }
     }
 }
