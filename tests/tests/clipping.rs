@@ -32,7 +32,8 @@ fn joined(run: fn(&Path, Vec<String>) -> Ended) -> (Parties, Ended) {
 fn join_tells_whoever_looks_on_by_how_much_a_vector_was_scaled() {
     let _alone = alone();
     let (parties, ended) = joined(run_on_terminal);
-    let reported = "your vector was scaled by 0.0100 (data.clip); the error that is stated is the noise's only";
+    let reported =
+        "your vector was scaled by 0.0100 (data.clip); the error that is stated is the noise's only";
     assert!(ended.stdout.contains(reported), "{}", ended.stdout);
     let receipt = std::fs::read_to_string(parties.path("plan-alice.receipt.json")).expect("a receipt");
     for text in [&ended.stderr, &receipt] {

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_one_waits_for_is_told_by_name() {
+    fn awaited_parties_are_listed_by_name() {
         let ready = json!({"t_ms": 5, "event": "ready", "ready": 3, "waiting_for": "dave, erin"});
         assert_eq!(sentence(&ready), "3 parties are ready; waiting for dave, erin.");
         let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": ""});
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_a_newer_daemon_is_told_by_its_fields() {
+    fn an_event_of_a_newer_daemon_is_listed_by_its_fields() {
         let newer = json!({"t_ms": 5, "event": "thawed", "party": "alice", "by": "bob", "count": 3});
         assert_eq!(sentence(&newer), "thawed: by bob, count 3");
     }

@@ -486,7 +486,9 @@ proptest! {
                 Operation::Pass(ms) => world.pass(ms),
                 Operation::Cut(wire, taken) if wire / 4 != wire % 4 => world.cut(wire / 4, wire % 4, taken),
                 Operation::Join(wire) => world.join(wire / 4, wire % 4),
-                Operation::Lose(wire) if wire / 4 != wire % 4 => world.nodes[wire / 4].unreachable(wire % 4, true),
+                Operation::Lose(wire) if wire / 4 != wire % 4 => {
+                    world.nodes[wire / 4].unreachable(wire % 4, true);
+                }
                 Operation::Close(me) if world.nodes[me].is_quiet(world.now) => {
                     drop(world.nodes[me].close(Vec::new()));
                 }
