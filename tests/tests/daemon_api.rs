@@ -134,6 +134,54 @@ fn without_the_token_there_is_nothing_but_health() {
     assert!(!socket.exists(), "the socket goes with the daemon");
 }
 
+/// A monitor's token: it reads what has no value of a mean, and changes nothing.
+#[test]
+fn token_that_may_only_read_reads_no_mean_and_changes_nothing() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let limits = LIMITS.replacen("[api]\n", "[api]\nread_token = \"read.token\"\n", 1);
+    assert_ne!(limits, LIMITS);
+    let mut examined = Examined::start(&parties, &limits);
+    let path = parties.path("read.token");
+    let token = std::fs::read_to_string(&path).expect("the daemon made it");
+    let reader = examined.daemon.http.with_token(Some(token.trim_end()));
+    let readable = [
+        "/metrics",
+        "/v1/openapi.json",
+        "/v1/status",
+        "/v1/runs",
+        "/v1/runs/{digest}",
+        "/v1/runs/{digest}/plan",
+        "/v1/runs/{digest}/events",
+        "/v1/runs/{digest}/receipt",
+        "/v1/runs/{digest}/receipt.sig",
+        "/v1/offers",
+        "/v1/offers/{digest}",
+        "/v1/offers/{digest}/plan",
+    ];
+    let open = ["/", "/healthz", "/readyz"];
+    let (mut read, mut refused) = (0, 0);
+    for (path, method) in examined.document.operations() {
+        let place = path.replace("{digest}", &nobody()).replace("{round}", "1");
+        let reply = examined.keep(reader.ask(&method.to_uppercase(), &place, &[], &[]));
+        if method == "get" && readable.contains(&path.as_str()) {
+            assert!(
+                [200, 404].contains(&reply.status),
+                "{method} {path}: {}",
+                reply.text()
+            );
+            read += 1;
+        } else if !open.contains(&path.as_str()) {
+            reply.refused(403, "nothing else");
+            refused += 1;
+        }
+    }
+    assert_eq!((read, refused), (readable.len(), 10));
+    reader.get("/v1/secrets").refused(403, "nothing else");
+    let (ended, _) = examined.daemon.end();
+    assert!(!ended.stderr.contains(token.trim_end()), "the token was printed");
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_by_name_and_the_daemon_goes_on() {
     let _alone = alone();

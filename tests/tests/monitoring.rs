@@ -68,7 +68,7 @@ fn every_metric_that_is_watched_is_one_of_the_daemons() {
     );
     for (name, expression) in &alerts {
         assert!(
-            expression.contains("up{") || !metrics(expression).is_empty(),
+            expression.contains("up ") || !metrics(expression).is_empty(),
             "{name}: {expression}"
         );
     }
@@ -132,4 +132,45 @@ fn prometheus_takes_the_rules() {
         reported.contains(&format!("{} rules found", alerts().len())),
         "{reported}"
     );
+}
+
+/// Four jobs of other names, a daemon that has died, and a machine that never was one.
+#[test]
+fn dead_daemon_fires_whatever_its_job_is_called() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rules = file("alerts.yml");
+    let text = format!(
+        "rule_files: [{rules:?}]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {{ series: 'up{{job=\"ward\", instance=\"a:7300\"}}', values: '1x10 0x20' }}
+      - {{ series: 'undertone_peers{{job=\"ward\", instance=\"a:7300\"}}', values: '3x10 stale' }}
+      - {{ series: 'up{{job=\"lab\", instance=\"b:7300\"}}', values: '1x30' }}
+      - {{ series: 'undertone_peers{{job=\"lab\", instance=\"b:7300\"}}', values: '3x30' }}
+      - {{ series: 'up{{job=\"node\", instance=\"a:9100\"}}', values: '0x30' }}
+    alert_rule_test:
+      - eval_time: 9m
+        alertname: UndertoneDown
+      - eval_time: 20m
+        alertname: UndertoneDown
+        exp_alerts:
+          - exp_labels: {{ severity: critical, job: ward, instance: 'a:7300' }}
+            exp_annotations:
+              summary: The daemon at a:7300 does not answer
+              description: 'Runs go on without it, up to `dropouts` parties. Its log says how it ended: exit 2 is a configuration to mend.'
+"
+    );
+    let path = folder.path().join("down.yml");
+    std::fs::write(&path, text).expect("writable");
+    let Ok(tested) = Command::new("promtool")
+        .args(["test", "rules"])
+        .arg(&path)
+        .output()
+    else {
+        return left_out("monitoring", "no promtool");
+    };
+    let said = [tested.stdout, tested.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(tested.status.success(), "{said:?}");
 }

@@ -98,6 +98,8 @@ pub struct ApiConfig {
     pub allow_remote: bool,
     /// The file with the bearer token; made with mode 0600 when it is absent.
     pub token: PathBuf,
+    /// The file with the token that may only read, if there is one.
+    pub read_token: Option<PathBuf>,
     /// The longest request body, in bytes.
     pub max_body_bytes: u64,
 }
@@ -384,6 +386,7 @@ fn api(layers: &Layers, state: &Path) -> Result<ApiConfig, Failure> {
         listen,
         allow_remote,
         token: raw.token.clone().unwrap_or_else(|| state.join("api.token")),
+        read_token: raw.read_token.clone(),
         max_body_bytes,
     })
 }

@@ -6,14 +6,14 @@ use tokio::sync::watch;
 
 use crate::daemon::api::bounds::Bounds;
 use crate::daemon::api::metrics::Requests;
-use crate::daemon::api::token::Token;
+use crate::daemon::api::token::Tokens;
 use crate::daemon::service::Service;
 
 /// What every route has at hand.
 #[derive(Clone)]
 pub(super) struct ApiState {
     pub(super) service: Service,
-    pub(super) token: Token,
+    pub(super) tokens: Tokens,
     pub(super) requests: Arc<Requests>,
     pub(super) bounds: Arc<Bounds>,
     /// True once the daemon is ending: answers that would go on end.

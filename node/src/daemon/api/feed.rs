@@ -10,7 +10,7 @@ use crate::daemon::api::bounds::Bounds;
 use crate::daemon::api::connection_limiter::ConnectionLimiter;
 use crate::daemon::api::routes::router;
 use crate::daemon::api::server::{carry, protocol};
-use crate::daemon::api::token::Token;
+use crate::daemon::api::token::Tokens;
 use crate::daemon::service::Service;
 use crate::reporting::failure::Failure;
 
@@ -26,11 +26,11 @@ pub struct Feed {
 impl Feed {
     /// The API of this service. Fails (exit 2) if its token can neither be made nor read.
     pub fn of(service: Service) -> Result<Self, Failure> {
-        let token = Token::open(&service.config().api.token)?;
+        let tokens = Tokens::open(&service.config().api)?;
         let (closing, is_closing) = watch::channel(false);
         let api = ApiState {
             service,
-            token,
+            tokens,
             requests: Arc::default(),
             bounds: Arc::new(Bounds::without_pace()),
             closing: is_closing,

@@ -4,19 +4,36 @@
 //! fit here: a stranger's request is refused at a pace of its own, before any of its body is read
 //! and after what it sends is taken off the line, while those with the token go on.
 
-use axum::extract::{Extension, Request, State};
+use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::StatusCode;
 use hyper::header;
+use hyper::{Method, StatusCode};
 
 use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::body::Incoming;
 use crate::daemon::api::connection_limiter::ConnectionPermit;
 use crate::daemon::api::problem::Problem;
+use crate::daemon::api::token::Access;
 
 /// Answers without a token; the rest never reads a byte of the body without it.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// The routes that the token which may only read is for: none of them has a value of a mean.
+const READABLE: [&str; 12] = [
+    "/metrics",
+    "/v1/openapi.json",
+    "/v1/status",
+    "/v1/runs",
+    "/v1/runs/{digest}",
+    "/v1/runs/{digest}/plan",
+    "/v1/runs/{digest}/events",
+    "/v1/runs/{digest}/receipt",
+    "/v1/runs/{digest}/receipt.sig",
+    "/v1/offers",
+    "/v1/offers/{digest}",
+    "/v1/offers/{digest}/plan",
+];
 
 /// Lets a request through to its route. Those with the token wait for each other only; what anybody
 /// may ask is answered at once, but for the page, which is longer.
@@ -30,24 +47,48 @@ pub(super) async fn guard(
         visit.asks(true);
         let response = answer(&api, request, next).await;
         visit.asks(false);
-        response
-    } else if request.uri().path() == "/" {
+        return response;
+    }
+    if request.uri().path() == "/" {
         api.bounds.strangers_turn().await;
-        answer(&api, request, next).await
-    } else if !api.token.admits(request.headers()) {
+        return answer(&api, request, next).await;
+    }
+    let Some(access) = api.tokens.access(request.headers()) else {
         api.bounds.strangers_turn().await;
         let (head, body) = request.into_parts();
         let refused = stranger(head.headers.contains_key(header::AUTHORIZATION));
         let refused = Incoming::new(&head.headers, body, 0).refused(refused).await;
         api.requests.count(refused.status);
-        refused.into_response()
-    } else if let Err(full) = visit.is_known() {
+        return refused.into_response();
+    };
+    if let Err(full) = visit.is_known() {
         api.requests.count(full.status);
-        full.into_response()
-    } else {
-        api.bounds.turn().await;
-        answer(&api, request, next).await
+        return full.into_response();
     }
+    api.bounds.turn().await;
+    if access == Access::Reading && !is_readable(&request) {
+        let (head, body) = request.into_parts();
+        let refused = Incoming::new(&head.headers, body, 0).refused(read_only()).await;
+        api.requests.count(refused.status);
+        return refused.into_response();
+    }
+    answer(&api, request, next).await
+}
+
+/// Whether the token that may only read is enough. What is not named here is not read with it.
+fn is_readable(request: &Request) -> bool {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    request.method() == Method::GET && path.is_some_and(|path| READABLE.contains(&path))
+}
+
+fn read_only() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "this token reads metrics, status, plans and receipts, and nothing else",
+    )
+    .field("Authorization")
+    .hint("use the daemon's own token (`[api] token`), which may spend its budget")
 }
 
 async fn answer(api: &ApiState, request: Request, next: Next) -> Response {

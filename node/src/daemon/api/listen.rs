@@ -231,6 +231,7 @@ mod tests {
             listen,
             allow_remote,
             token: PathBuf::new(),
+            read_token: None,
             max_body_bytes: 1,
         }
     }

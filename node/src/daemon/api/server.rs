@@ -19,7 +19,7 @@ use crate::daemon::api::api_state::{ApiState, ended};
 use crate::daemon::api::connection_limiter::{ConnectionLimiter, ConnectionPermit};
 use crate::daemon::api::listen::Listener;
 use crate::daemon::api::routes::router;
-use crate::daemon::api::token::Token;
+use crate::daemon::api::token::Tokens;
 use crate::daemon::config::ApiConfig;
 use crate::daemon::service::Service;
 use crate::reporting::failure::Failure;
@@ -44,12 +44,12 @@ pub(crate) struct Server {
 impl Server {
     /// Makes or reads the token and binds the address. Fails (exit 2) if either cannot be.
     pub(crate) async fn bind(config: &ApiConfig, service: Service) -> Result<Self, Failure> {
-        let token = Token::open(&config.token)?;
+        let tokens = Tokens::open(config)?;
         let listener = Listener::bind(config).await?;
         let (closing, is_closing) = watch::channel(false);
         let api = ApiState {
             service,
-            token,
+            tokens,
             requests: Arc::default(),
             bounds: Arc::default(),
             closing: is_closing,

@@ -35,11 +35,11 @@ refusals! {
     /// How a question about one run or offer is refused.
     Reading: 401 404;
     /// How a question about a run that has to be over is refused.
-    Finished: 401 404 409 500;
+    Finished: 401 403 404 409 500;
     /// How a watcher is refused.
     Watching: 400 401 404 503;
     /// How a change of one run or offer is refused.
-    Changing: 401 404 409 503;
+    Changing: 401 403 404 409 503;
     /// How a mean is refused.
     Receiving: 401 403 404 406 409 500 503;
     /// How a plan or a vector is refused.
@@ -51,7 +51,9 @@ fn problem(status: u16) -> (String, RefOr<Response>) {
     let meaning = match status {
         400 => "What was asked makes no sense",
         401 => "No token, or another one",
-        403 => "Beyond the budget of the data set, or the policy; or the owner's alone",
+        403 => {
+            "Beyond the budget of the data set, or the policy; or the owner's alone; or a token that only reads"
+        }
         404 => "No such thing",
         406 => "Not to be had in a format that the client accepts",
         408 => "No byte of the body came for 30 s",

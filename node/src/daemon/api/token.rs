@@ -10,12 +10,59 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use subtle::ConstantTimeEq;
 
+use crate::daemon::config::ApiConfig;
 use crate::party::identity;
 use crate::reporting::failure::Failure;
 use crate::reporting::input_file;
 
 /// Random bytes of a token that we make: beyond guessing, at any rate.
 const RANDOM_BYTES: usize = 32;
+/// What a request may ask for with the token that it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everything.
+    Full,
+    /// Metrics, status, plans and receipts: no mean, and nothing that changes anything.
+    Reading,
+}
+
+/// The daemon's tokens.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    full: Token,
+    reading: Option<Token>,
+}
+
+impl Tokens {
+    /// Reads the files, or makes them.
+    ///
+    /// # Errors
+    /// Those of [`Token::open`], and both tokens alike (exit 2).
+    pub fn open(config: &ApiConfig) -> Result<Self, Failure> {
+        let full = Token::open(&config.token)?;
+        let reading = config.read_token.as_deref().map(Token::open).transpose()?;
+        let alike = |token: &Token| token.0.as_bytes().ct_eq(full.0.as_bytes()).into();
+        if reading.as_ref().is_some_and(alike) {
+            return Err(
+                Failure::usage("the token that may only read is the one that may do everything")
+                    .field("api.read_token")
+                    .hint("name a file of its own; the daemon makes it"),
+            );
+        }
+        Ok(Tokens { full, reading })
+    }
+
+    /// What a request may ask for; `None` without a token of this daemon.
+    pub fn access(&self, headers: &HeaderMap) -> Option<Access> {
+        // Both are compared, so that time does not tell which is near.
+        let reads = self.reading.as_ref().is_some_and(|token| token.admits(headers));
+        match self.full.admits(headers) {
+            true => Some(Access::Full),
+            false => reads.then_some(Access::Reading),
+        }
+    }
+}
+
 /// Characters that a token which an operator brings has at least: 16 of base64 are 96 bits, as few
 /// as OWASP's advice on session identifiers allows with a margin.
 const SHORTEST: usize = 16;
@@ -68,7 +115,7 @@ impl Token {
     }
 
     /// Whether a request carries it, in a time that does not depend on how much of it is right.
-    pub fn admits(&self, headers: &HeaderMap) -> bool {
+    fn admits(&self, headers: &HeaderMap) -> bool {
         let given = headers
             .get(hyper::header::AUTHORIZATION)
             .map(HeaderValue::as_bytes)
