@@ -88,8 +88,9 @@ impl Drop for Place {
         let pids = processes
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let is_here =
-            |pid: &i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.0.path());
+        let is_here = |pid: &i32| {
+            std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(self.0.path()))
+        };
         for pid in pids.filter(is_here) {
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
         }
@@ -134,6 +135,8 @@ fn run_page(page: &Page, folder: &Path, path: &str, slow: bool) -> Vec<Output> {
     // Files that blocks name, and those that only blocks name that were left out.
     let (mut present, mut absent) = (BTreeSet::new(), BTreeSet::new());
     let mut outputs = vec![];
+    // A reader's shell stays where a block leaves it.
+    let mut folder = folder.to_owned();
     for block in blocks(&page.text).into_iter().filter(|block| block.is_run(slow)) {
         let place = format!("{}:{}", page.path, block.line);
         let made = absent.intersection(&files(&block.commands)).next().cloned();
@@ -145,18 +148,21 @@ fn run_page(page: &Page, folder: &Path, path: &str, slow: bool) -> Vec<Output> {
         present.extend(files(&block.commands));
         outputs.push(Output {
             page: page.path.clone(),
-            stdout: run_block(&place, &block, folder.to_owned(), path),
+            stdout: run_block(&place, &block, &mut folder, path),
             commands: block.commands,
         });
     }
     outputs
 }
 
-fn run_block(place: &str, block: &Block, folder: PathBuf, path: &str) -> String {
+/// Runs a block in a folder, and leaves there where its shell ended.
+fn run_block(place: &str, block: &Block, folder: &mut PathBuf, path: &str) -> String {
+    let last = tempfile::NamedTempFile::new().expect("writable");
     let mut shell = Command::new("sh");
     shell
-        .args(["-euc", &block.commands])
-        .current_dir(folder)
+        .args(["-euc", &format!("{}\npwd > \"$LAST_FOLDER\"", block.commands)])
+        .current_dir(&*folder)
+        .env("LAST_FOLDER", last.path())
         .env("PATH", path);
     let begun = Instant::now();
     let ended = Running::start(shell, None).wait();
@@ -167,5 +173,7 @@ fn run_block(place: &str, block: &Block, folder: PathBuf, path: &str) -> String 
         "{place}:\n{}\n{}\n{}",
         block.commands, ended.stdout, ended.stderr
     );
+    let left = std::fs::read_to_string(last.path()).expect("written");
+    *folder = left.trim_end().into();
     ended.stdout
 }

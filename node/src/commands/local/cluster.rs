@@ -218,6 +218,9 @@ impl Cluster {
     }
 }
 
+/// Rounds above which mixing is shown as a bar. Our choice: fewer are over before it is read.
+const SHOWN_AS_BAR: u32 = 10;
+
 /// Beyond the plan's deadlines, once a node has ended: nobody that works is silent for longer. Our
 /// choice.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -477,7 +480,25 @@ impl Picture {
             progress.milestone(&self.line(shown));
         }
         self.shown = Some(phase);
-        progress.show(&line);
+        match self.counted(phase) {
+            Some((what, done, all)) => progress.count(what, done, all),
+            None => progress.show(&line),
+        }
+    }
+
+    /// What a bar shows, where work is counted: releases of a training or a stream, or rounds.
+    fn counted(&self, phase: &str) -> Option<(&'static str, u64, u64)> {
+        let round = self.round.values().max().copied().unwrap_or(0);
+        match phase {
+            _ if self.iteration > 0 && self.releases > self.iteration => {
+                let what = if self.streams { "stream" } else { "training" };
+                Some((what, self.iteration, self.releases))
+            }
+            "mixing" if round > 0 && self.rounds > SHOWN_AS_BAR => {
+                Some(("mixing", round, u64::from(self.rounds)))
+            }
+            _ => None,
+        }
     }
 
     fn line(&self, phase: &str) -> String {

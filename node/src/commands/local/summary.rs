@@ -324,7 +324,7 @@ impl<'a> Summary<'a> {
             let gone = "gone after the log, in the mean all the same";
             table.row(["opened for".into(), format!("{}: {gone}", names.join(", "))]);
         }
-        table.render() + "\n"
+        table.render()
     }
 }
 

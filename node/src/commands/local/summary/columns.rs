@@ -45,7 +45,7 @@ impl Summary<'_> {
             0 => String::new(),
             more => format!("  … and {more} more columns (with --json, or in summary.json)\n"),
         };
-        of_all + &table.render() + &more
+        of_all + &table.render() + &more + "\n"
     }
 
     /// How many means the result adds up: of a stream as many as it had rounds.
