@@ -2,6 +2,7 @@
 
 mod circle_noise;
 pub mod clipping;
+pub mod coefficients;
 pub mod contributor;
 pub mod driver;
 pub mod events;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use libp2p::identity::Keypair;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::run_file::settings::TaskName;
+use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::join::result::{Delivery, Owners};
@@ -24,7 +24,7 @@ use crate::party::receipt::{self, Account};
 use crate::party::room::{self, Room};
 use crate::party::silence::Silence;
 use crate::party::spent::{KeyLock, Spent, User};
-use crate::party::{clipping, input, part, randomness, reaching, shelf, signals};
+use crate::party::{clipping, coefficients, input, part, randomness, reaching, shelf, signals};
 use crate::planning::policy::{self, Policy};
 use crate::planning::{files, template, utility};
 use crate::reporting::failure::{Exit, Failure};
@@ -338,6 +338,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     }
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
     let owners = Owners {
+        errors: model_errors(&plan, &arguments, &delivery),
         clipped: arguments.show_private.then_some(clipped.changed),
         sentence: clipping::sentence(&clipped, &plan.draft().data).filter(|_| output::is_terminal()),
     };
@@ -350,6 +351,22 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     );
     let run = finish.outcome.plan(&plan);
     Ok(result::report(&run, &finish, &delivery, owners, begun))
+}
+
+/// The error of each parameter of a model, by the curvature of this party's rows. It says something
+/// of these rows: none unless `--show-private` asks for it, or a terminal shows it.
+fn model_errors(plan: &Plan, arguments: &JoinArgs, delivery: &Delivery) -> Option<Vec<f64>> {
+    let is_shown = arguments.show_private || output::is_terminal();
+    let settings = plan.draft().computation.model().filter(|_| is_shown)?;
+    let (model, path) = (delivery.values.as_ref()?, arguments.input.as_ref()?);
+    let rows = match plan.draft().data.unit {
+        Unit::Record => model_file::rows(settings, path).ok()?,
+        // A party's gradients are clipped as one.
+        Unit::Party => return None,
+    };
+    let run = delivery.account.iterations_run();
+    let noise = (plan.calibration().predicted.standard_error, run);
+    coefficients::noise_errors(settings, model, rows.iter(), noise)
 }
 
 fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {

@@ -1,14 +1,20 @@
-//! The numbers of a result for people: columns of a mean, or of a stream's rows.
+//! The numbers of a result for people: columns of a mean or of a stream's rows, coefficients of a
+//! model.
 
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
 
+use crate::party::coefficients::coefficients;
 use crate::reporting::table::{Table, beside_error, number};
 
 /// Columns that a screen shows. Our choice: half of it.
 pub(super) const MOST_COLUMNS: usize = 12;
 
 /// The heading of errors: nothing else than noise is in them.
-const ERROR: &str = "± standard error (of the noise)";
+pub(super) const ERROR: &str = "± standard error (of the noise)";
+
+/// Coefficients that a screen shows. Our choice: half of it.
+const MOST_COEFFICIENTS: usize = 20;
 
 /// A result and what is known of it.
 pub(super) struct Shown<'a> {
@@ -89,4 +95,52 @@ pub(super) fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
             .map(|i| even * scales.at(i))
             .collect()
     })
+}
+
+/// Standard errors on each side of a 95 % interval.
+const NORMAL_975: f64 = 1.959_963_984_540_054;
+
+/// A model's coefficients with their errors and intervals, and what these cover; nothing of a model
+/// with several scores. `errors`: of each parameter, and whose rows they were computed with.
+pub(super) fn model_table(model: &ModelSettings, weights: &[f64], errors: Option<(&[f64], &str)>) -> String {
+    let found = coefficients(model, weights, errors.map(|(errors, _)| errors));
+    let Some(found) = found.filter(|found| found.len() <= MOST_COEFFICIENTS) else {
+        return String::new();
+    };
+    let mut headings = vec!["coefficient", "per unit"];
+    if errors.is_some() {
+        headings.extend([ERROR, "95 % interval"]);
+    }
+    let mut table = Table::with_headings(headings);
+    for coefficient in found {
+        let value = coefficient.value;
+        let row = match coefficient.standard_error {
+            Some(error) => {
+                let [low, high] = [-NORMAL_975, NORMAL_975].map(|z| beside_error(value + z * error, error));
+                vec![
+                    coefficient.name,
+                    beside_error(value, error),
+                    number(error),
+                    format!("{low} to {high}"),
+                ]
+            }
+            None => vec![coefficient.name, number(value)],
+        };
+        table.row(row);
+    }
+    let mut text = table.render();
+    text += match model.rows {
+        RowLength::AsIs => "A coefficient is what one unit of its column adds to the score.\n",
+        RowLength::Unit | RowLength::Clip => {
+            "A coefficient is what one unit of its column adds to the score, for a row in the middle of all bounds \
+             (rows are scaled to one length: further out a unit adds less).\n"
+        }
+    };
+    if let Some((_, whose)) = errors {
+        text += &format!(
+            "The intervals cover the noise that was added for privacy, to first order and with the curvature of \
+             {whose}. They do not cover sampling (other rows would have given another model), nor what clipping and few iterations change.\n"
+        );
+    }
+    text + "\n"
 }

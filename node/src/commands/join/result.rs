@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::commands::shown::{Shown, standard_errors};
+use crate::commands::shown::{ERROR, Shown, model_table, standard_errors};
 use crate::party::driver::Finish;
 use crate::party::receipt::Account;
 use crate::party::silence::Silence;
@@ -67,6 +67,9 @@ impl Delivery {
 pub struct Owners {
     /// How many of its vectors or records were clipped; none unless asked for.
     pub clipped: Option<usize>,
+    /// The error of each parameter of a model, by the curvature of its rows; none unless they are
+    /// asked for, or a terminal shows them.
+    pub errors: Option<Vec<f64>>,
     /// What clipping did, in words; none unless a terminal shows them.
     pub sentence: Option<String>,
 }
@@ -74,7 +77,7 @@ pub struct Owners {
 /// The report of `join`.
 pub fn report(plan: &Plan, finish: &Finish, delivery: &Delivery, owners: Owners, begun: Instant) -> Report {
     let json = object(plan, finish, delivery, owners.clipped, begun);
-    let mut text = text(plan, &json, delivery);
+    let mut text = text(plan, &json, delivery, owners.errors.as_deref());
     if let Some(sentence) = owners.sentence {
         text += &format!("\nOnly this terminal shows it: {sentence}.\n");
     }
@@ -156,7 +159,7 @@ fn object(
     object
 }
 
-fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
+fn text(plan: &Plan, object: &Value, delivery: &Delivery, errors: Option<&[f64]>) -> String {
     let account = &delivery.account;
     let mut text = String::new();
     if let Some(failure) = delivery.unwritten() {
@@ -199,25 +202,9 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     if !delivery.silence.is_none() {
         text += "  (Nobody else is told; what counted instead has noise like any other contribution.)\n\n";
     }
-    let shown = Shown {
-        plan,
-        values: delivery
-            .values
-            .as_deref()
-            .filter(|_| account.finished())
-            .unwrap_or_default(),
-        error: account.standard_error(),
-        names: delivery.names.as_deref(),
-    };
-    let numbers = shown.table();
+    let numbers = numbers(plan, delivery, errors);
     text += &numbers;
-    if let Some(gain) = account
-        .standard_error()
-        .and_then(|error| Gain::with_error(plan, error))
-    {
-        text += &format!("{}.\n\n", gain.sentence());
-    }
-    text += &table(plan, object, account, numbers.is_empty()).render();
+    text += &table(plan, object, account, !numbers.contains(ERROR)).render();
     text += &format!(
         "\n{:.2} s from START to the result; sent {} over the private graph, {} over the public one.\n",
         object["wall_s"].as_f64().unwrap_or(0.0),
@@ -225,6 +212,29 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
         bytes(object["public_bytes"].as_u64().unwrap_or(0)),
     );
     text
+}
+
+/// The numbers of the result, and what the protocol won; nothing of a long vector.
+fn numbers(plan: &Plan, delivery: &Delivery, errors: Option<&[f64]>) -> String {
+    let account = &delivery.account;
+    let Some(values) = delivery.values.as_deref().filter(|_| account.finished()) else {
+        return String::new();
+    };
+    if let Some(settings) = plan.draft().computation.model() {
+        let whose = "this party's own rows, as if all others were like them";
+        return model_table(settings, values, errors.map(|errors| (errors, whose)));
+    }
+    let shown = Shown {
+        plan,
+        values,
+        error: account.standard_error(),
+        names: delivery.names.as_deref(),
+    };
+    let gain = account
+        .standard_error()
+        .and_then(|error| Gain::with_error(plan, error));
+    let gain = gain.map_or_else(String::new, |gain| format!("{}.\n\n", gain.sentence()));
+    shown.table() + &gain
 }
 
 /// What the run came to; `alone`: no table of columns stands above it.

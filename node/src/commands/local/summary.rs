@@ -32,6 +32,8 @@ pub(super) struct Summary<'a> {
     exit: i32,
     same_bits: bool,
     demonstration: bool,
+    /// What a training came to, for people.
+    coefficients: String,
     /// What a training came to.
     model: Option<Vec<f64>>,
     /// Whose data were clipped, for whoever looks on.
@@ -105,6 +107,10 @@ impl<'a> Summary<'a> {
         if plan.draft().data.unit == Unit::Record {
             object.insert("records".into(), (plan.total_weight() as u64).into());
         }
+        let settings = plan.draft().computation.model();
+        let model = settings.and(means.into_iter().next());
+        let run = object.get("iterations").and_then(|it| it["run"].as_u64());
+        let fitted = settings.zip(model.as_deref());
         Ok(Summary {
             plan,
             object,
@@ -112,7 +118,8 @@ impl<'a> Summary<'a> {
             same_bits,
             demonstration: false,
             clipping: truths.map_or(vec![], |truths| truths.clipping()),
-            model: plan.draft().computation.model().and(means.into_iter().next()),
+            coefficients: columns::coefficients_of(plan, fitted, (parties, run.unwrap_or(0))),
+            model,
             reasons: ends.reasons(),
             silences,
         })
@@ -152,6 +159,7 @@ impl<'a> Summary<'a> {
         let mut text = self.headline();
         text += &self.silence();
         text += &self.column_table();
+        text += &self.coefficients;
         text += &self.errors();
         text += &self.protection();
         if output::is_terminal() && !self.clipping.is_empty() {

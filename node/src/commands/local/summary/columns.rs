@@ -1,9 +1,15 @@
 //! The numbers of a local run beside the true ones, for people.
 
 use serde_json::Value;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::computation::model::ModelSettings;
+use undertone_protocol::plan::run_file::settings::Unit;
 
+use crate::commands::local::parties::LocalParty;
 use crate::commands::local::summary::{Summary, averages_vectors};
-use crate::commands::shown::MOST_COLUMNS;
+use crate::commands::shown::{self, MOST_COLUMNS};
+use crate::party::coefficients::noise_errors;
+use crate::party::rows::Rows;
 use crate::planning::gain::Gain;
 use crate::reporting::table::{Table, at_most, beside_error, number};
 
@@ -117,4 +123,31 @@ impl Summary<'_> {
         let mean = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
         Some(mean.sqrt()).filter(|off| off.is_finite() && !squares.is_empty())
     }
+}
+
+/// The coefficients of a model that was fitted to these parties' rows in so many iterations, with
+/// their errors: `local` has all rows, so that their curvature is known. Nothing without a model.
+pub(super) fn coefficients_of(
+    plan: &Plan,
+    fitted: Option<(&ModelSettings, &[f64])>,
+    (parties, run): (&[LocalParty], u64),
+) -> String {
+    let Some((settings, model)) = fitted else {
+        return String::new();
+    };
+    let prepared = parties
+        .iter()
+        .map(|party| Rows::prepare(settings, &party.vector.values, &party.input));
+    let rows: Vec<Rows> = prepared.filter_map(Result::ok).collect();
+    let noise = (plan.calibration().predicted.standard_error, run);
+    let errors = match plan.draft().data.unit {
+        Unit::Record => noise_errors(settings, model, rows.iter().flat_map(Rows::iter), noise),
+        // A party's gradients are clipped as one.
+        Unit::Party => None,
+    };
+    shown::model_table(
+        settings,
+        model,
+        errors.as_deref().map(|errors| (errors, "all rows")),
+    )
 }
