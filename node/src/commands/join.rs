@@ -357,8 +357,9 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
 /// of these rows: none unless `--show-private` asks for it, or a terminal shows it.
 fn model_errors(plan: &Plan, arguments: &JoinArgs, delivery: &Delivery) -> Option<Vec<f64>> {
     let is_shown = arguments.show_private || output::is_terminal();
-    let settings = plan.draft().computation.model().filter(|_| is_shown)?;
-    let (model, path) = (delivery.values.as_ref()?, arguments.input.as_ref()?);
+    let values = delivery.values.as_deref().filter(|_| is_shown);
+    let (settings, model) = plan.draft().computation.fitted(values)?;
+    let path = arguments.input.as_ref()?;
     let rows = match plan.draft().data.unit {
         Unit::Record => model_file::rows(settings, path).ok()?,
         // A party's gradients are clipped as one.

@@ -220,7 +220,7 @@ fn numbers(plan: &Plan, delivery: &Delivery, errors: Option<&[f64]>) -> String {
     let Some(values) = delivery.values.as_deref().filter(|_| account.finished()) else {
         return String::new();
     };
-    if let Some(settings) = plan.draft().computation.model() {
+    if let Some((settings, values)) = plan.draft().computation.fitted(Some(values)) {
         let whose = "this party's own rows, as if all others were like them";
         return model_table(settings, values, errors.map(|errors| (errors, whose)));
     }

@@ -107,10 +107,8 @@ impl<'a> Summary<'a> {
         if plan.draft().data.unit == Unit::Record {
             object.insert("records".into(), (plan.total_weight() as u64).into());
         }
-        let settings = plan.draft().computation.model();
-        let model = settings.and(means.into_iter().next());
         let run = object.get("iterations").and_then(|it| it["run"].as_u64());
-        let fitted = settings.zip(model.as_deref());
+        let fitted = plan.draft().computation.fitted(means.first().map(Vec::as_slice));
         Ok(Summary {
             plan,
             object,
@@ -118,8 +116,8 @@ impl<'a> Summary<'a> {
             same_bits,
             demonstration: false,
             clipping: truths.map_or(vec![], |truths| truths.clipping()),
-            coefficients: columns::coefficients_of(plan, fitted, (parties, run.unwrap_or(0))),
-            model,
+            coefficients: Self::coefficients_of(plan, fitted, (parties, run.unwrap_or(0))),
+            model: fitted.map(|(_, model)| model.to_vec()),
             reasons: ends.reasons(),
             silences,
         })

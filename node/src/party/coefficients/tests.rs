@@ -58,8 +58,8 @@ fn trained(model: &ModelSettings, rows: &[Row], std: f64, rng: &mut ChaCha8Rng) 
     descent.result()
 }
 
-/// Of 400 trainings a standard deviation is known to 1/√800, 3.5 %; four times that is allowed, and
-/// what linearising leaves out.
+/// A standard deviation over 400 trainings is known to 1/√800, 3.5 %: four times that is allowed,
+/// and what linearising leaves out.
 #[test]
 fn derived_errors_are_those_of_many_trainings() {
     const RUNS: usize = 400;

@@ -96,6 +96,11 @@ impl Computation {
         }
     }
 
+    /// How a model was fitted, with its parameters; `None` of any other result.
+    pub fn fitted<'a>(&'a self, result: Option<&'a [f64]>) -> Option<(&'a ModelSettings, &'a [f64])> {
+        self.model().zip(result)
+    }
+
     /// Parameters of the model that parties fit together; `None` of any other result.
     pub fn parameters(&self) -> Option<usize> {
         self.model().map(ModelSettings::parameters)

@@ -125,29 +125,31 @@ impl Summary<'_> {
     }
 }
 
-/// The coefficients of a model that was fitted to these parties' rows in so many iterations, with
-/// their errors: `local` has all rows, so that their curvature is known. Nothing without a model.
-pub(super) fn coefficients_of(
-    plan: &Plan,
-    fitted: Option<(&ModelSettings, &[f64])>,
-    (parties, run): (&[LocalParty], u64),
-) -> String {
-    let Some((settings, model)) = fitted else {
-        return String::new();
-    };
-    let prepared = parties
-        .iter()
-        .map(|party| Rows::prepare(settings, &party.vector.values, &party.input));
-    let rows: Vec<Rows> = prepared.filter_map(Result::ok).collect();
-    let noise = (plan.calibration().predicted.standard_error, run);
-    let errors = match plan.draft().data.unit {
-        Unit::Record => noise_errors(settings, model, rows.iter().flat_map(Rows::iter), noise),
-        // A party's gradients are clipped as one.
-        Unit::Party => None,
-    };
-    shown::model_table(
-        settings,
-        model,
-        errors.as_deref().map(|errors| (errors, "all rows")),
-    )
+impl Summary<'_> {
+    /// The coefficients of a model that was fitted to these parties' rows in so many iterations, with
+    /// their errors: `local` has all rows, so that their curvature is known. Nothing without a model.
+    pub(super) fn coefficients_of(
+        plan: &Plan,
+        fitted: Option<(&ModelSettings, &[f64])>,
+        (parties, run): (&[LocalParty], u64),
+    ) -> String {
+        let Some((settings, model)) = fitted else {
+            return String::new();
+        };
+        let prepared = parties
+            .iter()
+            .map(|party| Rows::prepare(settings, &party.vector.values, &party.input));
+        let rows: Vec<Rows> = prepared.filter_map(Result::ok).collect();
+        let noise = (plan.calibration().predicted.standard_error, run);
+        let errors = match plan.draft().data.unit {
+            Unit::Record => noise_errors(settings, model, rows.iter().flat_map(Rows::iter), noise),
+            // A party's gradients are clipped as one.
+            Unit::Party => None,
+        };
+        shown::model_table(
+            settings,
+            model,
+            errors.as_deref().map(|errors| (errors, "all rows")),
+        )
+    }
 }
