@@ -108,10 +108,9 @@ fn a_mean_of_twelve_columns_is_quoted_and_shown_on_one_page() {
 #[test]
 fn a_plan_is_quoted_on_one_page() {
     let parties = undertone_tests::Parties::new(4);
-    with_records(&parties);
     parties.write(
         "run.toml",
-        "name = \"columns\"\n[data]\nunit = \"record\"\nshape = [12]\nclip = { kind = \"box\", low = 0, high = [1, 2, 3, 4, 5, 6, 7, 8, 9, \
+        "name = \"columns\"\n[data]\nunit = \"record\"\nrecords = { alice = 1000, bob = 1000, carol = 1000, dave = 1000 }\nshape = [12]\nclip = { kind = \"box\", low = 0, high = [1, 2, 3, 4, 5, 6, 7, 8, 9, \
          10, 11, 12] }\ncolumns = [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\", \"g\", \"h\", \"i\", \"j\", \"k\", \"l\"]\n",
     );
     let line = "plan run.toml --peers peers.toml --out plan.json";
@@ -125,20 +124,10 @@ fn a_plan_is_quoted_on_one_page() {
     );
 }
 
-/// Writes a peer list in which each party has so many records that a mean of them is no noise.
-fn with_records(parties: &undertone_tests::Parties) {
-    let lines = parties
-        .lines()
-        .iter()
-        .map(|lines| format!("{lines}records = 1000\n"));
-    let lines: Vec<String> = lines.collect();
-    parties.write("peers.toml", &format!("version = 1\n{}", lines.concat()));
-}
-
 /// A run file of each kind, and words that its quote must have.
 const KINDS: [(&str, &str); 3] = [
     (
-        "task = \"regression\"\nname = \"model\"\n[data]\nunit = \"record\"\nshape = [5]\n[model]\nloss = \"logistic\"\n",
+        "task = \"regression\"\nname = \"model\"\n[data]\nunit = \"record\"\nrecords = { at_most = 1000 }\nshape = [5]\n[model]\nloss = \"logistic\"\n",
         "noise of the sums that the model is made of",
     ),
     (
@@ -155,9 +144,6 @@ const KINDS: [(&str, &str); 3] = [
 fn quotes_of_all_tasks_fit_on_the_screen() {
     for (run, said) in KINDS {
         let parties = undertone_tests::Parties::new(5);
-        if run.contains("record") {
-            with_records(&parties);
-        }
         parties.write("run.toml", run);
         for columns in [80, 100] {
             let line = "plan run.toml --peers peers.toml --out plan.json";

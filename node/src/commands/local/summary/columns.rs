@@ -126,8 +126,9 @@ impl Summary<'_> {
 }
 
 impl Summary<'_> {
-    /// The coefficients of a model that was fitted to these parties' rows in so many iterations, with
-    /// their errors: `local` has all rows, so that their curvature is known. Nothing without a model.
+    /// The coefficients of a model that was fitted to these parties' rows in so many iterations,
+    /// with their errors: `local` has all rows, so that their curvature is known. Nothing without a
+    /// model.
     pub(super) fn coefficients_of(
         plan: &Plan,
         fitted: Option<(&ModelSettings, &[f64])>,
