@@ -111,6 +111,54 @@ fn systemd_accepts_the_unit_and_finds_it_hardened() {
     );
 }
 
+/// On an empty system: the user, and the folders that are its own.
+#[test]
+fn systemd_makes_the_user_and_its_folders() {
+    use std::os::unix::fs::MetadataExt;
+    let root = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| root.path().join(path);
+    for kind in ["sysusers.d", "tmpfiles.d"] {
+        let place = at("usr/lib").join(kind);
+        fs::create_dir_all(&place).expect("writable");
+        let ours = top().join("deploy").join(kind).join("undertone.conf");
+        fs::copy(ours, place.join("undertone.conf")).expect("it is there");
+    }
+    ["etc", "var/lib"].map(|folder| fs::create_dir_all(at(folder)).expect("writable"));
+    let said = |command: &mut Command| {
+        let ended = command
+            .arg(format!("--root={}", root.path().display()))
+            .output()
+            .ok()?;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        Some((ended.status.success(), said))
+    };
+    let Some((made, said_of_user)) = said(&mut Command::new("systemd-sysusers")) else {
+        return left_out("the user of systemd", "systemd-sysusers is absent");
+    };
+    if !made && said_of_user.contains("ermi") {
+        return left_out("the user of systemd", "not root");
+    }
+    assert!(made, "{said_of_user}");
+    let users = fs::read_to_string(at("etc/passwd")).expect("made");
+    let own = users
+        .lines()
+        .find(|line| line.starts_with("undertone:"))
+        .expect("the user");
+    let fields: Vec<&str> = own.split(':').collect();
+    assert_eq!(fields[5..], ["/var/lib/undertone", "/usr/sbin/nologin"], "{own}");
+    let (made, said) =
+        said(Command::new("systemd-tmpfiles").arg("--create")).expect("it comes with the other");
+    assert!(made, "{said}");
+    let of = |path: &str| {
+        let found = fs::metadata(at(path)).expect("made");
+        (found.mode() & 0o777, found.uid().to_string())
+    };
+    let uid = fields[2].to_owned();
+    assert_eq!(of("var/lib/undertone"), (0o700, uid.clone()));
+    assert_eq!(of("var/lib/undertone/data"), (0o700, uid));
+    assert_eq!(of("etc/undertone"), (0o755, "0".to_owned()));
+}
+
 fn compose_for(arguments: &[&str]) -> Output {
     let mut command = Command::new(top().join("deploy/compose-for"));
     command
