@@ -406,8 +406,8 @@ fn moments(x: &[f64], changed: &[f64]) -> [f64; 5] {
     ]
 }
 
-/// What ε is at least, if `found` of `pairs` runs with the changed value were told, and `mistaken`
-/// of as many without were taken for it.
+/// What ε is at least, if `found` of `pairs` runs with the changed value were recognised, and
+/// `mistaken` of as many without were taken for it.
 fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     // Each count may miss its chance with half of what is left.
     let alpha = (1.0 - CONFIDENCE) / 2.0;

@@ -16,7 +16,7 @@ enum Edit {
     Set(Index, u8),
     /// A number is written over what stands there.
     Number(Index, u64, usize),
-    /// So many bytes go.
+    /// Removes a number of bytes.
     Cut(Index, usize),
     /// All that follows goes.
     End(Index),

@@ -1,4 +1,4 @@
-//! Whoever contributes data outside of the public range is told what clipping took away: on a
+//! A party whose data are outside of the public range learns what clipping took away: on a
 //! terminal, and nowhere else.
 
 use std::path::Path;

@@ -147,7 +147,7 @@ fn join_keeps_its_result_until_there_is_room() {
     .json_of(0);
 }
 
-/// Whoever starts it again, such as systemd, need not be told to give up.
+/// A supervisor that starts it again, such as systemd, need not give up.
 #[test]
 fn a_daemon_that_finds_its_disk_full_exits_75_and_starts_once_there_is_room() {
     let _alone = alone();

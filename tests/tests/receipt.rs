@@ -115,7 +115,8 @@ fn one_changed_byte_is_not_believed() {
     .refused(3, "signature");
 }
 
-/// Whoever signs for less than what happened is found out by what happened, whatever key it has.
+/// A party that signs for less than what happened is detected by what happened, whatever key it
+/// has.
 #[test]
 fn a_loss_below_the_executions_and_another_plan_are_refused() {
     let _alone = alone();

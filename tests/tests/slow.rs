@@ -21,7 +21,7 @@ const ROUND_MS: u64 = 200;
 const SETTLE_MS: u64 = 800;
 const SEEDS: u64 = 10;
 
-/// What became of the slow one, and of the others.
+/// The fate of the slow one, and of the others.
 #[derive(Debug, Default)]
 struct Tally {
     slow: BTreeMap<&'static str, u32>,

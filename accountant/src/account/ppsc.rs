@@ -116,8 +116,8 @@ pub fn account(
 }
 
 /// The losses of a PPSC execution whose γ are uniform over residues. Exact (Theorem U): what is
-/// told of the honest values is the sums of [`revealed`](crate::execution::usable::told), so that
-/// nothing is lost by changes that leave these as they are.
+/// revealed of the honest values is the sums of [`revealed`](crate::execution::usable::revealed),
+/// so that nothing is lost by changes that leave these as they are.
 pub fn account_uniform(
     execution: &str,
     independent_std: f64,

@@ -61,9 +61,9 @@ pub(super) struct SharesSeen {
     /// Whose finals the attacker sees.
     pub(super) finals: Vec<Party>,
     /// The weight of each state, then of each final, in the log-likelihood ratio, per unit of data;
-    /// where correlated noise is uniform of the sum that is told, alone.
+    /// where correlated noise is uniform of the sum that is revealed, alone.
     pub(super) weights: Vec<f64>,
-    /// The sum that is told, where correlated noise is uniform.
+    /// The sum that is revealed, where correlated noise is uniform.
     pub(super) revealed: Option<RevealedSum>,
 }
 
@@ -107,7 +107,7 @@ impl Aim {
     }
 
     /// An attack on uniform noise: the sum that has the victim's value, of a variance that is that
-    /// of its parties' own noise. None if no such sum is told.
+    /// of its parties' own noise. None if no such sum is revealed.
     fn on_sum(
         setting: &Setting,
         claim: &Claim,
@@ -199,7 +199,7 @@ pub(super) fn aims(
 /// Each headline claim of a plan whose correlated noise is uniform, against a coalition that is as
 /// much of a least cut as the claim lets it be, joined by who departs; or, where START draws the
 /// schedule, against one that knows of none. (Before publishing no sum is
-/// told, and the claim is that nothing is lost.)
+/// revealed, and the claim is that nothing is lost.)
 fn on_sums(setting: &Setting, headline: &[&Claim], independent_std: f64) -> Result<Vec<Aim>, ExecutionError> {
     let mut aims = Vec::new();
     // Where START draws the schedule nobody chooses by it.

@@ -1,5 +1,5 @@
-//! The attack where correlated noise is uniform: the sum that an adversary is told, put together
-//! from what it saw, residue by residue.
+//! The attack where correlated noise is uniform: the sum that an adversary learns, put
+//! together from what it saw, residue by residue.
 //!
 //! For a set M of honest parties with all of their finals seen, Σ finals + Σ shares that M handed
 //! out to others − Σ shares that joined M from others = Σ x̃ over M: the noise of M's own shares
@@ -16,7 +16,7 @@ use crate::execution::checked::Execution;
 use crate::execution::share::Fate;
 use crate::execution::usable::revealed;
 
-/// Which states, and which finals, make up a sum that is told.
+/// Which states, and which finals, make up a sum that is revealed.
 pub(super) struct RevealedSum {
     /// What a party hands out in the round after, by (party, round): how often it is added, less
     /// how often it is subtracted.
@@ -28,7 +28,7 @@ pub(super) struct RevealedSum {
 }
 
 impl RevealedSum {
-    /// The sum that has the value of `victim`; none if no sum is told that has it.
+    /// The sum that has the value of `victim`; none if no sum is revealed that has it.
     pub(super) fn of(execution: &Execution, victim: Party) -> Option<Self> {
         let piece = revealed(execution)
             .into_iter()

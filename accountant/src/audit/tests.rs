@@ -184,7 +184,7 @@ fn nonsense_is_refused() {
 #[test]
 fn both_counts_share_the_confidence_that_is_stated() {
     assert_eq!(CONFIDENCE, 0.999);
-    // All were told and none mistaken: each chance c is bounded by cⁿ = 0.0005, or (1 − c)ⁿ =
+    // All were recognised and none mistaken: each chance c is bounded by cⁿ = 0.0005, or (1 − c)ⁿ =
     // 0.0005.
     let (pairs, delta) = (1000, 1e-5);
     let least = libm::pow(0.0005, 1.0 / pairs as f64);

@@ -216,7 +216,7 @@ pub fn all_but(setting: &Setting, victim: Party) -> Result<Execution, ExecutionE
         .with_corrupted((0..setting.parties()).filter(|&party| party != victim))
 }
 
-/// So many parties as a coalition has: those with whom `victim` exchanges first.
+/// A coalition of the largest size: the parties with whom `victim` exchanges first.
 fn first_met(setting: &Setting, victim: Party) -> BTreeSet<Party> {
     let mut met = BTreeSet::new();
     for round in &setting.out {

@@ -1,10 +1,10 @@
 //! The noise of an exchange that PPSC's Theorems 3 and 4 ask for in each iteration of its outer
 //! recursions: for reproduction, no claim rests on it (accountant/docs/papers.md).
 //!
-//! Who changes one party's rows is told from the exact sums of pieces of the private graph, at any
-//! σ_γ. The theorems leave such changes out, and more is wrong with them; the number is theirs all
-//! the same. Of Theorem 4 the constant is repaired: how far a gradient changes with the parameters
-//! stands where it has the longest gradient.
+//! A change of one party's rows is detected from the exact sums of pieces of the private graph, at
+//! any σ_γ. The theorems leave such changes out, and more is wrong with them; the number is theirs
+//! all the same. Of Theorem 4 the constant is repaired: how far a gradient changes with the
+//! parameters stands where it has the longest gradient.
 //!
 //! Their λ_ppsc is the least positive singular value of D, what the noises do to the states. Every
 //! column of D is e_a − e_b of two parties of a piece, or 0: D is the incidence matrix of a graph

@@ -453,7 +453,7 @@ mod tests {
         }
     }
 
-    /// As many sets of `each` of those who are left as can be told off, each of whom may be in so
+    /// As many sets of `each` of those who are left as can be chosen, each of whom may be in so
     /// many more: every way is tried.
     fn most_sets(left: &mut [u64], each: usize) -> u64 {
         let chosen = |set: usize| (0..left.len()).filter(move |one| set >> one & 1 == 1);

@@ -1,11 +1,11 @@
 //! What uniform correlated noise hides, for every coalition at once: a number of parties.
 //!
-//! Of the values of those who share with each other a coalition is told the sum, and no more
-//! (Theorem U; [`reported`](crate::execution::usable::told)). If more parties than can be against a
-//! party must be taken away before those who share fall apart, every value is hidden among all that
-//! are left, whoever they are: the loss of a party is its sensitivity over the deviation of that
-//! many parties' own noises. So one number, the connectivity κ, takes the place of all coalitions.
-//! It falls by at most one for each share that goes astray.
+//! Of the values of those who share with each other a coalition learns the sum, and no more
+//! (Theorem U; [`revealed`](crate::execution::usable::revealed)). If more parties than can be
+//! against a party must be taken away before those who share fall apart, every value is hidden
+//! among all that are left, whoever they are: the loss of a party is its sensitivity over the
+//! deviation of that many parties' own noises. So one number, the connectivity κ, takes the place
+//! of all coalitions. It falls by at most one for each share that goes astray.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,8 @@ pub fn loss(setting: &Setting, among: usize, independent_std: f64) -> f64 {
 
 /// Among how many parties the value of `party` is hidden from a coalition that is named, whoever of
 /// the others departs, as many as the plan tolerates, and whichever share between two of them goes
-/// astray: no more is told than if one of its ends were taken away. At least 1, the party alone.
+/// astray: no more is revealed than if one of its ends were taken away. At least 1, the party
+/// alone.
 pub fn hidden_from(setting: &Setting, party: Party, coalition: &BTreeSet<Party>) -> usize {
     let parties = 0..setting.parties();
     let others: Vec<Party> = parties.filter(|party| !coalition.contains(party)).collect();

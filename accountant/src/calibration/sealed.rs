@@ -9,7 +9,8 @@ use undertone_protocol::plan::claim::{Claim, Faults, Predicted};
 use undertone_protocol::plan::computation::rounds::ReleaseKind;
 use undertone_protocol::plan::draft::Draft;
 
-/// The claims of a draft's setting, told from those that hold whatever becomes of the sealing.
+/// The claims of a draft's setting, as distinct from those that hold whatever becomes of the
+/// sealing.
 ///
 /// What leaves before publishing is bounded for coalitions of up to `colluding` only: a larger one
 /// may hold enough shares of a secret to open what nobody agreed to open, and then learns what the

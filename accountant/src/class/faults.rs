@@ -98,7 +98,7 @@ pub fn crashed(setting: &Setting, base: &Execution, crash: Crash) -> Result<Exec
     base.clone().with_online(online)?.with_shares(lost)
 }
 
-/// The worst that can befall `party` before anything is published: it is cut off from all that do
+/// The costliest faults for `party` before anything is published: it is cut off from all that do
 /// not collude (all shares between it and honest parties stay with their senders), and no final is
 /// seen.
 pub fn cut_off(base: &Execution, party: Party, colluding: &[Party]) -> Result<Execution, ExecutionError> {

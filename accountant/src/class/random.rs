@@ -143,7 +143,7 @@ fn published(execution: Execution, covered: Faults) -> Result<Execution, Executi
     }
 }
 
-/// So many parties.
+/// The number of parties.
 fn chosen(parties: usize, count: usize, random: &mut ChaCha8Rng) -> BTreeSet<Party> {
     let mut chosen = BTreeSet::new();
     while chosen.len() < count {

@@ -16,7 +16,7 @@ pub struct PpscExchange {
     pub out: Party,
     /// The in-agent: who was to add ω to its state.
     pub into: Party,
-    /// What became of its share ω.
+    /// The fate of its share ω.
     pub fate: Fate,
     /// Which of its out-agent's noises γ is, from 0.
     pub noise: usize,

@@ -27,7 +27,7 @@ pub struct ExchangeFault {
     /// The in-agent: who was to add ω to its state.
     #[serde(rename = "in")]
     pub into: Party,
-    /// What became of ω: added by `in`, added again by `out` (whose state is then as before, if it
+    /// The fate of ω: added by `in`, added again by `out` (whose state is then as before, if it
     /// exchanged nothing since), or by nobody.
     pub fate: Fate,
     /// The iteration at whose end ω is added: `iteration`, if nothing is given, or a later one;

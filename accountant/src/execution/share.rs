@@ -1,9 +1,9 @@
-//! What became of one share.
+//! The fate of one share.
 
 use serde::{Deserialize, Serialize};
 use undertone_protocol::topology::party::Party;
 
-/// What became of a share's mass.
+/// The fate of a share's mass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
@@ -25,7 +25,7 @@ pub struct ShareFault {
     pub from: Party,
     /// Whom it was sent to.
     pub to: Party,
-    /// What became of its mass.
+    /// The fate of its mass.
     pub fate: Fate,
     /// The round at whose end the mass joins the receiver or the sender again: `round`, if nothing
     /// is given, or a later one; past the last means the last.
@@ -44,7 +44,7 @@ pub(crate) fn yes() -> bool {
 /// How one share fared: its exception, or what follows from who was online.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareOutcome {
-    /// What became of its mass.
+    /// The fate of its mass.
     pub fate: Fate,
     /// The round at whose end the mass joins somebody: that in which it was sent, or a later one.
     pub applied: u32,

@@ -9,7 +9,7 @@ use crate::execution::checked::Execution;
 use crate::execution::exchanges::connected;
 use crate::execution::share::Fate;
 
-/// The sets of honest parties of whose values the adversary of `execution` is told the sum, and
+/// The sets of honest parties of whose values the adversary of `execution` learns the sum, and
 /// nothing else, if correlated noise is uniform over residues; each in ascending order.
 ///
 /// A share is usable if neither end is corrupted or taken out again, no eavesdropper read it, and
@@ -60,8 +60,8 @@ pub fn revealed(execution: &Execution) -> Vec<Vec<Party>> {
 
 /// The squared loss of each honest party in units of its squared sensitivity, where correlated
 /// noise is uniform and each value, with its own noise of standard deviation `independent_std`,
-/// comes in whole before round 1: 1/(m σ*²) for each of m parties of whose values the sum is told
-/// ([`revealed`]), 0 for all others. This is Theorem U, and exact.
+/// comes in whole before round 1: 1/(m σ*²) for each of m parties of whose values the sum is
+/// revealed ([`revealed`]), 0 for all others. This is Theorem U, and exact.
 pub fn uniform_losses(execution: &Execution, independent_std: f64) -> BTreeMap<Party, f64> {
     let colludes = |party: &Party| match execution.adversary() {
         Adversary::Corrupted(corrupted) => corrupted.contains(party),

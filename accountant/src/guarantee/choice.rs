@@ -136,7 +136,7 @@ impl Guarantee {
 
 /// Finds rounds, schedule and noise (σ*, each party's own, and σ_Δ, that which cancels) that meet
 /// the draft's (ε, δ) over its tolerated class and before publishing, with the least expected
-/// error. Deterministic. `progress` is told what is being tried, in words.
+/// error. Deterministic. `progress` receives what is being tried, in words.
 pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
     match Guarantee::of(draft) {
         Guarantee::Connected => connected::calibrate(draft, progress),

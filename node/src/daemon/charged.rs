@@ -50,7 +50,7 @@ impl Rooms {
     }
 }
 
-/// So many iterations or releases are charged at once, before the first of them leaves: a ledger of
+/// Number of iterations or releases charged at once, before the first of them leaves: a ledger of
 /// a tenth of the lines, and a crash costs nine more than left at most. Our choice.
 const AHEAD: u64 = 10;
 

@@ -25,7 +25,7 @@ struct Stand {
     asked: u32,
     /// The mean of the round before; empty where there is none.
     mean: Arc<[f64]>,
-    /// What became of this party's part of the round that is asked for.
+    /// The fate of this party's part of the round that is asked for.
     part: RoundPart,
     /// Nothing is asked for any more.
     over: bool,

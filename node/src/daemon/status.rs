@@ -142,7 +142,7 @@ pub struct RunStatus {
     pub public_bytes: u64,
 }
 
-/// What became of an offered plan.
+/// The fate of an offered plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OfferState {
@@ -167,7 +167,7 @@ pub struct OfferStatus {
     pub name: String,
     /// The proposer's name in the peer list.
     pub proposer: String,
-    /// What became of the offer.
+    /// The fate of the offer.
     pub state: OfferState,
     /// Why it was not accepted unasked.
     pub reason: Option<String>,

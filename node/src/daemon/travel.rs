@@ -71,7 +71,7 @@ pub(super) fn answer(service: &Service) {
 }
 
 impl Service {
-    /// What became of a plan, in a word.
+    /// The fate of a plan, in a word.
     fn word_for(&self, digest: &str) -> Option<String> {
         let offer = self.offer(digest).ok().map(|offer| offer.state);
         match (self.run(digest).ok().map(|run| run.state), offer) {

@@ -114,7 +114,7 @@ fn host_of(address: &Multiaddr) -> Option<IpAddr> {
     }
 }
 
-/// What became of a connection that came in; 0 stands for one that waits.
+/// The fate of a connection that came in; 0 stands for one that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Fate {

@@ -62,7 +62,7 @@ pub struct Account {
     receipt: Value,
 }
 
-/// What became of a sealed final, and of the others'.
+/// The fate of a sealed final, and of the others'.
 #[derive(Clone, Debug)]
 struct Unsealed {
     fate: SealedFinal,

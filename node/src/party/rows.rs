@@ -23,7 +23,7 @@ impl Rows {
     /// [−1, 1], 1 appended, the whole scaled as the plan says; targets clipped to theirs.
     ///
     /// # Errors
-    /// A target that the loss does not know (exit 7); no value is told.
+    /// A target that the loss does not know (exit 7); no value is reported.
     pub fn prepare(model: &ModelSettings, values: &[f64], path: &Path) -> Result<Self, Failure> {
         let target_at = model.target_at().unwrap_or(model.columns.saturating_sub(1));
         let width = model.features();

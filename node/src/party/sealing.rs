@@ -9,7 +9,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
 
-/// What became of this node's final, where the plan seals finals and something private has left. A
+/// The fate of this node's final, where the plan seals finals and something private has left. A
 /// node that never sealed its own has given nobody anything to open.
 pub(super) fn fate(plan: &Plan, outcome: &Outcome) -> Option<SealedFinal> {
     match outcome.ending {

@@ -26,7 +26,7 @@ impl Solver {
     /// iterations.
     ///
     /// # Errors
-    /// A target that the loss does not know (exit 7); no value is told.
+    /// A target that the loss does not know (exit 7); no value is reported.
     pub(super) fn of(
         plan: &Arc<Plan>,
         me: Party,

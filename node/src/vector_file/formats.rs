@@ -45,7 +45,7 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
 /// header says.
 ///
 /// # Errors
-/// It is none of these, or cannot be used (exit 7); no value is told.
+/// It is none of these, or cannot be used (exit 7); no value is reported.
 pub fn read_as(path: &Path, expected: Expected<'_>) -> Result<VectorFile, Failure> {
     let file = read_rows(path, expected)?;
     check_finite(&file).map_err(|problem| refused(path, problem))?;
@@ -139,7 +139,7 @@ pub(super) fn check_finite(file: &VectorFile) -> Result<(), UnusableFile> {
 /// Refuses numbers that are not finite.
 ///
 /// # Errors
-/// Where the first stands; its value is not told.
+/// Where the first stands; its value is not reported.
 pub fn finite(file: &VectorFile) -> Result<(), String> {
     check_finite(file).map_err(|problem| problem.what)
 }
@@ -147,7 +147,7 @@ pub fn finite(file: &VectorFile) -> Result<(), String> {
 /// Reads the bytes of a `.npy` or of a `.safetensors` as [`read`] does a file.
 ///
 /// # Errors
-/// Why they are none that can be used; no value is told.
+/// Why they are none that can be used; no value is reported.
 pub fn of_bytes(bytes: Vec<u8>) -> Result<VectorFile, String> {
     let file = rows_of_bytes(bytes)?;
     finite(&file)?;
@@ -158,7 +158,7 @@ pub fn of_bytes(bytes: Vec<u8>) -> Result<VectorFile, String> {
 /// bracket, as [`read_rows`] does a file.
 ///
 /// # Errors
-/// Why they are none that can be used; no value is told.
+/// Why they are none that can be used; no value is reported.
 pub fn rows_of_bytes(bytes: Vec<u8>) -> Result<VectorFile, String> {
     let length = bytes.len() as u64;
     let of_numpy = bytes.starts_with(b"\x93NUMPY");

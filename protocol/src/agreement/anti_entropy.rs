@@ -19,7 +19,7 @@ const LONGEST: u64 = 16;
 /// Our guess.
 const ANSWER: u64 = 4;
 
-/// So many neighbours are asked at once where something is known to be missing. Our guess: of a
+/// Number of neighbours asked at once where something is known to be missing. Our guess: of a
 /// party that died while it spoke, most have heard what it said.
 const AT_ONCE: u32 = 3;
 
@@ -27,7 +27,7 @@ const AT_ONCE: u32 = 3;
 pub struct AntiEntropy {
     /// Who was asked last and has not answered.
     asked: Option<Party>,
-    /// So many are asked without a wait.
+    /// How many more neighbours are asked without a wait.
     at_once: u32,
     patience_ms: u64,
     wait_ms: u64,

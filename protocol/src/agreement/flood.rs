@@ -118,7 +118,7 @@ pub struct Flood {
     /// pull if a set names them.
     versions: BTreeMap<(Stage, Party, ItemHash), Held>,
     stages: Stages,
-    /// Secrets and shares that were told.
+    /// Secrets and shares that were revealed.
     disclosures: Disclosures,
     /// Parties of whom a START of this number was refused or replaced.
     passed_over: BTreeSet<(u8, Party)>,
@@ -498,8 +498,8 @@ impl Flood {
         self.held.get(&slot).or_else(|| self.disclosures.last(slot))
     }
 
-    /// The secrets and shares that were told of a round, not checked; one party may have told
-    /// several.
+    /// The secrets and shares that were revealed of a round, not checked; one party may have
+    /// revealed several.
     pub fn disclosed(&self, round: u32) -> impl Iterator<Item = (Slot, &Disclosed)> {
         self.disclosures.of_round(round)
     }

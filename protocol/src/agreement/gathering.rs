@@ -110,7 +110,7 @@ pub enum GatheringStep {
 pub enum Unstarted {
     /// Too few are ready, and there.
     TooFew {
-        /// So many are.
+        /// The number of ready parties.
         ready: usize,
         /// All others, and where they stand.
         missing: Vec<(Party, Standing)>,
@@ -160,7 +160,7 @@ pub struct Entrant {
 pub struct Attendance {
     /// The number of members n.
     pub parties: usize,
-    /// So many are enough to start.
+    /// The number of parties that is enough to start.
     pub min_parties: usize,
     /// How long READYs are waited for, and then STARTs.
     pub join_ms: u64,

@@ -15,13 +15,13 @@ use crate::messages::wire::{Bytes, SHORT_ITEM_BYTES};
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// So many bodies that are not short are pulled at once however long they are, so that each moves
+/// Number of long bodies that are pulled at once, whatever their length, so that each moves
 /// on well within its patience. Our choice: it hides the way of a request behind the bodies before
 /// it.
 const PULLS_AT_ONCE: usize = 3;
 
-/// So many bytes may be under way at once in any number of bodies: waves of short ones would cost a
-/// network's delay each.
+/// Maximum number of bytes requested at once, in any number of bodies: waves of short ones would
+/// cost a network's delay each.
 const PULLED_AT_ONCE_BYTES: u64 = 4 << 20;
 
 /// How often one neighbour is served the same body; more is an attempt to fill our queues.

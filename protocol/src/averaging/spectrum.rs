@@ -67,7 +67,7 @@ impl Spectrum {
         self.values[self.values.len() - 1] + self.margin
     }
 
-    /// One value for each group that cannot be told apart.
+    /// One value for each group that cannot be distinguished.
     pub fn distinct(&self) -> Vec<f64> {
         let mut groups: Vec<(f64, f64)> = Vec::new();
         for &value in &self.values {

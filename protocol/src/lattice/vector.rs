@@ -179,7 +179,7 @@ impl PackedVector {
 }
 
 impl LatticeVector {
-    /// So many zeros.
+    /// Returns a vector of `count` zeros.
     pub(super) fn zeros(cells: Coordinates, count: usize) -> Self {
         LatticeVector(match cells {
             Coordinates::Integers(64) => Words::Narrow(vec![0; count]),
@@ -190,7 +190,7 @@ impl LatticeVector {
 }
 
 impl LatticeVector {
-    /// So many residues, drawn evenly from all of the ring.
+    /// Draws `count` residues uniformly from the ring.
     pub(crate) fn uniform<R: Rng>(ring: Ring, count: usize, rng: &mut R) -> Self {
         let mut residues = ResidueVector::zeros(ring, count);
         let filled = residues.add_words(Sign::Plus, |bytes| {

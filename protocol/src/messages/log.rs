@@ -244,7 +244,7 @@ impl Log {
     }
 }
 
-/// What became of a share's mass between two members of an agreed set.
+/// The fate of a share's mass between two members of an agreed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The share joined its receiver at the end of this round.

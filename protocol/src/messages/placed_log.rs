@@ -7,7 +7,7 @@ use crate::messages::signature::Signature;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// What became of a share that was due to be sent.
+/// The fate of a share that was due to be sent.
 #[derive(Serialize, Deserialize)]
 enum PlacedShare {
     /// No byte of it left.

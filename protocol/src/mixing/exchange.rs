@@ -50,7 +50,7 @@ pub enum Action {
     Answer {
         /// The share that is answered.
         id: ShareId,
-        /// What became of the share.
+        /// The fate of the share.
         verdict: Verdict,
     },
     /// A round has begun.

@@ -45,8 +45,8 @@ struct Account<P: Payload, W> {
     sum: Option<P>,
 }
 
-/// So many shares of one neighbour are kept before they are summed up: two of them take about as
-/// much memory as their sum.
+/// Number of shares of one neighbour that are kept before they are summed up: two of them take
+/// about as much memory as their sum.
 const KEPT: usize = 2;
 
 impl<P: Payload, W: Payload<Coefficient = P::Coefficient, Packed = W>> Account<P, W> {

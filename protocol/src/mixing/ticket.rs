@@ -62,7 +62,7 @@ impl Ticket {
 #[derive(Debug, Default)]
 pub struct Tickets(BTreeMap<ShareId, Ticket>);
 
-/// What became of shares that were called back: each has left, or never will.
+/// The fate of shares that were called back: each has left, or never will.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recalled {
     /// Any byte of these may have left before.

@@ -11,7 +11,7 @@ use crate::plan::run_file::problem::Problem;
 pub enum Adversary {
     /// A coalition of parties, who also read the public graph.
     Coalition,
-    /// Whoever reads the public graph only.
+    /// An observer that reads the public graph only.
     Public,
     /// A coalition of which no member is a neighbour, in any round, of the party that it wants to
     /// know of (gossip).

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use libp2p_identity::PublicKey;
 use sha2::{Digest as _, Sha256};
 
-/// So many are known at most, in some 3 MB; at the next one all are forgotten, and verified again
-/// where they come again. Our choice: what a few hundred parties sign at about the same time.
+/// Maximum number of remembered signatures, some 3 MB; at the next one all are forgotten, and
+/// verified again where they come again. Our choice: what a few hundred parties sign at about the
+/// same time.
 const MOST: usize = 1 << 16;
 
 /// Signatures that were good when somebody who runs a plan verified them: a node reads the same

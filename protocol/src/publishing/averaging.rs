@@ -23,7 +23,7 @@
 //! One that lies can corrupt averages, as it can with its own value; what it cannot do:
 //!
 //! - Be believed where it can be checked: an opening that is not the one of its entry, or a change
-//!   beyond what the entries allow, is told and not used, and its author is *broken*: it is not
+//!   beyond what the entries allow, is reported and not used, and its author is *broken*: it is not
 //!   waited for any more. A flooded final that is not the one of its entry is in nobody's sum.
 //! - Hold up the others for ever: nobody is waited for longer than
 //!   [`LONGEST_WAIT`](machine::LONGEST_WAIT) × `settle_ms`, whatever it says; nor averaging for

@@ -18,7 +18,7 @@
 //! Without the difference a share would be given back twice.
 //!
 //! With masks of pairs nothing is exchanged. A member's correction is then the keys of the masks
-//! that it has in common with those who are left out, each told once.
+//! that it has in common with those who are left out, each revealed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,17 +10,17 @@
 //! 1. On entering, a member of the set makes its own secret known.
 //! 2. A holder makes its share of a member's secret known, once, if that secret is not here and its
 //!    owner is found or called gone; else at half-time. A holder need not be of the set.
-//! 3. The set is open once every secret is here: told by its owner, or recovered from t shares that
-//!    were told. What cannot be opened whole by the end of the stage is not opened.
+//! 3. The set is open once every secret is here: revealed by its owner, or recovered from t shares
+//!    that were revealed. What cannot be opened whole by the end of the stage is not opened.
 //!
 //! A letter is opened when its share is first needed: in most rounds every owner tells its secret,
 //! and none is.
 //!
-//! A share counts once it was told, this node's own as well: a node that recovered a secret with a
-//! share that only it has would never tell it, and others would be left one short.
+//! A share counts once it was revealed, this node's own as well: a node that recovered a secret
+//! with a share that only it has would never tell it, and others would be left one short.
 //!
-//! Nothing that was told is believed: a secret has to be the one that its deal commits to, a share
-//! its holder's. What is wrong is taken out of the flood and counts as if it had not come.
+//! Nothing that was revealed is believed: a secret has to be the one that its deal commits to, a
+//! share its holder's. What is wrong is taken out of the flood and counts as if it had not come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -190,11 +190,11 @@ impl Kept {
 struct Opened {
     dealt: Dealt,
     secret: Option<Secret>,
-    /// Whether its owner told it.
+    /// Whether its owner revealed it.
     by_owner: bool,
     /// Whether its owner signed another one than it has dealt.
     lied: bool,
-    /// Good shares that were told.
+    /// Good shares that were revealed.
     shares: BTreeMap<Party, [u8; 32]>,
 }
 
@@ -248,8 +248,8 @@ impl Opened {
 
 /// What opening sees besides its own state.
 pub struct OpeningSights<'a> {
-    /// All notices that this node holds: what was told before it began counts, too. What is wrong
-    /// is taken out of it.
+    /// All notices that this node holds: what was revealed before it began counts, too. What is
+    /// wrong is taken out of it.
     pub flood: &'a mut Flood,
     /// Whom this node finds gone, and since when.
     pub unreachable: &'a BTreeMap<Party, Time>,
@@ -273,9 +273,9 @@ pub enum OwnWord {
 pub struct Unopened {
     /// Whose secret it is.
     pub party: Party,
-    /// So many good shares of it were told.
+    /// The number of valid shares revealed so far.
     pub shares: usize,
-    /// So many make it known.
+    /// The number of shares that recover the secret.
     pub needed: usize,
     /// The fate of its own word.
     pub word: OwnWord,
@@ -301,15 +301,16 @@ impl Unopened {
 pub enum OpeningStep {
     /// Sign this notice and flood it.
     Say(Notice),
-    /// The author told what is wrong; it is forgotten, so that a later good one finds its place.
+    /// The author revealed what is wrong; it is forgotten, so that a later good one finds its
+    /// place.
     Wrong {
-        /// Who told it.
+        /// Who revealed it.
         author: Party,
         /// What is wrong.
         reason: DealError,
     },
     /// The letter from a member to this node does not open, or its share is not this node's: it is
-    /// no holder then, and a person is told. Nobody could prove it.
+    /// no holder then, and a person is informed. Nobody could prove it.
     NoShare {
         /// Whose secret it would be a share of.
         of: Party,
@@ -322,7 +323,7 @@ pub enum OpeningStep {
     Over(Vec<Unopened>),
 }
 
-/// Something that was told and is not what it should be.
+/// Something that was revealed and is not what it should be.
 struct Wrong {
     author: Party,
     slot: Slot,
@@ -338,14 +339,14 @@ pub struct SetOpening {
     set: BTreeMap<Party, Opened>,
     /// This node's own secret, until it is said.
     unsaid: Option<Secret>,
-    /// This node's shares of members' secrets, until they are told.
+    /// This node's shares of members' secrets, until they are revealed.
     shares: BTreeMap<Party, HeldShare>,
     /// Whom this node has called gone.
     called: BTreeSet<Party>,
     ended: bool,
     /// Whether secrets that come after the end are looked at.
     waits_on: bool,
-    /// So many of the secrets and shares that were told were looked at.
+    /// The number of revealed secrets and shares that were checked.
     looked: usize,
 }
 
@@ -388,7 +389,7 @@ impl SetOpening {
         None
     }
 
-    /// Goes on looking at what is told, after the end: whoever lacks a secret may still get it.
+    /// Goes on looking at what is revealed, after the end: whoever lacks a secret may still get it.
     pub fn wait_on(&mut self) {
         let all_known = self.set.values().all(|opened| opened.secret.is_some());
         self.waits_on = !all_known;
@@ -399,7 +400,7 @@ impl SetOpening {
         self.clock
     }
 
-    /// Nothing more is told: letters that were not needed are wiped, unread.
+    /// Nothing more is revealed: letters that were not needed are wiped, unread.
     fn end(&mut self) {
         self.ended = true;
         self.shares.clear();
@@ -478,8 +479,8 @@ impl SetOpening {
         notice
     }
 
-    /// Takes every good secret that its owner told, and every good share of a secret that is not
-    /// known; the first wrong one. What was looked at is not looked at again.
+    /// Takes every good secret that its owner revealed, and every good share of a secret that is
+    /// not known; the first wrong one. What was looked at is not looked at again.
     fn look_at_revealed(&mut self, flood: &Flood) -> Option<Wrong> {
         while let Some(slot) = flood.slot_revealed_after(self.looked) {
             for revealed in flood.revealed(slot) {

@@ -82,7 +82,7 @@ impl Sum {
     }
 }
 
-/// So many vectors of a sum are in memory at once. Our choice: the sum itself goes through the
+/// Number of a sum's vectors in memory at once. Our choice: the sum itself goes through the
 /// caches once for all of them.
 const SUMMED_AT_ONCE: usize = 4;
 

@@ -30,9 +30,9 @@ pub enum Correction {
     Keys(Vec<u8>),
 }
 
-/// The keys of masks that a party has told.
+/// The keys of masks that a party has revealed.
 pub struct RevealedKeys<'a> {
-    /// Who told them.
+    /// Who revealed them.
     pub giver: Party,
     /// With whom it has these masks in common, ascending.
     pub with: &'a [Party],

@@ -85,7 +85,7 @@ pub enum Input {
         /// On the plan's lattice, with its own noise.
         value: Noisy,
     },
-    /// Whoever runs this node wants it to leave: it ends at once, and [`Output::Finished`] says
+    /// The operator wants this node to leave: it ends at once, and [`Output::Finished`] says
     /// how.
     Leave,
     /// Time has passed.

@@ -47,7 +47,7 @@ pub enum Ending {
     },
 }
 
-/// What became of this node's sealed final, as far as it knows: what its run has cost follows.
+/// The fate of this node's sealed final, as far as it knows: what its run has cost follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedFinal {
     /// Nobody opens it: nothing of this node's value is told.
@@ -187,7 +187,7 @@ impl Outcome {
 pub enum Event {
     /// A phase begins.
     Phase(Phase),
-    /// So many parties are ready.
+    /// The number of parties that are ready.
     Ready(usize),
     /// Before START: these are waited for; after this node has signed it: for their START.
     Awaiting(Vec<Party>),

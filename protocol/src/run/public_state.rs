@@ -28,8 +28,8 @@ use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
-/// So many times longer a node waits before START than after until it asks for what it lacks. Our
-/// guess.
+/// Factor by which a node waits longer before START than after it until it asks for missing items.
+/// Our guess.
 const GATHERING_PATIENCE: u64 = 8;
 
 pub(super) struct PublicState {

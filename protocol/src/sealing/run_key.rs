@@ -95,7 +95,7 @@ impl PairChain {
         &self.key
     }
 
-    /// The once-key of round r: what may be told about a pair of which one member is left out.
+    /// The once-key of round r: what may be revealed about a pair of which one member is left out.
     pub fn once_key(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(labelled("undertone/pair-once/1", &[&*self.key]))
     }

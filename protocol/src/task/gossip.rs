@@ -4,7 +4,7 @@
 //! node sends one message a round to its neighbours and goes on with what came: no settling, no
 //! agreement, no gate. Nobody publishes, and each node has an estimate of its own.
 //!
-//! Whoever departs leaves its terms out, and nobody stops for it; any number may. What a peer can
+//! A departed party leaves its terms out, and nobody stops for it; any number may. What a peer can
 //! send: a message that is not due, of another weight or beyond its round's bound is as one that
 //! did not come; of what is due one is kept for each neighbour and round. A liar moves its
 //! neighbours' estimates as far as values and noise at their utmost in every round so far could,

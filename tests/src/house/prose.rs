@@ -87,10 +87,40 @@ fn openings(source: &str, comments: &[Comment]) -> Vec<(usize, String)> {
     });
     let leaning = first.filter(|comment| {
         let words = comment.text[3..].trim_start();
-        words.starts_with("The same ") || words.starts_with("The same,") || words.starts_with("Of ")
+        ["The same ", "The same,", "Of "]
+            .iter()
+            .any(|lean| words.starts_with(lean))
     });
     leaning
         .map(|comment| (comment.line, format!("leans on a neighbour: {}", comment.text)))
+        .collect()
+}
+
+/// How summaries do not begin, since neither a verb nor a noun phrase does.
+const COINED_OPENINGS: [&str; 3] = ["Whoever ", "So many ", "Of which "];
+
+/// Summaries with an opening that a native reader stumbles over.
+pub fn coined_openings(source: &str) -> Vec<(usize, String)> {
+    let coined = |words: &str| COINED_OPENINGS.iter().any(|opening| words.starts_with(opening));
+    let summaries = summaries(source).into_iter().filter(|(_, words)| coined(words));
+    summaries
+        .map(|(line, words)| (line, format!("begin with a verb or a noun phrase: {words}")))
+        .collect()
+}
+
+/// The number of summaries that begin with "What".
+pub fn what_openings(source: &str) -> usize {
+    let what = |words: &str| words.starts_with("What ");
+    summaries(source).iter().filter(|(_, words)| what(words)).count()
+}
+
+/// The first line of each documentation comment, with its number.
+fn summaries(source: &str) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
+    let documents = |text: &str| text.starts_with("///") || text.starts_with("//!");
+    let first = (0..lines.len()).filter(|&at| documents(lines[at]) && (at == 0 || !documents(lines[at - 1])));
+    first
+        .map(|at| (at + 1, lines[at][3..].trim_start().to_owned()))
         .collect()
 }
 

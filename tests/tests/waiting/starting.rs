@@ -11,7 +11,7 @@ use undertone_tests::{Followed, Parties, Running, Signal, follow_in, run_in, sig
 /// `join_ms` is so long that whoever waits for it fails by the harness's watchdog.
 const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"starting\"\n[data]\nnoise_ok = true\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 600000\n";
 
-/// Whoever cannot be reached is waited for no longer than where daemons propose.
+/// An unreachable party is waited for no longer than where daemons propose.
 const GRACE: &str = "grace_ms = 2000\n";
 
 const WARD: &str = "[[data_set]]\nname = \"ward\"\nfile = \"ward.npy\"\nepsilon = 3.0\ndelta = 1e-5\n";

@@ -124,7 +124,7 @@ fn predict(folder: &Path, accuracy: f64) {
     assert_eq!(said("said.npy"), said("blind.npy"));
 }
 
-/// Whoever is killed in the middle, loudly or silently, the others end with one model and within
+/// If a party is killed in the middle, loudly or silently, the others end with one model and within
 /// the budget.
 #[test]
 fn a_kill_costs_the_others_little() {

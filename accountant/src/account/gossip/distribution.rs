@@ -10,13 +10,13 @@ use crate::account::gossip::threat::{GossipError, ObserversNoise, ObserversView,
 use crate::account::gossip::weights::Weights;
 use crate::parallel::in_parallel;
 
-/// Bins a decade: what is told of a value is at most 2.4 % above it.
+/// Bins a decade: what is reported of a value is at most 2.4 % above it.
 const BINS: f64 = 100.0;
 
 /// Observers that are prepared between two words of progress.
 const AT_ONCE: usize = 64;
 
-/// Percentages of the pairs for which a value is told.
+/// Percentages of the pairs for which a value is reported.
 const QUANTILES: [f64; 9] = [1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 100.0];
 
 /// Upper values of the squared sensitivity of all pairs that were asked about, at unit sensitivity
@@ -57,7 +57,7 @@ pub enum Targets {
     One(usize),
 }
 
-/// Asks every node as an observer by itself. `progress` is told how many of how many observers are
+/// Asks every node as an observer by itself. `progress` receives how many of how many observers are
 /// done.
 ///
 /// A product for all targets of an observer at once: its upper values hold, and may be larger than

@@ -15,7 +15,7 @@ use crate::losses::view::View;
 use crate::mechanism::chosen::Mechanism;
 use crate::testing::{power, random_faults};
 
-/// Runs in which rounding was taken for a value that is told.
+/// Runs in which rounding was taken for a value that is revealed.
 const DOUBTFUL: [u64; 4] = [3305, 6170, 7087, 13215];
 
 /// A prime: no minor of these small matrices is a multiple of it but 0, as far as chance goes.

@@ -162,7 +162,7 @@ fn masks_tell_the_sums_of_the_pieces_and_nothing_else() {
     assert!(several > 50, "{several}");
 }
 
-/// Before anybody publishes nothing at all is told, whatever became of shares.
+/// Before anybody publishes nothing at all is revealed, whatever became of shares.
 #[test]
 fn shares_alone_tell_nothing() {
     for (case, ppsc) in (0..100).flat_map(|case| [(case, false), (case, true)]) {
@@ -177,7 +177,7 @@ fn shares_alone_tell_nothing() {
     }
 }
 
-/// An eavesdropper that read some states is told the sums over those whom the other shares join.
+/// An eavesdropper that read some states learns the sums over those whom the other shares join.
 #[test]
 fn what_an_eavesdropper_read_hides_nothing() {
     let mut apart = 0;

@@ -35,7 +35,7 @@ fn who_read_no_result_states_the_largest_loss_of_any_set() {
     let mut dear = verdict.clone();
     (dear.audit.mu, dear.audit.epsilon) = (9.0, 99.0);
     assert_eq!(perhaps_opened(&plan, Some(&dear), "a reason").mu, 9.0);
-    // What stays closed has told nothing, whatever the gate said.
+    // What stays closed has revealed nothing, whatever the gate said.
     assert_eq!(closed(&plan, Some(&verdict), "a reason").mu, 0.0);
 }
 

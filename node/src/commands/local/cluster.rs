@@ -104,7 +104,8 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed)
     })
 }
 
-/// So many ports are held at most: fewer than a process may open files on most systems. Our choice.
+/// Maximum number of ports held at once: fewer than a process may open files on most systems. Our
+/// choice.
 const MOST_HELD: usize = 256;
 
 /// Ports that nobody has, and what holds them, or the first of them. They are below the

@@ -333,7 +333,7 @@ fn first_pause(edge: &Edge) -> Pause {
 }
 
 impl Edge {
-    /// What became of a stream of ours. `None`: nothing.
+    /// The fate of a stream of ours. `None`: nothing.
     async fn opened(&mut self, lane: Lane, result: Result<(), HelloError>) -> Option<Lane> {
         let connection = lane.stay.connection;
         let proved = result.as_ref().map_or_else(HelloError::proves, |()| true);

@@ -239,7 +239,7 @@ async fn replies(reply: Reply) -> usize {
     connections
 }
 
-/// Whoever answers wrongly, or not at all, is not the peer: the next attempt is on another
+/// A node that answers wrongly, or not at all, is not the peer: the next attempt is on another
 /// connection. Who ends a stream may be starting over on this very one.
 #[tokio::test]
 async fn a_connection_to_somebody_else_is_not_used_again() {

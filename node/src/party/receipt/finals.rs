@@ -1,4 +1,4 @@
-//! What became of finals: which are missing, whether they contradict the logs, and how much noise
+//! The fate of finals: which are missing, whether they contradict the logs, and how much noise
 //! is in their sum.
 
 use undertone_accountant::calibration::utility::{Realised, realised};

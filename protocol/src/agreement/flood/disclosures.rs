@@ -12,12 +12,12 @@ use crate::agreement::flood::slot::Slot;
 use crate::messages::notice::{Disclosed, Notice};
 use crate::topology::party::Party;
 
-/// So many notices of one slot are held that differ; an honest author says one. Our guess: what was
-/// wrong by mistake is said again once or twice.
+/// Maximum number of different notices held of one slot; an honest author says one. Our guess: what
+/// was wrong by mistake is said again once or twice.
 pub const CANDIDATES: usize = 4;
 
-/// So many notices of one slot are ever taken, and passed on: too few for a member to have the
-/// others flood wrong ones for it at full speed. Our guess.
+/// Maximum number of notices of one slot that are ever taken and passed on: too few for a member to
+/// have the others flood wrong ones for it at full speed. Our guess.
 pub const MOST_TAKEN: u32 = 64;
 
 /// What is held of one slot.

@@ -8,8 +8,8 @@ use crate::messages::set::Set;
 use crate::messages::stage::Stage;
 use crate::topology::party::Party;
 
-/// So many sets of others are held of START, and of each stage, beyond one for each party that may
-/// lie: an honest party signs one, and nearly always the one that the others sign. Our guess.
+/// Maximum number of others' sets held of START, and of each stage, beyond one for each party that
+/// may lie: an honest party signs one, and nearly always the one that the others sign. Our guess.
 pub(super) const SPARE_SETS: usize = 8;
 
 /// The notices that name a set.
@@ -28,7 +28,7 @@ pub(super) struct NamedSets {
     /// Who has signed which set, by the notices that are held.
     pub(super) signers: BTreeMap<(SetPurpose, SetHash), BTreeSet<Party>>,
     pub(super) pulled: BTreeMap<SetHash, (SetPurpose, Set)>,
-    /// So many parties may lie.
+    /// The number of parties that may lie.
     pub(super) colluding: usize,
 }
 

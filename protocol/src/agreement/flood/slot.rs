@@ -9,7 +9,7 @@ use crate::topology::party::Party;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
     /// A party's newest word about neighbours that it does not reach before START. First, so that
-    /// who is told of all that is held hears it before the READYs that it is about.
+    /// a node that gets all that is held hears it before the READYs that it is about.
     Unreached(Party),
     /// A party's newest READY, or its withdrawal.
     Ready(Party),

@@ -1,4 +1,5 @@
-//! What this node holds, told in a few bytes for each party, and what somebody else lacks of it.
+//! A summary of what this node holds, in a few bytes for each party, and what somebody else lacks
+//! of it.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ impl Flood {
                 continue;
             }
             let of_kind = authors.entry(kind).or_default();
-            // Of what opens something there may be several, told alike.
+            // Several may open the same thing, and are revealed alike.
             if of_kind.last().is_none_or(|(last, _)| *last != author) {
                 of_kind.push((author, mark(held)));
             }
@@ -56,7 +57,7 @@ impl Flood {
     }
 
     /// What this node holds and whoever sent this summary does not, or holds another one of; in the
-    /// order in which it is to be told.
+    /// order in which it is to be sent.
     pub fn lacking(&self, gathered: bool, theirs: &[HeldKind]) -> Vec<Slot> {
         let theirs: BTreeMap<Kind, (&Row, BTreeMap<Party, Mark>)> = theirs
             .iter()

@@ -345,7 +345,7 @@ impl<'de> Deserialize<'de> for InjectionChoice {
 pub enum Rounds {
     /// The number of rounds that the calibration finds best.
     Auto,
-    /// So many, from 1 to what the mechanism allows
+    /// A fixed number, from 1 to the mechanism's limit
     /// ([`Rules::most_rounds`](crate::plan::exchange::rules::Rules::most_rounds)).
     Fixed(u32),
 }

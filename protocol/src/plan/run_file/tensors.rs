@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::plan::run_file::problem::{Checked, Problem, require};
 use crate::plan::run_file::settings::{Clip, Data};
 
-/// So many coordinates, one after the other, are clipped as one vector.
+/// A block of consecutive coordinates that are clipped as one vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ball {
     /// How many they are.

@@ -9,7 +9,8 @@ use crate::messages::signature::Signature;
 use crate::messages::wire::Bytes;
 use crate::topology::party::Party;
 
-/// A message's vector, and the signature by which another one of its round is told from it.
+/// A message's vector, and the signature by which another one of its round is distinguished from
+/// it.
 struct Arrival {
     values: Bytes,
     signature: Signature,

@@ -85,7 +85,7 @@ pub struct Averaging {
     pub(super) broken: BTreeSet<Party>,
     /// The messages of this and the round before: who reconnects may lack both.
     pub(super) recent: Vec<Arc<[u8]>>,
-    /// When the present wait began, and when neighbours are told of it next.
+    /// When the present wait began, and when neighbours are informed of it next.
     pub(super) waits: Time,
     pub(super) beat: Time,
     pub(super) actions: Vec<PublishingAction>,

@@ -105,7 +105,7 @@ impl Averaging {
         }
     }
 
-    /// Messages that came before it could be told whether they are of use, and how long they are.
+    /// Messages that came before it was known whether they are of use, and how long they are.
     pub(super) fn recheck(&mut self) {
         for (key, length) in self.inbox.lengths() {
             let (author, round) = key;

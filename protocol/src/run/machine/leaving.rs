@@ -121,7 +121,7 @@ impl Run {
         }
     }
 
-    /// What became of shares that were called back: the round ends, or this node leaves.
+    /// The fate of shares that were called back: the round ends, or this node leaves.
     pub(super) fn recalled(&mut self, recalled: &Recalled) {
         let Some(transfers) = self.phase.transfers_mut() else {
             return;

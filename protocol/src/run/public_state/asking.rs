@@ -14,7 +14,7 @@ use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// So many times the bytes of all notices a neighbour gets at most because it lacks some. Our
+/// Maximum number of bytes sent to a neighbour that lacks notices, in multiples of all notices. Our
 /// guess: who asks for more is after our time.
 const ANSWERS: usize = 4;
 

@@ -252,8 +252,8 @@ fn items_of_parties_that_there_are_not_are_asked_for_in_vain() {
     }
 }
 
-/// Whoever asks for an item of a stage that the plan does not have, or sends the body of one, is
-/// told of and gets nothing.
+/// A peer that asks for an item of a stage that the plan does not have, or sends the body of one,
+/// is told of and gets nothing.
 #[test]
 fn nothing_of_other_stages_is_taken() {
     let sealed = plan(
@@ -340,7 +340,7 @@ fn asks_for_bodies(public_state: &mut PublicState, now: Time) -> bool {
     })
 }
 
-/// Whoever is ahead sends its items before this node can tell whether they are any.
+/// A peer in a later stage sends its items before this node can tell whether they are any.
 #[test]
 fn an_item_that_came_with_its_announcement_before_its_stage_is_taken_once_that_begins() {
     let plan = plan(8, "[run]\nsealed = true\n", 3);

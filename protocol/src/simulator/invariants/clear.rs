@@ -8,7 +8,7 @@ use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PrivateFrame, PublicFrame};
 use crate::simulator::invariants::violation::Violation;
 
-/// So many bytes of a share in a public frame are no coincidence.
+/// Number of a share's bytes in a public frame that are no coincidence.
 const MARK: usize = 12;
 
 /// What was sealed so far.

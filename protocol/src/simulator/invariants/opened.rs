@@ -11,14 +11,14 @@ use crate::run::outcome::{GateVerdict, Outcome, SealedFinal};
 use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;
 
-/// What was told so far of what opens sealed finals.
+/// What was revealed so far of what opens sealed finals.
 #[derive(Default)]
 pub struct RevealedSecrets {
     /// Whom each node's gate has let through: the last verdict.
     passed: BTreeMap<Party, BTreeSet<Party>>,
-    /// Whose secret, or a share of it, was told.
+    /// Whose secret, or a share of it, was revealed.
     revealed: BTreeSet<Party>,
-    /// Who has told one.
+    /// Who has revealed one.
     tellers: BTreeSet<Party>,
     /// Who has given which correction.
     corrected: BTreeSet<(Party, Stage)>,
@@ -27,7 +27,7 @@ pub struct RevealedSecrets {
 }
 
 impl RevealedSecrets {
-    /// Nothing told yet. What `liar` tells is not looked at.
+    /// Nothing revealed yet. What `liar` tells is not looked at.
     pub fn except(liar: Option<Party>) -> Self {
         RevealedSecrets {
             liar,
@@ -88,7 +88,7 @@ impl RevealedSecrets {
         Ok(())
     }
 
-    /// The end of a run: nothing was told of anybody outside of the set that is opened.
+    /// The end of a run: nothing was revealed of anybody outside of the set that is opened.
     pub fn finish<'a>(&self, outcomes: impl Iterator<Item = &'a Outcome>) -> Result<(), Violation> {
         let mut open = outcomes.filter(|outcome| outcome.sealed == Some(SealedFinal::Opened));
         let outside = open.find_map(|outcome| {

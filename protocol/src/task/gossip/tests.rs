@@ -10,7 +10,7 @@ use crate::task::tests::ensemble::{Ensemble, contribution};
 const PARTIES: usize = 4;
 const ROUND_MS: u64 = 1000;
 
-/// So many releases, of parties on a ring.
+/// A stream of `releases`, of parties on a ring.
 fn stream(releases: u32, rounds: u32) -> Arc<Plan> {
     let releases = match releases {
         1 => String::new(),

@@ -138,7 +138,7 @@ impl Training {
         }
     }
 
-    /// What became of shares; of an attempt that is over nothing hangs on it.
+    /// The fate of shares; of an attempt that is over nothing hangs on it.
     pub(super) fn hear_of_shares(&mut self, now: Time, input: Input) -> Result<(), InputError> {
         if !self.plan.precomputes_noise() {
             return self.run.handle(now, input);

@@ -1,7 +1,8 @@
 //! The secure sum of everybody by masks of pairs, opened for one set: what a coalition and the
-//! departed are told, by ranks modulo a prime. A correction is the masks that its giver has with
-//! the departed, each known by itself; who owes which the protocol says. These are the equations
-//! alone, without keys; before opening nothing but masks is known, and there is nothing to ask.
+//! departed are revealed, by ranks modulo a prime. A correction is the masks that its giver has
+//! with the departed, each known by itself; who owes which the protocol says. These are the
+//! equations alone, without keys; before opening nothing but masks is known, and there is nothing
+//! to ask.
 
 use std::ops::Range;
 

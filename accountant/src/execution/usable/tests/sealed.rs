@@ -1,8 +1,8 @@
 //! Finals that are sealed, corrected while they are sealed, and opened for one set: what a
-//! coalition and the departed are told, by ranks modulo a prime. Random executions go through the
-//! mixing machine, their logs through the corrections that every node computes. What is under its
-//! own mask is uniformly random and no row of a view: letters, shares of secrets and bodies tell
-//! nothing here.
+//! coalition and the departed are revealed, by ranks modulo a prime. Random executions go through
+//! the mixing machine, their logs through the corrections that every node computes. What is under
+//! its own mask is uniformly random and no row of a view: letters, shares of secrets and bodies
+//! tell nothing here.
 
 use undertone_protocol::lattice::residue::Sign;
 use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntry, ShareId};

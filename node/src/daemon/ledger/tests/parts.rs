@@ -160,8 +160,8 @@ fn what_protects_a_party_is_charged_to_its_records_too() {
     assert!((again.spent(&records).mu_squared - 0.02).abs() < 1e-12);
 }
 
-/// Whoever ends runs until a draw suits it has as many draws to choose from as there were runs:
-/// what was drawn stays charged, also where nothing else is.
+/// A party that ends runs until a draw suits it has as many draws to choose from as there were
+/// runs: what was drawn stays charged, also where nothing else is.
 #[test]
 fn what_was_drawn_stays_charged_though_the_run_never_begins() {
     let folder = tempfile::tempdir().unwrap();

@@ -205,7 +205,7 @@ fn a_weight_among_residues_is_no_final() {
     }
 }
 
-/// Whoever contributes residues that no value and noise come to corrupts the sum, and that shows at
+/// A party whose residues are no value plus noise corrupts the sum, and that shows at
 /// everybody.
 #[test]
 fn a_sum_of_residues_that_is_out_of_range_makes_no_mean() {

@@ -293,7 +293,7 @@ fn what_comes_long_after_its_mixing_accuses_nobody() {
     }
 }
 
-/// Whoever fell silent in the first mixing, with no log, is not waited for in the second.
+/// A party that fell silent in the first mixing, with no log, is not waited for in the second.
 #[test]
 fn nobody_waits_for_who_has_no_log_of_a_mixing_in_vain() {
     let plan = training_plan("inca");

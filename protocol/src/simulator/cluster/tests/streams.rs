@@ -148,7 +148,7 @@ fn a_thousand_kills_in_mid_stream() {
     );
 }
 
-/// Whoever is told to leave between two rounds ends with the rows that it has.
+/// A party that leaves between two rounds ends with the rows that it has.
 #[test]
 fn who_leaves_between_two_rounds_keeps_its_rows() {
     let plan = summed("round_ms = 8000\npace_ms = 700");

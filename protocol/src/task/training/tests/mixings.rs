@@ -196,7 +196,7 @@ fn who_has_no_log_of_a_mixing_in_vain_does_not_mix_again() {
     }
 }
 
-/// Whoever judges a release sees the logs of the mixing, of those who are left: its own say nothing
+/// The judge of a release sees the logs of the mixing, of those who are left: its own say nothing
 /// of shares.
 #[test]
 fn a_release_is_judged_by_the_logs_of_the_mixing() {

@@ -13,8 +13,8 @@ fn makes(found: &[u8; 32], once_key: &[u8; 32]) -> bool {
     found == once_key || made.finalize()[..] == once_key[..]
 }
 
-/// Whoever breaks into a node after a round finds the keys of pairs of the next one, and none of a
-/// round that is over; no letter is left that only that round needed.
+/// An attacker that breaks into a node after a round finds the keys of pairs of the next one, and
+/// none of a round that is over; no letter is left that only that round needed.
 #[test]
 fn who_breaks_in_after_a_round_finds_no_mask_of_a_pair_of_it_or_before() {
     let (seed, me) = (2, 4);
