@@ -28,8 +28,7 @@ use crate::losses::row_space::RowSpace;
 pub(super) struct GossipSeen {
     coalition: BTreeSet<Party>,
     view: GossipView,
-    /// What of its sensitivity the victim's release changes by, round by round, for as long as
-    /// there are releases.
+    /// The change of the victim's release in each round, as a multiple of the sensitivity.
     change: Vec<f64>,
     /// The weight of what is read, by round from 0 and party, per unit of data.
     weights: BTreeMap<(usize, Party), f64>,

@@ -69,7 +69,7 @@ pub struct Flows {
     sensitivity: Vec<f64>,
     /// a_j of each party.
     led_out: Vec<Row>,
-    /// Every w.
+    /// The row w of each noise.
     noises: Vec<Row>,
     /// Σ a aᵀ and Σ w wᵀ over these rows.
     squares: [SquareMatrix; 2],

@@ -202,7 +202,7 @@ impl ExecutionFile {
                     }
                     if !busy.insert(party) {
                         let problem = format!(
-                            "party {party} is in two edges of one iteration: there is one a component"
+                            "party {party} is in two edges of one iteration: a component has one edge per iteration"
                         );
                         return Err(invalid(place(), problem));
                     }

@@ -112,7 +112,7 @@ impl Trace {
         self.rounds
     }
 
-    /// Which of the unknowns are `party`'s noises.
+    /// The range of unknowns that are the noise of `party`.
     pub fn noises(&self, party: Party) -> Range<usize> {
         self.noises[party]..self.noises[party + 1]
     }

@@ -21,7 +21,8 @@ impl Sending {
     }
 }
 
-/// A linear function of the flow: its factors at some sendings, each once, in their order.
+/// A linear function of the flow: pairs of a sending and its coefficient, each once, in ascending
+/// order.
 pub type Row = Vec<(usize, f64)>;
 
 /// All that is handed over in a schedule, by round and sender, where each share joins its receiver

@@ -50,7 +50,7 @@ fn check(old: &Config, fresh: &Config) -> Result<(), Failure> {
         ("policy.max_runs", old.max_runs == fresh.max_runs),
     ];
     if let Some((field, _)) = same.into_iter().find(|(_, same)| !same) {
-        return Err(Failure::usage(format!("{field} is another one now"))
+        return Err(Failure::usage(format!("{field} has changed"))
             .field(field)
             .hint("restart the daemon to change it; peers, policy and budgets are read again on SIGHUP"));
     }

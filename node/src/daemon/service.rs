@@ -265,7 +265,8 @@ impl Service {
         })
     }
 
-    /// Where the means of a run's rounds are read, and its owner's parts are handed over.
+    /// Returns the desk of a run in rounds: clients read means there and hand over the owner's
+    /// parts.
     ///
     /// # Errors
     /// There is no such run, or it has no rounds.

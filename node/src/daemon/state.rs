@@ -131,8 +131,8 @@ impl State {
     }
 }
 
-/// Locks the folder, not a file in it: that could be removed and made anew, by a clean-up or a
-/// restored backup, and then be locked twice.
+/// Locks the folder itself. A lock file in it could be replaced, by a clean-up or a restored
+/// backup, and then be locked twice.
 fn lock(folder: &Path) -> Result<File, Failure> {
     let refused = |e: io::Error| {
         Failure::storage(

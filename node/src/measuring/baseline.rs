@@ -181,7 +181,7 @@ impl BaselineClient {
     }
 }
 
-/// Waits for one such event on each graph; a second one on the same graph is an error.
+/// Waits for one matching event on each graph; a second one on the same graph is an error.
 async fn on_both(
     events: &mut mpsc::Receiver<NetworkEvent>,
     wanted: impl Fn(&NetworkEvent) -> Option<(Network, u64)>,

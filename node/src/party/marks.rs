@@ -49,7 +49,7 @@ enum Happened {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noted {
-    /// Whose data it is about, in the ledger's own words.
+    /// The data that the mark is about, as the ledger names them.
     pub of: Value,
     /// The cost of the plan's run.
     pub charge: Charge,

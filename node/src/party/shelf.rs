@@ -37,8 +37,8 @@ fn on(file: File) -> Shelf {
 struct Frames {
     file: File,
     end: AtomicU64,
-    /// What was read, by its place, while somebody has it: several neighbours ask for a frame at a
-    /// time. The memory of a frame that nobody has is free once its entry is gone.
+    /// Frames that were read and are in use, by their place: several neighbours ask for a frame at
+    /// a time. The memory of a frame that nobody has is free once its entry is gone.
     read: Mutex<BTreeMap<u64, Weak<[u8]>>>,
 }
 

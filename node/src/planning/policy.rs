@@ -66,7 +66,7 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
     if policy.accept_claims.is_some() {
         tracing::warn!(
-            "--accept-claims (policy.accept_claims) is ignored: every claim of a plan is sure now"
+            "--accept-claims (policy.accept_claims) is ignored: all claims of plans hold with certainty now"
         );
     }
     // Is it the file that the others have?

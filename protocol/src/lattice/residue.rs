@@ -22,7 +22,7 @@ const MOST_NARROW: usize = 7;
 /// Why bytes are no vector of residues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResidueError {
-    /// Not the length that the plan gives.
+    /// The bytes have another length than the plan's.
     #[error("residues of {found} bytes, expected {expected}")]
     Length {
         /// The number of bytes there.

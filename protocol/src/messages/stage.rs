@@ -86,7 +86,7 @@ impl Stages {
     /// Where finals are readable as soon as they leave: logs, then finals.
     pub const READABLE: Stages = Stages(Finals::Readable);
 
-    /// Where finals are averaged: logs, then entries, then perhaps finals.
+    /// The stages of a run that averages finals: logs, then entries, then perhaps finals.
     pub const AVERAGED: Stages = Stages(Finals::Averaged);
 
     /// Where no state leaves its party: logs alone.

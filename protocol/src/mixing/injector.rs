@@ -17,8 +17,8 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    /// Begins with a party's own noisy value and weight, and with what is of them in its state
-    /// before anything is injected.
+    /// Begins with a party's own noisy value and weight. Returns the injector and the party's first
+    /// state.
     fn begin(&self, own: Resting<P, W>) -> (Box<dyn Injector<P, W>>, State<P, W>);
 
     /// Everything that a party has contributed to the run after `ends` ends of rounds (one of them

@@ -28,7 +28,7 @@ impl StepLength {
     }
 }
 
-/// What a descent is told before it begins; all of it public.
+/// The public parameters of a descent.
 #[derive(Clone, Debug)]
 pub struct DescentTerms {
     /// How far each iteration goes.

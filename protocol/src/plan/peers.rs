@@ -75,7 +75,7 @@ impl Address {
         &self.0
     }
 
-    /// Refuses an address that a node may listen at and that leads nobody to it: 0.0.0.0 and :: are
+    /// Refuses an address at which a node may listen but that nobody can dial: 0.0.0.0 and :: are
     /// every address of the machine that uses them, a multicast or broadcast address is of many.
     ///
     /// # Errors

@@ -21,8 +21,8 @@ use crate::topology::party::Party;
 pub struct Setup {
     /// This node's party.
     pub me: Party,
-    /// Signs its rounds and seeds. Notices go through [`PublishingAction::Say`]: their sequence
-    /// numbers are counted elsewhere.
+    /// The key that signs this node's rounds and seeds. Notices go through
+    /// [`PublishingAction::Say`]: their sequence numbers are counted elsewhere.
     pub signer: Signer,
     /// The public graph.
     pub graph: Arc<Graph>,

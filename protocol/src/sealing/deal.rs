@@ -136,6 +136,8 @@ impl Deal {
     /// Checks that there are exactly t commitments, all of them points, and exactly h letters. What
     /// is in the letters only their readers find out.
     pub fn check(&self, threshold: usize, holders: usize) -> Result<CheckedDeal, DealError> {
+        // The counts come first: decompressing a point costs far more than comparing lengths, and
+        // the deal is from a peer that may lie.
         let (found, expected) = (self.commitments.len(), threshold);
         if found != expected || expected == 0 {
             return Err(DealError::Commitments { found, expected });
@@ -170,6 +172,7 @@ impl CheckedDeal {
     /// The secret of these bytes, if it is the one that was dealt: K·B = A₀.
     pub fn secret(&self, bytes: &[u8; 32]) -> Result<Secret, DealError> {
         let secret = Secret::from_bytes(bytes).ok_or(DealError::Scalar)?;
+        // A holder that reveals another secret would give everybody another mask to take out.
         if RistrettoPoint::mul_base(&secret.0) == self.points[0] {
             Ok(secret)
         } else {
@@ -202,6 +205,8 @@ impl CheckedDeal {
             let share = self.share(holder, bytes).ok()?;
             Some((Scalar::from(place(holder)), share))
         });
+        // The iterator is lazy: no share beyond the threshold is checked, since each costs t small
+        // multiples of points.
         let good: Vec<(Scalar, Zeroizing<Scalar>)> = good.take(self.threshold()).collect();
         let (found, needed) = (good.len(), self.threshold());
         if found < needed {
@@ -220,6 +225,7 @@ fn at_zero(points: &[(Scalar, Zeroizing<Scalar>)]) -> Scalar {
         let (over, under) = others.fold((Scalar::ONE, Scalar::ONE), |(over, under), place| {
             (over * place, under * (place - of))
         });
+        // Places differ, so that no factor of `under` is zero.
         over * under.invert()
     };
     points.iter().map(|(place, share)| weight(place) * **share).sum()
@@ -227,7 +233,7 @@ fn at_zero(points: &[(Scalar, Zeroizing<Scalar>)]) -> Scalar {
 
 /// Where f is evaluated for a party.
 fn place(party: Party) -> u64 {
-    // A plan has far fewer parties than this holds.
+    // Never 0: f(0) is the secret itself. A plan has far fewer parties than this holds.
     (party as u64).saturating_add(1)
 }
 
@@ -245,6 +251,7 @@ fn multiple(point: &RistrettoPoint, times: u64) -> RistrettoPoint {
 }
 
 fn scalar(bytes: &[u8; 32]) -> Option<Zeroizing<Scalar>> {
+    // One encoding only: equal secrets and shares are equal bytes.
     let scalar: Option<Scalar> = Scalar::from_canonical_bytes(*bytes).into();
     scalar.map(Zeroizing::new)
 }
@@ -269,12 +276,13 @@ impl Secret {
 pub struct Polynomial(Zeroizing<Vec<Scalar>>);
 
 impl Polynomial {
-    /// An even one of degree `threshold` − 1; the threshold is at least 1.
+    /// Draws one uniformly of degree `threshold` − 1; the threshold is at least 1.
     pub fn draw(threshold: usize, rng: &mut impl CryptoRng) -> Self {
         assert!(threshold >= 1, "a plan's threshold is at least 1");
         let mut wide = Zeroizing::new([0; 64]);
         let mut coefficients = Zeroizing::new(Vec::with_capacity(threshold));
         for _ in 0..threshold {
+            // 512 bits modulo the group's order are as good as uniform; 256 bits would not be.
             rng.fill_bytes(&mut *wide);
             coefficients.push(Scalar::from_bytes_mod_order_wide(&wide));
         }

@@ -50,6 +50,8 @@ pub fn write(
     share: &[u8; 32],
     rng: &mut impl CryptoRng,
 ) -> [u8; LETTER_BYTES] {
+    // Drawn here and handed to `snow`, which would otherwise ask the operating system: randomness
+    // is an argument, so that a seed repeats a run.
     let mut ephemeral: SecretBytes = Zeroizing::new([0; 32]);
     rng.fill_bytes(&mut *ephemeral);
     let prologue = envelope.prologue();
@@ -84,6 +86,7 @@ pub fn read(
         .and_then(Builder::build_responder)
         .expect("all that the pattern asks for is given once");
     let mut share = Zeroizing::new([0; 32]);
+    // All failures are one: which check failed would help only a forger.
     let read = noise.read_message(letter, &mut *share).ok()?;
     (read == share.len()).then_some(share)
 }

@@ -48,6 +48,8 @@ impl MaskKey {
     pub fn own(secret: &Secret, place: &MaskPlace<'_>) -> Self {
         let (author, secret) = (index(place.author), secret.to_bytes());
         let (round, circle) = (place.round.to_le_bytes(), place.circle.to_le_bytes());
+        // Everything that may differ between two sealed vectors is in the key: no mask is used
+        // twice.
         let parts: [&[u8]; 5] = [&*secret, place.digest, &author, &round, &circle];
         MaskKey(Zeroizing::new(labelled("undertone/own-mask/1", &parts)))
     }

@@ -39,6 +39,7 @@ impl PairMasks {
     pub fn add_to(&self, vector: &mut ResidueVector) -> Result<(), MaskTooLong> {
         let mut chains = self.chains.iter();
         chains.try_for_each(|(&other, chain)| {
+            // Both ends compare the same two numbers, so that one adds and the other subtracts.
             let mask = MaskKey::once(*chain.once_key());
             apply(&mask, self.me < other, vector)
         })
@@ -62,6 +63,8 @@ impl PairMasks {
     ) -> Result<(), MaskTooLong> {
         let mut chains = others.filter_map(|other| Some((other, self.chains.get(&other)?)));
         chains.try_for_each(|(other, chain)| {
+            // A pair may be in several circles: with one mask for all, the difference of two sums
+            // would be free of it.
             let mask = MaskKey::pair(&chain.once_key(), circle);
             apply(&mask, self.me < other, vector)
         })
@@ -88,6 +91,7 @@ impl PairMasks {
     /// later one follows from it.
     pub fn reveal(&self, with: &[Party]) -> Option<Vec<u8>> {
         let key = |other: &Party| Some(*self.chains.get(other)?.once_key());
+        // All or none: a receiver reads the keys by their places.
         let keys: Vec<[u8; KEY_BYTES]> = with.iter().map(key).collect::<Option<_>>()?;
         Some(keys.concat())
     }

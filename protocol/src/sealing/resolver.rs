@@ -19,6 +19,8 @@ pub(super) struct GivenBytes(pub(super) Option<SecretBytes>);
 
 impl Random for GivenBytes {
     fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Error> {
+        // Taken, not copied: a second request would repeat the first one's bytes, and fails
+        // instead.
         let drawn = self.0.take().filter(|drawn| drawn.len() == to.len());
         to.copy_from_slice(&*drawn.ok_or(Error::Rng)?);
         Ok(())
@@ -45,6 +47,7 @@ impl CryptoResolver for Resolver {
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        // The default cipher leaves its key in freed memory.
         let inner = DefaultResolver.resolve_cipher(choice)?;
         Some(Box::new(WipedCipher(inner)))
     }

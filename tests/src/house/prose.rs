@@ -114,6 +114,18 @@ pub fn what_openings(source: &str) -> usize {
     summaries(source).iter().filter(|(_, words)| what(words)).count()
 }
 
+/// The lines of comments that are no documentation, and the lines of code, before the tests.
+pub fn whys_and_code(source: &str) -> (usize, usize) {
+    let code = source
+        .split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or_default();
+    let lines = code.lines().map(str::trim).filter(|line| !line.is_empty());
+    let plain = lines.filter(|line| !line.starts_with("///") && !line.starts_with("//!"));
+    let (whys, code): (Vec<&str>, Vec<&str>) = plain.partition(|line| line.starts_with("//"));
+    (whys.len(), code.len())
+}
+
 /// The first line of each documentation comment, with its number.
 fn summaries(source: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = source.lines().map(str::trim_start).collect();

@@ -207,7 +207,7 @@ fn for_whom_nothing_answers_costs_the_grace_and_is_named() {
         for said in [
             "erin: nothing answers at 127.0.0.1:",
             "`undertone doctor` says more",
-            "the run begins without some: nothing answers at its address: erin",
+            "the run begins without some parties: nothing answers at its address: erin",
         ] {
             assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
         }

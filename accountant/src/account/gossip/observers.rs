@@ -16,7 +16,7 @@ pub struct Observers {
     whitener: Whitener,
     /// (Wᵏ)ₒⱼ by observer o of the basis, power k and target j.
     entries: Vec<Vec<Vec<f64>>>,
-    /// For each target, whether its contributions stand open.
+    /// For each target, whether an observer reads its contributions without noise.
     exposed: Vec<bool>,
 }
 

@@ -8,8 +8,8 @@ use ndarray::{Array1, Array2};
 /// The private graph, as disjoint paths: first party and length of each.
 pub(super) type Paths<'a> = &'a [(usize, usize)];
 
-/// Some iterations of multi-gossip, as they act on expectations. Matrices of all products of two
-/// parties' states are read row by row.
+/// The linear map that some iterations of multi-gossip apply to expectations. Matrices of all
+/// products of two parties' states are read row by row.
 #[derive(Debug, Clone)]
 pub(super) struct SecondMoments {
     /// What becomes of the parties' mean states.

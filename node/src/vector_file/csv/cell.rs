@@ -17,7 +17,7 @@ pub(super) enum WrongCell {
     Missing,
     #[error("not a number")]
     Word,
-    #[error("a number with a unit or a sign of its own")]
+    #[error("a number with a unit or a symbol")]
     Unit,
     #[error("a number with a decimal comma")]
     DecimalComma,

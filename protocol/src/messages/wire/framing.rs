@@ -17,8 +17,8 @@ pub(in crate::messages) const PREFIX: usize = 2;
 const BINCODE_LIMIT: usize = 16 << 20;
 const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> =
     bincode::config::legacy().with_limit::<BINCODE_LIMIT>();
-/// What is public anyway, and sent to everybody, takes as few bytes as it can. (Of a private number
-/// a varint would tell the magnitude.)
+/// The encoding of public messages, which is as short as possible. (A varint would reveal the
+/// magnitude of a private number.)
 const COMPACT: Configuration<LittleEndian, Varint, Limit<BINCODE_LIMIT>> =
     bincode::config::standard().with_limit::<BINCODE_LIMIT>();
 

@@ -527,8 +527,8 @@ impl RawModel {
         Ok(())
     }
 
-    /// Completes it; gaps are filled from the table of defaults by now, but for those without a
-    /// default. `clipped`: whether the run file itself says `model.clip`.
+    /// Completes the settings. Keys with a default have been filled already; the others are derived
+    /// here. `clipped`: whether the run file itself says `model.clip`.
     pub(in crate::plan) fn complete(self, rows: RowsOf, clipped: bool) -> Checked<ModelSettings> {
         fn given<T>(value: Option<T>, key: &str, example: &'static str) -> Checked<T> {
             value.ok_or_else(|| (format!("model.{key}"), Problem::Missing { example }))

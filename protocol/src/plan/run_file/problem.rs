@@ -178,7 +178,7 @@ pub enum Problem {
     /// Numbers that make no set of models.
     #[error("is not usable: {0}")]
     Set(NoSet),
-    /// A sum that leaves one honest party's message to those who read it.
+    /// A sum whose readers could subtract all messages but one honest party's.
     #[error("makes {against} that may be against a party, who can read a circle of {others} others")]
     Circle {
         /// The members of the smallest circle besides its reader.

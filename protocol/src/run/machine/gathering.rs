@@ -103,7 +103,7 @@ fn tell_without(missing: &[(Party, Standing)], begun: &BTreeSet<Party>, cx: &mut
     let of_grace = missing.iter().all(|(_, standing)| standing.is_away());
     let key = if of_grace { "run.grace_ms" } else { "run.join_ms" };
     let text = format!(
-        "the run begins without some: {}{}",
+        "the run begins without some parties: {}{}",
         standings(cx.config, &missing),
         advice(&missing, key)
     );

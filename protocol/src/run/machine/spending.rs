@@ -1,4 +1,4 @@
-//! From this node's value to the first share: the plan is marked as spent in between.
+//! Marking the plan as spent, after a node has its value and before its first share leaves.
 
 use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;

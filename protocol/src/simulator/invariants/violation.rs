@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invariant {invariant}: {text}")]
 pub struct Violation {
-    /// Which one.
+    /// The name of the invariant.
     pub invariant: &'static str,
     /// What was seen.
     pub text: String,

@@ -123,7 +123,7 @@ impl Training {
         Ok(())
     }
 
-    /// What is told of shares has the attempt in it.
+    /// Adds the number of the attempt to the ids of shares in an output.
     pub(super) fn with_attempt(&self, output: Output, number: u32) -> Output {
         match output {
             Output::Private { to, frame, share } if self.plan.precomputes_noise() => Output::Private {

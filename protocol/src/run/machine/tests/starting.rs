@@ -367,7 +367,7 @@ fn parties_that_are_left_out_are_named_with_the_key_that_helps() {
     room.settle();
     room.until(2000);
     assert_eq!(room.begun(), [0, 1, 2, 3], "{:?}", room.ends);
-    let reported = "the run begins without some: nothing answers at its address: party-4; `undertone doctor` says \
+    let reported = "the run begins without some parties: nothing answers at its address: party-4; `undertone doctor` says \
                 more of addresses at which nothing answers";
     assert_eq!(room.faults[..], [reported; 4]);
     let mut room = Room::new(5, "[run]\ngrace_ms = 2000");

@@ -18,7 +18,7 @@ use crate::simulator::cluster::gossiping::OpenedCircles;
 use crate::simulator::cluster::lying::Sending;
 use crate::topology::schedule::Schedule;
 
-/// All that travelled in a stream of circles, as far as it can tell anybody anything.
+/// The messages of a stream of circles that may reveal something.
 #[derive(Default)]
 pub(super) struct Record {
     /// By round, author and reader, with what they are signed for.
