@@ -109,8 +109,9 @@ pub(super) fn run(run: &RunStatus) -> String {
     if !run.opened_for.is_empty() {
         table.row(["opened for".into(), run.opened_for.join(", ")]);
     }
-    if let Some(error) = run.standard_error {
-        table.row(["standard error per coordinate".into(), number(error)]);
+    // Of columns of different units one number says nothing: the utility names each one's error.
+    if let (Some(error), None) = (run.standard_error, &run.utility) {
+        table.row(["standard error".into(), number(error)]);
     }
     if let Some(utility) = &run.utility {
         table.row(["utility".into(), utility.clone()]);
