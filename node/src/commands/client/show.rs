@@ -258,12 +258,30 @@ pub(super) fn proposed(proposed: &Value) -> String {
         table.row([name.clone(), answer.as_str().unwrap_or_default().to_owned()]);
     }
     text += &table.render();
-    text + &format!("\nFollow it:  undertone watch {}\n", short(digest))
+    text + &next_commands(digest)
+}
+
+/// How to follow a run, and where its mean and receipt lie once it has ended.
+pub(super) fn next_commands(digest: &str) -> String {
+    let digest = short(digest);
+    format!(
+        "\nFollow it:  undertone watch {digest}\nOnce it has ended, the daemon has its mean and receipt:\n  \
+         undertone result {digest} --output mean.npy --receipt receipt.json\n"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn proposal_ends_with_where_the_mean_and_the_receipt_lie() {
+        let digest = "0123456789abcdef".repeat(4);
+        let text = proposed(&serde_json::json!({ "digest": digest, "members": { "bob": "open" } }));
+        let last = text.lines().last().expect("a line");
+        assert!(last.contains("undertone result 0123456789ab --output"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 
     #[test]
     fn an_empty_daemon_has_no_empty_tables() {

@@ -217,11 +217,7 @@ fn taken(daemon: &Daemon, status: RunStatus, wait: Option<bool>) -> Result<Repor
     if let Some(json) = wait {
         return run(daemon.until_end(&status.digest, EventOutput::open(None, json)?));
     }
-    let text = format!(
-        "{}\nFollow it:  undertone watch {}\n",
-        show::run(&status),
-        show::short(&status.digest)
-    );
+    let text = show::run(&status) + &show::next_commands(&status.digest);
     Ok(Report::done(show::object(&status), text))
 }
 
