@@ -282,7 +282,7 @@ fn what_makes_no_training_is_refused_by_field() {
     // Precomputed noise that is more than a node may hold.
     refused(
         "[privacy]",
-        "[mechanism]\nkind = \"inca\"\n[run]\nahead_bytes = 100000\n[privacy]",
+        "[mechanism]\nkind = \"inca\"\n[run]\nprecomputed_bytes = 100000\n[privacy]",
         (3, "run.precomputed_bytes"),
     );
     refused(

@@ -130,12 +130,12 @@ fn noise_is_precomputed_where_that_is_small() {
     // A state, another with its value in it, and a record of each of seven neighbours.
     let held = 9 * 50 * 3 * 8;
     let kind_of = |bytes: u64| {
-        let text = format!("{LOGISTIC}[run]\nahead_bytes = {bytes}\n");
+        let text = format!("{LOGISTIC}[run]\nprecomputed_bytes = {bytes}\n");
         parse(&text, 8).exchange.name()
     };
     assert_eq!(kind_of(held), ExchangeName::Inca);
     assert_eq!(kind_of(held - 1), ExchangeName::Pairwise);
-    let mean = "name = \"x\"\n[data]\nshape = [3]\n[run]\nahead_bytes = 9\n";
+    let mean = "name = \"x\"\n[data]\nshape = [3]\n[run]\nprecomputed_bytes = 9\n";
     let error = RunFile::parse(mean, 8).expect_err("refused");
     assert_eq!(error.field(), Some("run.precomputed_bytes"));
 }
