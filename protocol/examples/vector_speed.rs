@@ -1,5 +1,5 @@
-//! What one node computes on a long vector, each operation beside a copy of the vector in the same
-//! run.
+//! Measures one node's work on a long vector, each operation beside a copy of the vector in the
+//! same run.
 //!
 //! `cargo run --release -p undertone-protocol --example vector_speed [COORDINATES]`
 

@@ -1,5 +1,5 @@
-//! What parties compute and say: the mixing of INCA on an exact lattice, gathering, settling and
-//! publishing, and the wire format.
+//! The computation and the messages of parties: the mixing of INCA on an exact lattice, gathering,
+//! settling and publishing, and the wire format.
 //!
 //! ```
 //! use undertone_protocol::plan::draft::Draft;

@@ -1,4 +1,4 @@
-//! What is said: notices and logs, who signed them, and their bytes.
+//! Messages: notices and logs, their signatures, and their bytes.
 
 pub mod ask;
 pub mod commitment;

@@ -1,5 +1,5 @@
-//! What a run's private phase does: one party's arithmetic, one file a mechanism, and the exchange
-//! of shares around it.
+//! The private phase of a run: one party's arithmetic, one file a mechanism, and the exchange of
+//! shares around it.
 
 pub mod exchange;
 pub mod finals;

@@ -1,4 +1,4 @@
-//! What was agreed on paper: what a person writes, and the checked, calibrated plan.
+//! The run file that a person writes, and the checked, calibrated plan that parties agree on.
 
 pub mod calibration;
 pub mod checked;

@@ -1,5 +1,5 @@
-//! What hides a vector until it is opened for an agreed set, and what opens it: pure functions of
-//! keys, secrets and numbers that are given.
+//! Sealing of a vector until it is opened for an agreed set: pure functions of given keys, secrets
+//! and numbers.
 //!
 //! A party draws a secret K for each vector that it seals, expands K's own mask and adds it. It
 //! deals shares of K to some members, its holders: [`deal`] says what they are and how anybody

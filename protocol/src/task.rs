@@ -1,4 +1,4 @@
-//! What is computed, in one release or in many: one file a task, above the run of one release.
+//! The tasks, of one release or of many: one file a task, above the run of one release.
 
 mod clock;
 pub mod gossip;

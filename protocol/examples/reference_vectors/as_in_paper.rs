@@ -16,7 +16,7 @@ type States = Vec<Vec<f64>>;
 struct Outer {
     /// By iteration, gossip iteration and component: who sends, who receives.
     edges: Vec<Vec<Vec<[usize; 2]>>>,
-    /// What the sender keeps.
+    /// The noise that the sender keeps.
     noise: Vec<Vec<Vec<Vec<f64>>>>,
     public_edges: Vec<[usize; 2]>,
     edge_weight: f64,

@@ -21,8 +21,8 @@ pub(crate) fn answer(given: &Value) -> Answer {
     from_value::<Given>(given.clone())?.answer()
 }
 
-/// What a vector of `crypto` gives: `values` and `secrets` by party, coefficients of party 0's
-/// deal, the ephemeral key of its letter to party 1.
+/// An input vector of `crypto`: `values` and `secrets` by party, coefficients of party 0's deal,
+/// the ephemeral key of its letter to party 1.
 #[derive(Deserialize)]
 struct Given {
     digest: String,

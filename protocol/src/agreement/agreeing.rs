@@ -109,13 +109,13 @@ impl Clock {
     }
 }
 
-/// What a stage sees besides its own state.
+/// The inputs of a stage besides its own state.
 pub struct StageSights<'a> {
     /// All notices that this node holds.
     pub flood: &'a Flood,
     /// The items of this stage that count as held.
     pub items: HeldItems<'a>,
-    /// Whom this node finds gone, and since when.
+    /// The parties that this node finds unreachable, with the moment since when.
     pub unreachable: &'a BTreeMap<Party, Time>,
     /// The calls of the logs held; empty in the second stage.
     pub in_logs: &'a Calls,
@@ -181,7 +181,7 @@ impl StageSights<'_> {
     }
 }
 
-/// What a stage of agreeing wants done next.
+/// The next step that a stage of agreeing asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Sign this notice and flood it.
@@ -190,7 +190,7 @@ pub enum Step {
     Vote {
         /// Whether it is signed before half-time, since the set is complete.
         early: bool,
-        /// What is voted for.
+        /// The set of items that is voted for.
         set: ItemSet,
     },
     /// A set is agreed, and all of its items are held.
@@ -205,7 +205,7 @@ pub struct Agreement {
     stage: Stage,
     expected: BTreeSet<Party>,
     clock: Clock,
-    /// Whom this node has called gone, in its log or since.
+    /// The parties that this node has called unreachable, in its log or since.
     called: BTreeSet<Party>,
     listed: bool,
     voted: Option<ItemSet>,
@@ -236,7 +236,7 @@ impl Agreement {
         }
     }
 
-    /// Whose items are waited for.
+    /// Returns the parties whose items are waited for.
     pub fn expected(&self) -> &BTreeSet<Party> {
         &self.expected
     }
@@ -420,7 +420,7 @@ impl Agreement {
         (!set.is_empty()).then_some(set)
     }
 
-    /// What to sign from three quarters on, if it is held in full.
+    /// Returns the set to sign from three quarters of the stage on, if it is held in full.
     ///
     /// A set that counts by its early signers is held by one outside of the coalition, if that one
     /// still lives: it is waited for, for a while, so that an item which comes a little late does

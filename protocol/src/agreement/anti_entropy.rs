@@ -23,7 +23,7 @@ const ANSWER: u64 = 4;
 /// party that died while it spoke, most have heard what it said.
 const AT_ONCE: u32 = 3;
 
-/// Whose turn it is, and when.
+/// The turns of neighbours in anti-entropy, and when the next one is due.
 pub struct AntiEntropy {
     /// Who was asked last and has not answered.
     asked: Option<Party>,
@@ -128,7 +128,7 @@ impl AntiEntropy {
         self.at_once = AT_ONCE;
     }
 
-    /// Whom to ask now, if it is time and anybody is connected.
+    /// Returns the neighbour to ask now, if it is time and anybody is connected.
     pub fn turn(&mut self, now: Time, connected: &BTreeSet<Party>) -> Option<Party> {
         if self.at_once > 0 {
             self.at_once -= 1;

@@ -51,7 +51,7 @@ use crate::topology::party::Party;
 /// others flood for it at full speed.
 pub const REPLACEMENTS: u32 = 64;
 
-/// What came of a received notice.
+/// The result of receiving a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
     /// A notice that was not here: act on it and pass it on.
@@ -93,7 +93,7 @@ pub enum FloodError {
     Two {
         /// The party that signed both.
         author: Party,
-        /// What both are for.
+        /// The slot that the two notices are for.
         slot: Slot,
     },
 }
@@ -107,7 +107,7 @@ pub struct Flood {
     commits: bool,
     /// READYs have a pair key.
     pairs: bool,
-    /// What READYs may say of records, by party; empty where they say nothing.
+    /// The rules for record counts in READYs, by party; empty where READYs announce none.
     records: Vec<Option<Records>>,
     /// How many STARTs a party may sign, one of each number.
     numbers: u8,
@@ -130,7 +130,7 @@ pub struct Flood {
     sets: NamedSets,
 }
 
-/// What a notice means for the one that its slot holds.
+/// The effect of a notice on the one that its slot holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Succession {
     /// It takes the place.
@@ -493,7 +493,7 @@ impl Flood {
             .map(|(&(stage, author, hash), held)| (stage, author, hash, held))
     }
 
-    /// What is held in a slot; what came last, where several are.
+    /// Returns the notice held in a slot; the latest one, where several are held.
     pub fn get(&self, slot: Slot) -> Option<&Held> {
         self.held.get(&slot).or_else(|| self.disclosures.last(slot))
     }
@@ -504,7 +504,7 @@ impl Flood {
         self.disclosures.of_round(round)
     }
 
-    /// What is held of a slot that makes something known, not checked.
+    /// Returns the unchecked secrets or shares that are held of a slot.
     pub fn revealed(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
         self.disclosures.revealed(slot)
     }

@@ -44,23 +44,23 @@ use crate::time::Time;
 use crate::topology::party::Party;
 use zeroize::Zeroizing;
 
-/// Whom a node waits for is told as it changes while these are few, and else so often: many come at
-/// once, and everybody's log names all who are missing. Our choice.
+/// The most awaited parties whose changes are reported at once: many come together, and each report
+/// names all who are missing. Our choice.
 const FEW: usize = 16;
 const TELL_MS: u64 = 1000;
 
 /// A plan of more parties than this has many. Our choice.
 const MANY: usize = 32;
 
-/// Where there are many, a node looks who is there once a millisecond for so many parties, not at
-/// each word: it goes through what everybody says of everybody. Our choice.
+/// The number of parties per millisecond between two looks at presence, where there are many: a
+/// look goes through all reports about all parties. Our choice.
 const STANDINGS_PER_MS: u64 = 10;
 
-/// Where there are many, a node says nothing of those who never came for this share of `join_ms`:
-/// parties come up one after another, and each would name all who are still to come. Our choice.
+/// The share of `join_ms` in which a large run reports no party that never came, since parties come
+/// up one after another. Our choice.
 const COMING_UP: u64 = 8;
 
-/// What gathering wants done next.
+/// The next step that gathering asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatheringStep {
     /// Sign this notice and flood it.
@@ -147,15 +147,15 @@ pub struct Draw {
 pub struct Entrant {
     /// The party of this node.
     pub party: Party,
-    /// What letters to it are written to, drawn for this start.
+    /// The run key that letters to this node are encrypted to, drawn for this start.
     pub key: RunKey,
-    /// What its masks with others follow from, drawn for this start; none where there are none.
+    /// The key that its pairwise masks are derived from, drawn for this start, if it has any.
     pub pair: Option<PairKey>,
     /// How many records it brings, where its plan has only a bound of it.
     pub records: Option<u32>,
 }
 
-/// What the plan says about who must come, and by when.
+/// The plan's rules about who must come, and by when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attendance {
     /// The number of members n.
@@ -176,7 +176,7 @@ pub struct Attendance {
 pub struct Gathering {
     /// The party of this node, with the incarnation of this start.
     me: Seat,
-    /// What the incarnation is made of.
+    /// The keys and the record count that this node's incarnation is computed from.
     entrant: Entrant,
     attendance: Attendance,
     opened: Time,
@@ -191,14 +191,14 @@ pub struct Gathering {
     pub presence: Presence,
     /// When to say again that this node is here.
     pulse: Time,
-    /// What was said last of neighbours that are not reached.
+    /// The latest statement about neighbours that are not reached.
     unreached: Vec<Unreached>,
     /// When something else of them may be said: while all come up, much changes within a moment.
     next_word: Time,
-    /// Where everybody stood, and when; and whether something has come since.
+    /// The latest standing of every party with its moment, and whether something has come since.
     stood: Option<(Time, Vec<Standing>)>,
     stale: bool,
-    /// Whom the last step waited for, and when that was told.
+    /// The parties that the last step waited for, and the moment it was reported.
     awaited: Option<Vec<Party>>,
     reported: Time,
     /// Since when all who can be reached are ready, and who these are.
@@ -345,7 +345,7 @@ impl Gathering {
         stood.plus_millis(self.attendance.parties as u64 / STANDINGS_PER_MS)
     }
 
-    /// Where everybody stands; none if that was looked at a moment ago, and there are many.
+    /// Returns the standing of every party; `None` if a large run has looked a moment ago.
     fn standings(&mut self, now: Time, flood: &Flood) -> Option<Vec<Standing>> {
         let late = now >= self.opened.plus_millis(self.attendance.join_ms);
         if let Some((at, stood)) = &self.stood
@@ -380,7 +380,7 @@ impl Gathering {
             })
     }
 
-    /// What neighbours and people want to know on the way.
+    /// Returns the next report for neighbours or people, if one is due.
     fn tell(&mut self, now: Time, flood: &Flood, standings: Option<&[Standing]>) -> Option<GatheringStep> {
         if now >= self.pulse {
             self.pulse = now.plus_millis(self.presence.pulse_ms());

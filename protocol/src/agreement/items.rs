@@ -101,7 +101,7 @@ impl Wanted {
     }
 }
 
-/// What came of a body.
+/// The result of taking a body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken<E> {
     /// The body is held now; its hash.
@@ -118,13 +118,13 @@ pub enum Taken<E> {
 pub struct Items {
     /// Whether bodies are taken and asked for: else this node has not come to the stage.
     open: bool,
-    /// Whose items are pulled first: everybody begins elsewhere, so that no author has to serve all
-    /// at once.
+    /// The author whose items are pulled first: each node begins elsewhere, so that no author has
+    /// to serve all at once.
     first: Party,
     /// A pull is waited for that long before somebody else is asked.
     pull_patience_ms: u64,
     largest: u64,
-    /// Where bodies that are not short are kept.
+    /// The storage of bodies that are not short.
     shelf: Shelf,
     held: BTreeMap<Party, Body>,
     /// Second versions that a set names.

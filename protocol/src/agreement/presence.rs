@@ -1,5 +1,5 @@
-//! Whom a node takes to be there while it gathers: nobody signs START over a READY whose author has
-//! left since.
+//! Presence of parties while a node gathers: nobody signs START over a READY whose author has left
+//! since.
 //!
 //! - A READY is void once its author withdraws it, or once a neighbour's connection is lost and its
 //!   address refuses a new one. It takes a newer READY, or the author's own repetition of this one
@@ -50,7 +50,7 @@ pub fn silent_ms(neighbours: usize) -> u64 {
     pulse_ms(neighbours).saturating_mul(7) / 2
 }
 
-/// Where a party stands before START.
+/// The standing of a party before START.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// It is ready, and there as far as anybody knows.
@@ -96,7 +96,7 @@ impl Standing {
     }
 }
 
-/// What this node finds itself.
+/// The presence of parties, as far as this node finds it itself.
 pub struct Presence {
     electorate: Electorate,
     /// Neighbours of this node that are not everybody's: others depend on its word about them.
@@ -232,7 +232,7 @@ impl Presence {
         both.copied().collect()
     }
 
-    /// Where a party stands by what this node finds itself.
+    /// Returns a party's standing by this node's own findings.
     fn found(&self, flood: &Flood, party: Party, now: Time) -> Standing {
         let ready = flood.ready(party);
         if ready.is_some() && party == self.electorate.me {
@@ -265,7 +265,7 @@ impl Presence {
         }
     }
 
-    /// Where everybody stands, in plan order.
+    /// Returns the standing of every party, in plan order.
     pub fn standings(&self, flood: &Flood, now: Time) -> Vec<Standing> {
         let parties = 0..self.electorate.parties;
         let mut all: Vec<Standing> = parties.map(|party| self.found(flood, party, now)).collect();
@@ -320,8 +320,8 @@ impl Presence {
         called.into_iter().map(found).collect()
     }
 
-    /// What this node has to say of its neighbours to those who cannot see for themselves. `early`:
-    /// of those who never came it says nothing yet.
+    /// Returns this node's statement about unreachable neighbours, for parties that cannot see for
+    /// themselves. `early`: of those who never came it says nothing yet.
     pub fn unreached(&self, flood: &Flood, now: Time, early: bool) -> Vec<Unreached> {
         let entry = |party: Party| {
             let ready = flood.ready(party);

@@ -1,4 +1,4 @@
-//! Where long bodies wait: a node holds everybody's finals, and looks at each only a few times.
+//! Storage of long bodies: a node holds everybody's finals, and looks at each only a few times.
 
 use std::sync::Arc;
 

@@ -15,7 +15,8 @@ use crate::topology::party::Party;
 pub struct Trees {
     me: Party,
     graph: Arc<Graph>,
-    /// To whom this node passes a party's notices on, as far as it was asked for.
+    /// The neighbours to which this node passes a party's notices on, computed at the first
+    /// request.
     children: BTreeMap<Party, Vec<Party>>,
 }
 
@@ -29,7 +30,7 @@ impl Trees {
         }
     }
 
-    /// To whom this node passes on what this party says.
+    /// Returns the neighbours to which this node passes on notices of `author`.
     pub fn children(&mut self, author: Party) -> &[Party] {
         let (graph, me) = (&self.graph, self.me);
         self.children
@@ -54,8 +55,8 @@ fn children_of(graph: &Graph, me: Party, author: Party) -> Vec<Party> {
         .collect()
 }
 
-/// From whom a party gets what the author says: one of its neighbours that are nearest to the
-/// author, another one for another author, so that nobody has to pass on everybody's.
+/// Returns the neighbour from which a party gets an author's notices: one of those nearest to the
+/// author. It differs from author to author, so that nobody has to pass on everybody's.
 fn parent(graph: &Graph, distances: &[Option<usize>], author: Party, party: Party) -> Option<Party> {
     let nearer = |other: &&Party| distances[**other].map(|distance| distance + 1) == distances[party];
     let nearest = || graph.neighbours(party).iter().filter(nearer);

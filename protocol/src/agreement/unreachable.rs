@@ -1,4 +1,5 @@
-//! Whom a stage does not wait for, since everybody whose word counts has called it gone.
+//! The parties for which a stage does not wait, since every party whose report counts has called
+//! them unreachable.
 //!
 //! Two rules, and why neither can split the vote before half-time:
 //!
@@ -53,7 +54,7 @@ fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
     calls.get(&caller).is_some_and(|called| called.contains(&party))
 }
 
-/// Whose word is enough.
+/// The numbers of reports that are enough to count a party as unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enough {
     /// The fewest members that agree on a set.

@@ -12,7 +12,7 @@ use crate::topology::party::Party;
 /// later begins the search anew.
 const PASSES: u32 = 16;
 
-/// How far the search for a set has come.
+/// The progress of the search for a set.
 struct SetSearch {
     /// When the next neighbour is asked.
     next: Time,
@@ -47,8 +47,8 @@ impl WantedSets {
         self.searches.is_empty()
     }
 
-    /// Whom to ask for which set now: signers first, then anybody who is connected, and then all
-    /// over again.
+    /// Returns the parties to ask, each with a set, now: signers first, then any connected party,
+    /// and then all over again.
     pub fn asks(
         &mut self,
         now: Time,

@@ -2,7 +2,8 @@
 
 use crate::averaging::spectrum::Spectrum;
 
-/// What is left of a difference after `rounds` rounds, at most: 1/T_K((λ_n + λ₂)/(λ_n − λ₂)).
+/// Returns the remaining fraction of a difference after `rounds` rounds, at most: 1/T_K((λ_n +
+/// λ₂)/(λ_n − λ₂)).
 pub fn factor(spectrum: &Spectrum, rounds: usize) -> f64 {
     let (low, high) = (spectrum.least(), spectrum.largest());
     let middle = (high + low) / (high - low).max(f64::MIN_POSITIVE);

@@ -9,7 +9,7 @@ use crate::lattice::grid::LatticeWeight;
 /// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 16 + 8 + 32;
 
-/// What is wrong with the bytes of an entry.
+/// An error in the bytes of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EntryError {
     /// The bytes are more or fewer than [`ENTRY_BYTES`].

@@ -7,7 +7,7 @@ pub fn weight(spectrum: &Spectrum) -> f64 {
     1.0 / spectrum.parties() as f64
 }
 
-/// What is left of a difference after one round of weight `a`, at most.
+/// Returns the remaining fraction of a difference after one round of weight `a`, at most.
 pub fn factor(spectrum: &Spectrum, a: f64) -> f64 {
     (1.0 - a * spectrum.least())
         .abs()

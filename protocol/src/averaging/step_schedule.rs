@@ -28,7 +28,7 @@ impl Method {
     }
 }
 
-/// What a schedule must cope with, and reach. One unit for all three.
+/// The conditions and the tolerance of a schedule of steps. One unit for all three.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// √Σ xᵢ² over the parties of what they begin with, the largest of all coordinates.

@@ -1,4 +1,5 @@
-//! What a plan fixes of averaging in public: the unit, the tolerance, and what it expects to need.
+//! The public terms of averaging in a plan: the unit, the tolerance, and the expected number of
+//! rounds.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::averaging::step_schedule::{Goal, StepSchedule};
 use crate::lattice::grid::Lattice;
 use crate::topology::graph::Graph;
 
-/// What the terms follow from.
+/// The inputs that the terms follow from.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The public graph, over which is averaged.
@@ -150,9 +151,9 @@ impl AveragingTerms {
         (weight > 0.0 && tolerance.is_finite() && tolerance > 0.0).then_some(tolerance)
     }
 
-    /// What an average of openings × `parties`, in whole steps, is off from the finals' sum because
-    /// of roundings, in units of the average: half a unit where openings are coarser than finals,
-    /// else half a step of the sum.
+    /// Returns the rounding error of an average of openings × `parties`, in whole steps, against
+    /// the finals' sum, in units of the average. It is half a unit where openings are coarser than
+    /// finals, else half a step of the sum.
     pub fn rounded(&self, parties: usize) -> f64 {
         match self.grain_log2 {
             1.. => 0.5,

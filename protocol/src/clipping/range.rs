@@ -5,8 +5,8 @@ use crate::plan::run_file::tensors::Ball;
 
 use super::ball::clip_to_ball;
 
-/// What clipping did to a party's vector, or to its records. For its owner's eyes alone: it never
-/// goes to a file, a log or another party, and has no `Debug`.
+/// The effect of clipping on a party's vector, or on its records. For its owner's eyes alone: it
+/// never goes to a file, a log or another party, and has no `Debug`.
 #[derive(Clone, Copy, PartialEq)]
 pub struct ClippingReport {
     /// Vectors or records that were changed; those that are not finite are not among them.
@@ -44,7 +44,7 @@ impl ClippingReport {
     }
 }
 
-/// What clipping did to one vector.
+/// The effect of clipping on one vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Change {
     Kept,

@@ -8,7 +8,7 @@ use crate::lattice::vector::{LatticeVector, Words};
 /// Weights of an average are multiples of 2^-16.
 pub const AVERAGE_BITS: u32 = 16;
 
-/// What a lattice of averages is for.
+/// The requirements on a lattice of averages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AverageTerms {
     /// The number of rounds T.

@@ -164,8 +164,8 @@ mod tests {
         assert!(widths.len() >= 3, "{widths:?}");
     }
 
-    /// What an honest party sends is within its round's bound: n releases at their utmost, and what
-    /// rounds may round off. One step beyond it is refused.
+    /// A message of an honest party is within its round's bound: n releases at their utmost, and
+    /// rounding. One step beyond it is refused.
     #[test]
     fn a_message_has_room_for_all_releases_so_far_and_for_no_more() {
         let lattice = Lattice::fit(&request(0, 40, 1.0)).expect("it fits");

@@ -30,8 +30,8 @@ pub struct Lattice {
     pub wire_bytes: u32,
     /// Bytes a coordinate of a final state on the wire.
     pub final_bytes: u32,
-    /// What one party injects comes to at most so many steps, in absolute value; with PPSC what one
-    /// party may hold; where there is a ring, what a sum of finals may come to.
+    /// The bound of one party's injections in steps, in absolute value. With PPSC it bounds a
+    /// party's state; in a ring, a sum of finals.
     pub own_reach: i128,
     /// The most shares that one party is due in one round.
     pub received_bound: u32,
@@ -51,7 +51,7 @@ pub struct Lattice {
     /// Gossip averaging: in how many rounds, from the first on, a party adds something of its own;
     /// 0 with all else.
     pub injections: u32,
-    /// Where correlated noise is uniform: the ring of states, shares and finals.
+    /// The ring of states, shares and finals, where correlated noise is uniform.
     pub(super) ring: Option<Ring>,
 }
 
@@ -84,7 +84,7 @@ pub enum Travel<'a> {
     Average(AverageTerms),
 }
 
-/// What a lattice must carry.
+/// The requirements on a lattice.
 #[derive(Clone, Debug)]
 pub struct LatticeRequest<'a> {
     /// The number of parties n.
@@ -143,7 +143,7 @@ pub enum LatticeError {
         "lattice: sampling noise in f64 adds {added:e} to delta, more than a tenth of {delta:e}; use a smaller epsilon, a larger delta or a smaller dimension"
     )]
     Sampling {
-        /// What it adds at best.
+        /// The δ that sampling adds at best.
         added: f64,
         /// δ of the plan.
         delta: f64,
@@ -271,7 +271,7 @@ impl Lattice {
             })
     }
 
-    /// What sampling and rounding of the noise can add to δ in the whole run, at most (see
+    /// Returns the most that sampling and rounding of the noise can add to δ in the whole run (see
     /// [`sampling::sampling_delta`]).
     pub fn sampling_delta(&self, request: &LatticeRequest<'_>) -> f64 {
         self.sampling_delta_at(request, self.noise_bits)

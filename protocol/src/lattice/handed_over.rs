@@ -11,7 +11,7 @@
 
 use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest, NOISE_GRID_LOG2, NOISE_REACH, bits};
 
-/// Where no independent noise blurs a value, its grid is at most this fraction of its range: 2^-32,
+/// The largest grid, as a fraction of its range, where no independent noise blurs a value: 2^-32,
 /// f32's and more.
 pub(super) const EXACT_GRID_LOG2: f64 = -32.0;
 

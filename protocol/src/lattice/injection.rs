@@ -20,7 +20,7 @@ pub enum InjectionError {
     /// Shapes that do not belong to the number of rounds.
     #[error("injection: {what} has {found} entries, expected {expected} for {rounds} rounds")]
     Shape {
-        /// Which of c, z, or a row of z.
+        /// The coefficients at fault: c, z, or a row of z.
         what: String,
         /// The length that was found.
         found: usize,
@@ -34,13 +34,13 @@ pub enum InjectionError {
     Entry {
         /// The place of the entry.
         what: String,
-        /// What is wrong with it.
+        /// The reason why they are refused.
         why: String,
     },
     /// Condition (i) for c: the pieces do not add up to the value.
     #[error("injection: the entries of c add up to {sum}, not to 1 (Definition 3.4, condition i)")]
     ValueSum {
-        /// What the entries of c add up to, Σ c_t.
+        /// The sum of the entries of c, Σ c_t.
         sum: f64,
     },
     /// Condition (i) for Z: a noise term does not cancel.
@@ -50,7 +50,7 @@ pub enum InjectionError {
     NoiseSum {
         /// The column, from 0.
         column: usize,
-        /// What the column's entries add up to, Σ_t Z_{t,k}.
+        /// The sum of the column's entries, Σ_t Z_{t,k}.
         sum: f64,
     },
     /// Condition (ii) or (iii): a noise term could be solved for.

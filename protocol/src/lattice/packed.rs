@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::lattice::residue::{ResidueVector, Ring};
 use crate::lattice::words::{self, BLOCK, Word, union};
 
-/// What is wrong with a vector from the wire, or with one that should go there.
+/// An error in a vector from the wire, or in one to be sent there.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum VectorError {
     /// Not the length that the plan gives.
@@ -52,7 +52,7 @@ pub struct PackedVector {
     bytes: Bytes,
 }
 
-/// What the coordinates of a vector are.
+/// The kind of a vector's coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coordinates {
     /// Integers, two's complement at rest, in states of so many bits: 64 or 128.

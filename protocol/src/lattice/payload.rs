@@ -1,4 +1,4 @@
-//! What a state is made of. The mixing machine is generic over it, so that the accountant runs the
+//! The contents of a state. The mixing machine is generic over it, so that the accountant runs the
 //! very same machine on unit impulses instead of numbers (INCA, section 4.1: the messages are then
 //! the rows of (B, A)).
 
@@ -145,7 +145,7 @@ impl Coefficient for Ratio {
 /// A vector that can be mixed: a module over its coefficients, with an exact division into equal
 /// parts.
 pub trait Payload: Clone + Send + 'static {
-    /// What it can be multiplied with.
+    /// The type of the factors that a payload can be multiplied with.
     type Coefficient: Coefficient;
     /// A vector at rest: what is kept, or travels between parties. Its holders share it and
     /// none changes it; a long vector takes fewer bytes so.

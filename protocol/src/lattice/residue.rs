@@ -95,7 +95,7 @@ impl Ring {
         self.add(a, self.negate(b))
     }
 
-    /// What adds up to 0 with a residue.
+    /// Returns the residue whose sum with `residue` is 0.
     pub fn negate(self, residue: u128) -> u128 {
         if self.odd {
             residue.negate_odd(self.ones())

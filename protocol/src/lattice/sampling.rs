@@ -1,4 +1,4 @@
-//! On which grid each noise lies, level by level, and what sampling it adds to δ.
+//! The grid of each noise, level by level, and the δ that sampling adds.
 
 /// The most bits of a normal variate that are used at once.
 pub const FINEST_BITS: u32 = 16;
@@ -45,8 +45,8 @@ pub fn levels(std: f64, grid: i128, noise_bits: u32) -> Vec<Level> {
     levels
 }
 
-/// What sampling adds to δ when the honest parties' noise takes `draws` variates, each rounded to
-/// cells of 2^-`noise_bits` standard deviations.
+/// Returns the δ that sampling adds when the honest parties' noise takes `draws` variates, each
+/// rounded to cells of 2^-`noise_bits` standard deviations.
 ///
 /// Derived, not quoted. rand_distr's ziggurat returns u·xᵢ with u one of 2^52 equally spaced
 /// numbers, so in each of its 256 layers the count of points in a cell is off by at most one, and

@@ -13,8 +13,7 @@ const ROUNDED: f64 = 1.0 / (1u64 << 50) as f64;
 /// Independent noise has at least 2^16 steps in a standard deviation.
 const STEPS_IN_STD_LOG2: i32 = 16;
 
-/// What a sum that came out of a corrupted mask may pass for: out of range but for a chance of
-/// 2^-40.
+/// The spare bits that make a sum corrupted by a wrong mask out of range but for a chance of 2^-40.
 const SPARE_BITS: usize = 40;
 
 /// The base-2 logarithm of the step of finals: the largest power of two not above 2^-16 of the

@@ -31,7 +31,7 @@ pub const fn reply_frame_limit() -> usize {
     ECHO_LIMIT + 4 * TEXT_LIMIT
 }
 
-/// What is wrong with a question or a reply.
+/// An error in a question or a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
     /// A message whose bytes cannot be read.

@@ -49,7 +49,7 @@ pub fn commitment(digest: &Digest, party: Party, nonce: &Nonce) -> Commitment {
     hash(COMMITMENT_DOMAIN, digest, [(party, nonce)])
 }
 
-/// What a START says of the commitments of its members, ascending by party.
+/// Returns the hash by which a START names its members' commitments, ascending by party.
 pub fn commitments<'a>(
     digest: &Digest,
     members: impl IntoIterator<Item = (Party, &'a Commitment)>,

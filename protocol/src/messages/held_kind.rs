@@ -1,4 +1,4 @@
-//! What a node holds of one kind of notice: a bit for each party that has said one.
+//! The notices of one kind that a node holds: a bit for each party that has signed one.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::topology::party::Party;
 /// A kind of notice of which each party says one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
-    /// Whom the author does not reach before START.
+    /// The neighbours that the author does not reach before START.
     Unreached,
     /// A READY, or its withdrawal.
     Ready,
@@ -59,14 +59,15 @@ impl Kind {
 /// The first bytes of a notice's signature.
 pub type Mark = [u8; 4];
 
-/// What a node holds of one kind of notice.
+/// The notices of one kind that a node holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldKind {
     /// The kind.
     pub kind: Kind,
-    /// Whose notice it holds.
+    /// The parties whose notice it holds.
     pub held: Row,
-    /// Which one, where the kind has marks, in the order of the authors; else empty.
+    /// The marks of the held notices, in the order of the authors, where the kind has marks; else
+    /// empty.
     pub marks: Vec<Mark>,
 }
 

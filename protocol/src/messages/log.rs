@@ -24,7 +24,7 @@ pub struct ShareId {
     pub to: Party,
 }
 
-/// What a receiver says about a share.
+/// A receiver's verdict on a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// The share's mass joined the receiver's state at the end of this round.
@@ -70,7 +70,7 @@ pub struct ReceivedEntry {
     pub applied: u32,
 }
 
-/// What a party has sealed: its state as its log has it, under its own mask.
+/// The commitment to a party's sealed state: its state as its log has it, under its own mask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
     /// SHA-256 of the sealed vector's bytes, which travel apart.
@@ -81,7 +81,7 @@ pub struct Sealed {
     pub deal: Deal,
 }
 
-/// What a plan says of everything that is sealed in a run.
+/// The plan's terms for everything that is sealed in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealTerms {
     /// How many shares make a secret known, and how many holders there are.
@@ -93,7 +93,7 @@ pub struct SealTerms {
 /// One party's log. Value-free: it may be read by anyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
-    /// Whose log it is.
+    /// The party whose log it is.
     pub party: Party,
     /// Every share that it was due to send, by (round, to).
     pub sent: Vec<SentEntry>,
@@ -101,14 +101,14 @@ pub struct Log {
     pub received: Vec<ReceivedEntry>,
     /// Members of START that it found gone and whose log it did not hold, ascending.
     pub unreachable: Vec<Party>,
-    /// What it has sealed, where the plan seals.
+    /// The sealed state, where the plan seals.
     pub sealed: Option<Sealed>,
 }
 
 /// The logs of an agreed set, by party.
 pub type AgreedLogs = BTreeMap<Party, Log>;
 
-/// What is wrong with a log: it is not taken, whoever signed it.
+/// An error in a log: it is not taken, whoever signed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LogError {
     /// A log of somebody else than its author.

@@ -1,4 +1,4 @@
-//! What parties say in public.
+//! Public notices of parties.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::messages::stage::{Phase, Stage};
 use crate::sealing::run_key::{incarnation, is_small_order};
 use crate::topology::party::Party;
 
-/// What a start of a node is told from others by: 128 bits of a hash of what its READY says.
+/// The name of one start of a node: 128 bits of a hash of the contents of its READY.
 pub type Incarnation = [u8; 16];
 
 /// SHA-256 of an item's bytes.
@@ -25,7 +25,7 @@ pub type ItemSet = Vec<(Party, ItemHash)>;
 /// SHA-256 of the bytes of a set of items or of parties.
 pub type SetHash = [u8; 32];
 
-/// Which of the two graphs.
+/// One of the two graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Network {
     /// Noise-encrypted, mutually authenticated; nobody else reads it.
@@ -48,7 +48,7 @@ impl fmt::Display for Network {
 pub struct Seat {
     /// The party that takes part.
     pub party: Party,
-    /// Which start of its node.
+    /// The incarnation of the author's node.
     pub incarnation: Incarnation,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Debug for Disclosed {
     }
 }
 
-/// What a public message says.
+/// The content of a public message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// READY: this start of the author's node is ready to begin.
@@ -122,9 +122,9 @@ pub enum Notice {
     },
     /// The author begins with exactly these, if they all say so.
     Start {
-        /// Which of the STARTs of the run, from 0.
+        /// The number of the START within the run, from 0.
         number: u8,
-        /// Which start of the author's node has signed it.
+        /// The incarnation of the author's node that has signed the START.
         incarnation: Incarnation,
         /// Names who takes part.
         seats: SetHash,
@@ -138,11 +138,11 @@ pub enum Notice {
         /// How many they are.
         bytes: u64,
     },
-    /// What the author holds at half-time.
+    /// The items that the author holds at half-time.
     List {
         /// The stage that the items belong to.
         stage: Stage,
-        /// Whose items the author holds.
+        /// The parties whose items the author holds.
         held: Row,
         /// Those of parties that have signed more than one, as far as the author knows, ascending
         /// by party.
@@ -183,7 +183,7 @@ pub enum Notice {
     Summary {
         /// Whether the author needs no more of what is said before START.
         gathered: bool,
-        /// What it holds, each kind once.
+        /// The notices that the author holds, each kind once.
         holdings: Vec<HeldKind>,
     },
     /// Averaging: the author missed a message. All flood their finals.
@@ -205,9 +205,9 @@ pub enum Notice {
     },
     /// START where the schedule is drawn at START.
     Reveal {
-        /// Which of the STARTs of the run, from 0.
+        /// The number of the START within the run, from 0.
         number: u8,
-        /// Which start of the author's node has signed it.
+        /// The incarnation of the author's node that has signed the START.
         incarnation: Incarnation,
         /// Names who takes part.
         seats: SetHash,
@@ -218,7 +218,7 @@ pub enum Notice {
     },
     /// The author leaves before START: the READY of this start of its node is void.
     Withdraw {
-        /// Which start of its node.
+        /// The incarnation of the author's node.
         incarnation: Incarnation,
     },
     /// Gathering: whom of its neighbours the author does not reach now, ascending by party.
@@ -239,7 +239,7 @@ pub enum Notice {
     Share {
         /// The round of the seal; 0 in a run of one result.
         round: u32,
-        /// Whose secret it is a share of.
+        /// The party whose secret is shared.
         of: u32,
         /// The share, in its canonical encoding.
         share: Disclosed,
@@ -255,7 +255,7 @@ pub enum Notice {
     GiveUp {
         /// The number of the START that is given up.
         number: u8,
-        /// Which start of the author's node gives it up.
+        /// The incarnation of the author's node that gives it up.
         incarnation: Incarnation,
         /// The commitment to the author's nonce of the next number, where the schedule is drawn at
         /// START.
@@ -273,8 +273,8 @@ pub enum Notice {
     },
 }
 
-/// What a node says in one round of averaging, the same to all of its neighbours; its vector
-/// travels beside it.
+/// A node's message in one round of averaging, alike to all of its neighbours; its vector travels
+/// beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
     /// The party that speaks.
@@ -392,7 +392,7 @@ impl Notice {
     }
 }
 
-/// For whom a public message is.
+/// The recipient of a public message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Recipient {
     /// To everybody, by flooding.
@@ -406,12 +406,12 @@ pub enum Recipient {
 pub struct SignedNotice {
     /// The party that speaks.
     pub author: Party,
-    /// Where it matters which of an author's is newer ([`Notice::is_numbered`]): grows with every
-    /// message, also from one start of its node to the next. Else 0.
+    /// The sequence number of notices whose order matters ([`Notice::is_numbered`]): it grows with
+    /// every message, across starts of the node, too. Else 0.
     pub sequence: u64,
-    /// To whom it is said.
+    /// The recipient of the message.
     pub recipient: Recipient,
-    /// What the author says.
+    /// The content of the message.
     pub notice: Notice,
     /// The signature by the author's key.
     pub signature: Signature,

@@ -48,7 +48,7 @@ fn due_to(schedule: &Schedule, party: Party) -> impl Iterator<Item = (u32, Party
 }
 
 impl PlacedLog {
-    /// What a log says of the shares of the schedule.
+    /// Returns the statements of a log about the shares of the schedule.
     pub(super) fn of(log: &Log, schedule: &Schedule) -> Self {
         let sent = |(round, to)| {
             let entry = log

@@ -1,4 +1,4 @@
-//! What a peer may ask outside of any run, and the answers.
+//! Questions that a peer may ask outside of any run, and the replies.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub const ECHO_LIMIT: usize = 1 << 20;
 /// Most bytes of an offered plan: one of 200 parties and 40 rounds has less than a tenth.
 pub const OFFER_LIMIT: usize = 16 << 20;
 
-/// What a peer may ask.
+/// A question that a peer may ask outside of any run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
     /// Who are you, and do you know a plan?
@@ -23,7 +23,7 @@ pub enum Question {
     Offer,
 }
 
-/// What is said to a question.
+/// The reply to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     /// The answer to [`Question::Check`].

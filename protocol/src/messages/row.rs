@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::topology::party::Party;
 
-/// Which of a plan's parties something is true of, as a row of bits: eight parties a byte, the
-/// lowest bit first.
+/// A subset of a plan's parties, as a row of bits: eight parties a byte, the lowest bit first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row(Vec<u8>);
 

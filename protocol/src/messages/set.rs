@@ -11,7 +11,7 @@ use crate::topology::party::Party;
 pub enum Set {
     /// Who takes part: what a START is over.
     Seats(Vec<Seat>),
-    /// Which items count: what a vote is for.
+    /// The items that count, which a vote is for.
     Items(ItemSet),
 }
 

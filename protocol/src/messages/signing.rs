@@ -1,4 +1,4 @@
-//! What parties say in public, and who signed it.
+//! Signed public notices, and their signatures.
 //!
 //! Libp2p's plaintext proves nobody's identity, so every public message is signed by its author
 //! over (domain, digest, phase, sequence, recipient, author, SHA-256 of the body).
@@ -48,7 +48,8 @@ const PUBLIC_DOMAIN: &[u8] = b"undertone/public/1\0";
 const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1\0";
 const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
 
-/// What the signature of a public message covers; its own signature is not looked at.
+/// Returns the bytes that the signature of a public message covers; its own signature is not looked
+/// at.
 fn public_bytes(digest: &Digest, signed: &SignedNotice) -> Vec<u8> {
     let mut bytes = PUBLIC_DOMAIN.to_vec();
     bytes.extend_from_slice(digest);
@@ -217,7 +218,7 @@ impl Signer {
         }
     }
 
-    /// Whose signer it is.
+    /// Returns the party that signs.
     pub fn me(&self) -> Party {
         self.me
     }

@@ -1,4 +1,4 @@
-//! What items belong to, and what parties agree on one after another.
+//! The stages that items belong to, and that parties agree on one after another.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,8 @@ impl Phase {
     }
 }
 
-/// What items belong to. All stages but one are agreements: on logs, then on finals (or what stands
-/// for them), or where finals are sealed on the corrections of them.
+/// The stage that an item belongs to. All stages but one are agreements: on logs, then on finals
+/// (or what stands for them), or where finals are sealed on the corrections of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
     /// The items are logs.
@@ -64,7 +64,7 @@ impl Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages(Finals);
 
-/// What parties say of their states once they have agreed on logs.
+/// The items that parties publish of their states once they have agreed on logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finals {
     /// Nothing.
@@ -83,17 +83,18 @@ enum Finals {
 }
 
 impl Stages {
-    /// Where finals are readable as soon as they leave: logs, then finals.
+    /// The stages of a run whose finals leave readable: logs, then finals.
     pub const READABLE: Stages = Stages(Finals::Readable);
 
     /// The stages of a run that averages finals: logs, then entries, then perhaps finals.
     pub const AVERAGED: Stages = Stages(Finals::Averaged);
 
-    /// Where no state leaves its party: logs alone.
+    /// The stages of a run in which no state leaves its party: logs alone.
     pub const KEPT: Stages = Stages(Finals::Kept);
 
-    /// Where finals are sealed and so many parties may depart. Corrections are given at first, and
-    /// again only where one of those who remained has departed since.
+    /// Returns the stages of a run with sealed finals in which `dropouts` parties may depart.
+    /// Corrections are given at first, and again only where one of those who remained has departed
+    /// since.
     pub fn sealed(dropouts: usize) -> Self {
         let departures = u32::try_from(dropouts).unwrap_or(u32::MAX);
         Stages(Finals::Sealed {
@@ -102,7 +103,7 @@ impl Stages {
         })
     }
 
-    /// Where finals are sealed, those of a run that another release may follow.
+    /// Returns the stages of a run with sealed finals that another release may follow.
     pub fn followed(self) -> Self {
         match self.0 {
             Finals::Sealed { corrections, .. } => Stages(Finals::Sealed {

@@ -14,7 +14,7 @@ pub(crate) fn ready(start: u8) -> Notice {
     Notice::Ready { key, pair, records }
 }
 
-/// What START names a start by.
+/// Returns the incarnation that START names for a start.
 pub(crate) fn started(start: u8) -> Incarnation {
     incarnation(run_key(start).public(), None, None)
 }

@@ -109,7 +109,7 @@ pub fn notice_to_bytes(notice: &Notice) -> Vec<u8> {
     compact(notice)
 }
 
-/// What notices name a set by, and what breaks ties between sets: the hash of its bytes.
+/// Returns the hash of a set's bytes, by which notices name it and ties between sets are broken.
 pub fn set_hash(set: &Set) -> SetHash {
     Sha256::digest(compact(set)).into()
 }
@@ -386,7 +386,7 @@ pub fn of_iteration(outer: &Bytes) -> Result<(u32, Bytes), WireError> {
     }
 }
 
-/// What a later run's frame is longer by.
+/// The bytes that a later run's frame has in addition.
 const ITERATION_BYTES: usize = PREFIX + size_of::<u32>();
 
 /// The bytes of a log, as it travels: shares are named by their place in the schedule.
@@ -400,7 +400,8 @@ pub fn log_from_bytes(bytes: &[u8], party: Party, schedule: &Schedule) -> Result
     placed.log(party, schedule).ok_or(WireError::Malformed("log"))
 }
 
-/// What a log grows by where the plan seals: a hash, three lengths, t commitments and h letters.
+/// Returns the bytes that a log has in addition where the plan seals: a hash, three lengths, t
+/// commitments and h letters.
 pub fn sealed_bytes(threshold: Threshold) -> usize {
     32 + 3 * 8 + threshold.needed() * 32 + threshold.holders() * LETTER_BYTES
 }
@@ -431,13 +432,13 @@ pub(crate) const fn set_bytes(parties: usize) -> usize {
     NOTICE_BYTES + parties * (8 + 32) + parties.div_ceil(8)
 }
 
-/// What a summary may take of a frame: some bytes for each kind of notice; and of a party marks of
-/// its READY, its START and some items, and bits of rows.
+/// Returns the room of a summary in a frame: some bytes for each kind of notice, and for each party
+/// marks and bits of rows.
 pub(crate) const fn summary_room(parties: usize) -> usize {
     4096 + parties * 40
 }
 
-/// What a summary grows by for one kind of notice.
+/// Returns the bytes that one kind of notice takes in a summary.
 pub(crate) fn held_kind_bytes(holding: &HeldKind) -> usize {
     compact(holding).len()
 }

@@ -31,7 +31,7 @@ use crate::mixing::portion::NoiseSource;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What the mixing phase wants done.
+/// An action that the mixing phase asks for.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Send a share to its receiver.
@@ -40,7 +40,7 @@ pub enum Action {
         to: Party,
         /// The frame that carries the share.
         frame: Arc<[u8]>,
-        /// Which share it is.
+        /// The identity of the share.
         id: ShareId,
     },
     /// Call these shares back, and say what became of them. Nothing else of the round's end is done
@@ -61,7 +61,7 @@ pub enum Action {
     Offence {
         /// The peer that did it.
         peer: Party,
-        /// What the peer did.
+        /// The peer's offence.
         offence: MixingOffence,
     },
 }
@@ -75,7 +75,7 @@ impl NoiseSource<LatticeVector> for Drawn {
     }
 }
 
-/// Where an own share is.
+/// The state of an own share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
     /// Not given out, for want of a connection: its mass is deducted until its round ends.
@@ -104,13 +104,13 @@ impl Outgoing {
     }
 }
 
-/// What is known of the running round's shares at its end.
+/// The recall of the running round's shares at its end.
 enum Recall {
     /// Nothing was asked yet.
     Unasked,
     /// An answer is due about these.
     Asked(Vec<ShareId>),
-    /// What did not leave by now never will.
+    /// The answer is here: a share that has not left by now never will.
     Answered,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct ArrivedShare {
     pub(crate) values: Bytes,
 }
 
-/// How things stand when mixing begins.
+/// The situation when mixing begins.
 pub struct ExchangeStart {
     /// When this node held every START: deadlines count from here.
     pub start: Time,
@@ -148,7 +148,7 @@ pub struct ShareExchange {
     began: Time,
     start: Time,
     outgoing: BTreeMap<ShareId, Outgoing>,
-    /// What was said about the shares that arrived, by (round, from).
+    /// The verdicts on the shares that arrived, by (round, from).
     pub(crate) received: BTreeMap<(u32, Party), Verdict>,
     /// Shares of rounds to come.
     waiting: BTreeMap<(u32, Party), ArrivedShare>,
@@ -195,7 +195,7 @@ impl ShareExchange {
         exchange
     }
 
-    /// What to do since the last call, in order.
+    /// Returns the actions to do since the last call, in order.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }

@@ -26,7 +26,8 @@ pub struct LoggedState(pub(super) Portion<LatticeVector, LatticeWeight>);
 /// ```
 pub struct FinalState(pub(super) Portion<LatticeVector, LatticeWeight>);
 
-/// What makes a party's final state of its logged one, added to what it has sealed.
+/// The difference of a party's final state from its logged one, added to the vector that it has
+/// sealed.
 pub struct StateCorrection(pub(super) LatticeVector);
 
 impl LoggedState {
@@ -44,7 +45,7 @@ impl FinalState {
 }
 
 impl StateCorrection {
-    /// What is added.
+    /// Returns the vector that is added.
     pub(crate) fn vector(&self) -> &LatticeVector {
         &self.0
     }

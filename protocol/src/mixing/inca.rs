@@ -52,7 +52,7 @@ struct Injecting<P: Payload, W> {
     next: usize,
     /// Noise that is still out or will be needed again: what was injected of it, and its values.
     noise: BTreeMap<usize, (P::Coefficient, P::Packed)>,
-    /// What the rows from `next` on inject, where it was prepared.
+    /// The prepared injections of the rows from `next` on.
     prepared: VecDeque<P::Packed>,
 }
 

@@ -1,5 +1,5 @@
-//! What a mechanism answers for one party's mixing: how value and noise get into its state, and
-//! what a share is.
+//! Rules of a mechanism for one party's mixing: how value and noise get into its state, and what a
+//! share is.
 
 use crate::lattice::payload::Payload;
 use crate::mixing::portion::{NoiseSource, Portion, Resting, Share};
@@ -8,7 +8,7 @@ use crate::mixing::state::State;
 /// Puts the values of a share at rest, or as they travel; called at most once.
 pub(super) type Pack<'a, P, W> = Box<dyn FnOnce(&Portion<P, W>) -> <P as Payload>::Packed + 'a>;
 
-/// What a party has drawn so far of its correlated noise, by number.
+/// A lookup of the correlated noise that a party has drawn so far, by number.
 pub(super) type DrawnNoise<'a, P> = &'a dyn Fn(usize) -> Option<&'a <P as Payload>::Packed>;
 
 /// A mechanism, before a party mixes.
@@ -32,7 +32,7 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    /// What each of `receivers` parties gets of the state.
+    /// Returns the share of the state for each of `receivers` parties.
     fn split(&mut self, state: &mut State<P, W>, receivers: usize, pack: Pack<'_, P, W>) -> Share<P, W>;
 
     /// Draws all noise that later rounds need.

@@ -35,7 +35,7 @@ use crate::mixing::state::{Multiples, State, borrowed};
 use crate::plan::exchange::injector::Mechanism;
 use crate::topology::party::Party;
 
-/// What was deducted for one neighbour minus what was added from it.
+/// The mass deducted for one neighbour minus the mass added from it.
 struct Account<P: Payload, W> {
     weight: W,
     /// Shares with their signs. They are there anyway while they are new, so that keeping them
@@ -112,8 +112,8 @@ where
         mixing
     }
 
-    /// What each of `to` gets: with INCA an equal part of the state, the same as what stays; with
-    /// PPSC, to one party, the whole state less the fresh noise that stays. Its values are as
+    /// Returns the share for each of `to`. With INCA it is a part of the state equal to what stays;
+    /// with PPSC, to one party, the whole state less the fresh noise that stays. Its values are as
     /// `pack` puts them.
     pub fn split(&mut self, to: &[Party], pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
         let share = self.injector.split(&mut self.state, to.len(), Box::new(pack));
@@ -169,9 +169,9 @@ where
         self.state.present()
     }
 
-    /// What was deducted for departed parties is added again, what was added from them is
-    /// subtracted (accountant/docs/roll_back.md). It needs only this party's own record; without
-    /// one (`record = false`) nothing changes. Who was rolled back before is not again.
+    /// Adds again the mass deducted for departed parties and subtracts the mass added from them
+    /// (accountant/docs/roll_back.md). It needs only this party's own record; without one (`record
+    /// = false`) nothing changes. Who was rolled back before is not again.
     pub fn roll_back(&mut self, departed: &BTreeSet<Party>) {
         let Some(record) = &mut self.record else { return };
         for account in departed.iter().filter_map(|party| record.remove(party)) {

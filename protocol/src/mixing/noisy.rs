@@ -1,4 +1,4 @@
-//! What may enter a run: a party's contribution with its own noise.
+//! The input of a run: a party's contribution with its own noise.
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
-//! What goes wrong while mixing, without values.
+//! Offences and failures while mixing, without values.
 
 use thiserror::Error;
 
 use crate::lattice::packed::VectorError;
 use crate::messages::log::ShareId;
 
-/// What a peer did that it may not do.
+/// A forbidden action of a peer.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MixingOffence {
     /// The peer sent a share that the schedule does not have.
@@ -16,7 +16,7 @@ pub enum MixingOffence {
     Length {
         /// The round of the share.
         round: u32,
-        /// How long its values are.
+        /// The length of the share's values.
         bytes: usize,
     },
     /// The peer sent a share with a weight that no honest one has.
@@ -27,7 +27,7 @@ pub enum MixingOffence {
     Values {
         /// The round of the share.
         round: u32,
-        /// What is wrong with the values.
+        /// The error in the values.
         reason: VectorError,
     },
     /// The peer answered a share that it was not sent, or in an impossible round.
@@ -38,7 +38,7 @@ pub enum MixingOffence {
     TwoAnswers(u32),
 }
 
-/// What this node cannot do: its shares of a round are too large for the wire.
+/// A failure of this node: its shares of a round are too large for the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("this node's shares of round {round} do not fit on the wire and were not sent")]
 pub struct Unsendable {

@@ -1,4 +1,4 @@
-//! What a plan fixes for the mixing phase of one party.
+//! Parameters of the mixing phase of one party, as a plan fixes them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::plan::exchange::injector::Mechanism;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// What a plan fixes for the mixing phase of one party.
+/// The parameters of the mixing phase of one party, as a plan fixes them.
 #[derive(Clone)]
 pub struct MixingParameters {
     /// The party that this node acts for.
@@ -49,7 +49,7 @@ pub struct MixingParameters {
 }
 
 impl MixingParameters {
-    /// What a plan fixes for one of its parties.
+    /// Returns the mixing parameters that a plan fixes for its party `me`.
     pub fn of(plan: &Plan, me: Party) -> Self {
         let draft = plan.draft();
         let none = Schedule::none();
@@ -83,7 +83,7 @@ impl MixingParameters {
         }
     }
 
-    /// What the plan fixes for a later release, whose messages are signed for `digest`. Nobody
+    /// Returns the parameters of a later release, whose messages are signed for `digest`. Nobody
     /// mixes in it.
     pub(crate) fn of_release(&self, plan: &Plan, digest: Digest) -> Self {
         MixingParameters {
@@ -98,7 +98,8 @@ impl MixingParameters {
         }
     }
 
-    /// What the plan fixes for another of its parties, with the schedule of these parameters.
+    /// Returns the parameters for another of the plan's parties, with the schedule of these
+    /// parameters.
     pub fn of_another(&self, plan: &Plan, me: Party) -> Self {
         MixingParameters {
             me,
@@ -157,7 +158,7 @@ impl MixingParameters {
         self.due.iter().copied()
     }
 
-    /// From whom this party is due a share in one round.
+    /// Returns the parties from which this party is due a share in one round.
     pub(super) fn due_in(&self, round: u32) -> impl Iterator<Item = Party> + '_ {
         let first = self.due.partition_point(|&(earlier, _)| earlier < round);
         self.due[first..]

@@ -8,7 +8,7 @@ use crate::lattice::payload::Payload;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::wire::Bytes;
 
-/// Where a party's correlated noise comes from.
+/// A source of a party's correlated noise.
 pub trait NoiseSource<P: Payload> {
     /// Draws the correlated noise η_k (k from 0) for the first time; `round` is the round whose
     /// injection contains it first, 0 for the one before round 1. With PPSC it is the fresh noise γ
@@ -23,7 +23,7 @@ impl<P: Payload, N: NoiseSource<P> + ?Sized> NoiseSource<P> for Box<N> {
     }
 }
 
-/// Where a node's correlated noise comes from.
+/// The source of a node's correlated noise.
 pub type Noise = Box<dyn NoiseSource<LatticeVector> + Send>;
 
 /// A source of noise that one mixing after the other draws from: what it gives is fresh each time.
@@ -78,14 +78,15 @@ impl<P: Payload, W: Clone> Clone for Share<P, W> {
 }
 
 impl<P: Payload, W> Share<P, W> {
-    /// What the share carries.
+    /// Returns the vector and the weight that the share carries.
     pub fn carried(&self) -> &Resting<P, W> {
         &self.0
     }
 }
 
 impl Share<LatticeVector, LatticeWeight> {
-    /// What a peer sent in round `t`, as [`Lattice::share`] checks it, and the weight beside it.
+    /// Builds the portion that a peer sent in round `t`, as [`Lattice::share`] checks it, with the
+    /// weight beside it.
     ///
     /// # Errors
     /// It is no share of that round.

@@ -33,7 +33,7 @@ pub struct PrecomputedNoise {
 }
 
 impl PrecomputedNoise {
-    /// What was mixed, cut into blocks of `dimension` coordinates; `logs` are those that were
+    /// Cuts the mixed vector into blocks of `dimension` coordinates; `logs` are those that were
     /// agreed on.
     pub(super) fn cut(
         state: &PackedVector,

@@ -11,8 +11,8 @@ pub(super) fn borrowed<C: Copy, V>(owned: &[(C, V)]) -> Vec<(C, &V)> {
     owned.iter().map(|(factor, vector)| (*factor, vector)).collect()
 }
 
-/// What a party holds. A long vector is gone through once a round, when it is split: until then
-/// what belongs to it waits in `due`.
+/// The state that a party holds. A long vector is gone through once a round, when it is split:
+/// until then what belongs to it waits in `due`.
 pub(super) struct State<P: Payload, W> {
     /// The sum, but for what is due.
     pub(super) sum: Portion<P, W>,

@@ -12,7 +12,7 @@ use super::ordered::{dot, norm};
 pub struct Affine {
     /// Orthonormal rows, each as long as a point.
     basis: Vec<Vec<f64>>,
-    /// What each row of the basis gives at every solution.
+    /// The value of each row of the basis at every solution.
     values: Vec<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! What a party makes of the mean of all states, with rows that only it knows: the local steps of
-//! PPSC's Algorithms 3 and 4, and of their least-squares variants.
+//! Local steps of a party on the mean of all states, with rows that only it knows. They are those
+//! of PPSC's Algorithms 3 and 4, and of their least-squares variants.
 //!
 //! Nothing here is an error: a coordinate that comes out as no finite number stays as it was.
 
@@ -11,7 +11,7 @@ use super::loss::Loss;
 use super::ordered::dot;
 use super::projection::Projection;
 
-/// What is meant where equations have no common solution.
+/// The meaning of equations without a common solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Inconsistent {

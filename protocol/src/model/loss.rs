@@ -1,4 +1,4 @@
-//! What a row says of a model: the gradient of its loss.
+//! The gradient of a model's loss on a row.
 //!
 //! A model is one vector: a number for each column, for softmax one such block for each class, one
 //! after the other. Exponentials are `libm`'s, so that a simulation repeats on any machine; all the
@@ -54,7 +54,7 @@ impl Loss {
         }
     }
 
-    /// What a model says of a row: for each block of the model its score xᵀθ_c.
+    /// Returns the scores of a row under a model: for each block of the model xᵀθ_c.
     pub fn scores(self, model: &[f64], features: &[f64]) -> Vec<f64> {
         model
             .chunks_exact(features.len())

@@ -29,7 +29,7 @@ pub enum ModelSet {
     },
     /// No coordinate below 0, their sum `total` > 0.
     Simplex {
-        /// What the coordinates add up to.
+        /// The required sum of the coordinates.
         total: f64,
     },
     /// The solutions of `a`·y = `b`, of equations none of which follows from the others.

@@ -107,9 +107,9 @@ pub fn solve(moments: &[f64], columns: usize, rows: f64, ridge: f64) -> Option<V
     Some(model)
 }
 
-/// What the noise of a sum adds to A, in its spectral norm, on average: with each entry's standard
-/// deviation s in the triangle above the diagonal, 2s√d/√2 for large d (Wigner 1955); `ridge =
-/// "auto"` is [`AUTO_RIDGE`] times this.
+/// Returns the mean spectral norm of the noise of a sum in A. With each entry's standard deviation
+/// s in the triangle above the diagonal it is 2s√d/√2 for large d (Wigner 1955). `ridge = "auto"`
+/// is [`AUTO_RIDGE`] times this.
 pub fn noise_norm(features: usize, noise_std: f64, rows: f64) -> f64 {
     noise_std / rows * (2.0 * features as f64).sqrt()
 }

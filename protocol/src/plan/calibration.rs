@@ -1,4 +1,4 @@
-//! What the accountant answers to a draft: rounds, schedule, noise, claims.
+//! The accountant's answer to a draft: rounds, schedule, noise, claims.
 
 use crate::lattice::average::AverageTerms;
 use crate::lattice::grid::{Lattice, LatticeRequest, Travel};
@@ -20,13 +20,13 @@ const MOST_CLAIMS: u64 = 16;
 /// A schedule, and the seed that it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeededSchedule {
-    /// What it was drawn from, on the draft's private graph.
+    /// The seed that the schedule was drawn from, on the draft's private graph.
     pub seed: u64,
     /// The schedule of that seed.
     pub schedule: Schedule,
 }
 
-/// What the accountant answers to a draft.
+/// The accountant's answer to a draft.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// The number of rounds T: at least 1, at most what the mechanism allows
@@ -40,9 +40,9 @@ pub struct Calibration {
     /// The noise that cancels in the sum, in a state's units: σ_Δ of INCA, σ_γ of PPSC (the file's
     /// `correlated_std` or `pairwise_std`); 0 where it is uniform and has no scale.
     pub correlated_std: f64,
-    /// What is claimed, the headline first.
+    /// The claims, the headline first.
     pub claims: Vec<Claim>,
-    /// What the accountant expects of the result.
+    /// The errors that the accountant expects of the result.
     pub predicted: Predicted,
 }
 
@@ -63,7 +63,7 @@ impl Calibration {
         }
     }
 
-    /// What a lattice has to carry for this run.
+    /// Returns the requirements on the lattice of this run.
     pub(super) fn lattice_request<'a>(&self, draft: &Draft, planned: &'a dyn Planned) -> LatticeRequest<'a> {
         let shares = self.shares(draft);
         let records = draft

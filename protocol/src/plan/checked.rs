@@ -41,11 +41,11 @@ pub struct Plan {
     pub(super) lattice: Lattice,
     pub(super) scales: Scales,
     terms: Option<Arc<AveragingTerms>>,
-    /// What makes this plan's digest its own.
+    /// The random bytes that make this plan's digest unique.
     pub(super) nonce: [u8; 16],
-    /// Where the schedule is drawn at START: what was drawn.
+    /// The schedule drawn at START with its seed, where START draws it.
     at_start: Option<SeededSchedule>,
-    /// Where START fixes how many records parties bring: those that are known.
+    /// The known record counts of parties, where START fixes them.
     counted: Arc<RecordsAtStart>,
     pub(super) json: Arc<str>,
     pub(super) digest: [u8; 32],
@@ -198,7 +198,7 @@ impl Plan {
         self.terms.as_ref()
     }
 
-    /// What was known before calibration: settings, members, graphs. Its `mechanism.rounds` is
+    /// Returns the draft before calibration: settings, members, graphs. Its `mechanism.rounds` is
     /// fixed.
     pub fn draft(&self) -> &Draft {
         &self.draft
@@ -498,8 +498,8 @@ impl Plan {
             .reduce(f64::max)
     }
 
-    /// What sampling and rounding the noise of all releases adds at most to δ of a statement with
-    /// this ε.
+    /// Returns the most that sampling and rounding the noise of all releases adds to δ of a
+    /// statement with this ε.
     pub fn sampling_delta(&self, epsilon: f64) -> f64 {
         let request = LatticeRequest {
             epsilon,
@@ -528,7 +528,7 @@ impl Plan {
         self.sampling_delta(0.0) / 2.0
     }
 
-    /// What the lattice had to carry (for [`Lattice::sampling_delta`]).
+    /// Returns the requirements on the plan's lattice (for [`Lattice::sampling_delta`]).
     pub fn lattice_request(&self) -> LatticeRequest<'_> {
         self.calibration.lattice_request(&self.draft, &*self.mechanism)
     }

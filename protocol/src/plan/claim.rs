@@ -55,7 +55,7 @@ pub enum Changes {
     SameSum,
 }
 
-/// What a theorem rests on, where it says so.
+/// The basis of a theorem, where the theorem names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
@@ -116,7 +116,7 @@ pub struct Claim {
     /// The δ at which ε holds, for noise that is really Gaussian; with the chance of a draw that
     /// hides nothing, where the claim rests on one.
     pub delta: f64,
-    /// What sampling and rounding the noise adds to δ at most: what is sent is (ε, δ +
+    /// The most that sampling and rounding the noise adds to δ: what is sent is (ε, δ +
     /// this)-private. [`Plan::assemble`](crate::plan::checked::Plan::assemble) fills it in,
     /// whatever stands here.
     #[serde(default)]
@@ -131,7 +131,7 @@ pub struct Claim {
     /// For which changes it holds; absent: for all of the plan's adjacency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
-    /// What a theorem rests on, where it is told.
+    /// The basis of a theorem, where it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
     /// The numbers of a basis that is connectivity: there if it is.
@@ -148,7 +148,7 @@ pub struct Claim {
     /// Whether no loss bounds what the adversary learns. Absent: no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unbounded: bool,
-    /// What the adversary learns, where that is unbounded.
+    /// The adversary's knowledge in words, where it is unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentence: Option<String>,
     /// Whether the headline ε rests on it.
@@ -182,9 +182,9 @@ impl Claim {
     }
 }
 
-/// What the accountant expects of the result, per coordinate and in the data's unit, noise only.
-/// Where columns have units of their own ([`Scales`](crate::plan::sensitivity::Scales)): the root
-/// of the mean square over columns.
+/// The expected errors of the result, per coordinate and in the data's unit, noise only. Where
+/// columns have units of their own ([`Scales`](crate::plan::sensitivity::Scales)): the root of the
+/// mean square over columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
@@ -200,12 +200,12 @@ pub struct Predicted {
     /// departed in mixing. Absent where finals are not sealed, or no departure is tolerated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error_correcting: Option<f64>,
-    /// What a trusted server would reach.
+    /// The error that a trusted server would reach.
     pub central: f64,
-    /// What local noise alone would reach, under the same adjacency and weights: each party adds to
-    /// its weighted value the noise that this value alone needs, of scale Δᵢ/μ, so √(Σ Δᵢ²)/(μW).
-    /// With weights that differ a lot this is less than a plan reaches, whose σ* is one for
-    /// everybody.
+    /// The error that local noise alone would reach, under the same adjacency and weights. Each
+    /// party adds to its weighted value the noise that this value alone needs, of scale Δᵢ/μ, so
+    /// √(Σ Δᵢ²)/(μW). With weights that differ a lot this is less than a plan reaches, whose σ* is
+    /// one for everybody.
     pub local: f64,
     /// The least error of any mechanism against such coalitions: Δ√(n/n_H)/(μW) for n parties, n_H
     /// of them honest, W the sum of weights.
@@ -235,8 +235,8 @@ impl DrawBasis {
 }
 
 impl Claim {
-    /// What can be said of the plan's number `index` without the accountant; `threshold`: whether
-    /// finals are sealed.
+    /// Checks the plan's number `index` as far as that is possible without the accountant;
+    /// `threshold`: whether finals are sealed.
     pub(super) fn check(&self, index: usize, parties: usize, threshold: bool) -> Result<(), PlanError> {
         let field = |key: &str| format!("claims.{index}.{key}");
         if self.sealed && !threshold {

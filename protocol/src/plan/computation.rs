@@ -1,4 +1,4 @@
-//! What the parties compute: a file for each task, with its keys and its checks.
+//! The computations of a run: a file for each task, with its keys and its checks.
 
 pub mod asked;
 pub(crate) mod beside;

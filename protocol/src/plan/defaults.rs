@@ -16,15 +16,15 @@ pub struct Setting {
     pub tasks: &'static [TaskName],
     /// The default as TOML text; None: there is none.
     pub default: Option<&'static str>,
-    /// What `local` takes instead, where that differs.
+    /// The default for `local`, where that differs.
     pub local: Option<&'static str>,
     /// The unit of its values, or the choices.
     pub unit: &'static str,
-    /// What the setting is, for a person.
+    /// The explanation of the setting, for a person.
     pub explanation: &'static str,
 }
 
-/// Which defaults fill the gaps of a run file.
+/// The set of defaults that fills the gaps of a run file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defaults {
     /// `plan`: a run between machines.

@@ -30,9 +30,9 @@ pub struct Member {
     pub name: String,
     /// The id of its ed25519 key, unique.
     pub id: PeerId,
-    /// Where it listens for private neighbours.
+    /// The address for connections of private neighbours.
     pub private: Address,
-    /// Where it listens for everybody.
+    /// The address for connections of public neighbours, and of all others.
     pub public: Address,
     /// How many records it contributes, where a record is protected.
     pub records: Option<Records>,
@@ -55,9 +55,9 @@ impl Member {
 pub struct Draft {
     /// The run's name, for people.
     pub name: String,
-    /// What the parties compute.
+    /// The computation of the parties.
     pub computation: Computation,
-    /// What each party contributes to a sum: in a training one clipped gradient a row.
+    /// The data that each party contributes to a sum: in a training one clipped gradient a row.
     pub data: Data,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
@@ -154,9 +154,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Where neighbours read secure sums: in a circle of as many as may be against a party, reader
-    /// included, a sum would be the message of the one who is left. `neighbours`: the fewest of a
-    /// party.
+    /// Refuses secure sums over circles in which all others may be against a party: a sum would
+    /// reveal its message to the reader. `neighbours`: the fewest of a party.
     pub(super) fn check_circles(&self, neighbours: usize) -> Result<(), DraftError> {
         let others = match self.sums() {
             Some(Sums::Everybody) => self.parties() - 1,
@@ -182,8 +181,8 @@ impl Draft {
         }
     }
 
-    /// Where a program clips rows: what f64 is off by in their sum stays below what Δ has room for
-    /// ([`Data::coarsest_cell`]), a 2⁻⁵² of it for each row and coordinate.
+    /// Refuses more numbers of a program's rows than f64 can add up within the room in Δ
+    /// ([`Data::coarsest_cell`]). Each row and coordinate takes a 2⁻⁵² of it.
     fn check_sums_of(&self, member: &Member) -> Result<(), DraftError> {
         let rows = member.records.map_or(0, Records::most);
         let numbers = rows.saturating_mul(self.dimension() as u64);
@@ -210,7 +209,7 @@ impl Draft {
         })
     }
 
-    /// What the run file asked for.
+    /// Returns the settings that the run file asked for.
     pub(super) fn asked(&self) -> Asked<'_> {
         Asked {
             name: &self.name,
@@ -224,7 +223,8 @@ impl Draft {
         }
     }
 
-    /// What one reader reads of a round of a stream; `None` for another computation.
+    /// Returns the sums that one reader reads of a round of a stream; `None` for another
+    /// computation.
     pub fn sums(&self) -> Option<Sums> {
         self.computation.stream()?;
         Some(match &self.exchange {
@@ -364,7 +364,7 @@ impl Draft {
     }
 }
 
-/// What rounding may add to a loss of gossip, as a part of it.
+/// The part of a loss of gossip that rounding may add.
 const ROUNDING_SHARE: f64 = 1e-4;
 
 /// Numbers of all rows whose sum a program hands over, at most.

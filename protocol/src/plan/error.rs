@@ -18,7 +18,7 @@ pub enum DraftError {
     Setting {
         /// The dotted key, such as "data.clip".
         field: String,
-        /// What is wrong with its value.
+        /// The problem of the value.
         problem: Problem,
     },
     /// A name that no peer has.
@@ -34,7 +34,7 @@ pub enum DraftError {
     Graph {
         /// The dotted key, such as "data.clip".
         field: String,
-        /// What is wrong with it.
+        /// The error in the graph.
         error: GraphError,
     },
     /// A graph in more than one piece.
@@ -113,7 +113,7 @@ pub enum PlanError {
     Json {
         /// The file's line, from 1.
         line: usize,
-        /// What the parser says about it.
+        /// The parser's message.
         message: String,
     },
     /// Another version of the format.
@@ -129,7 +129,7 @@ pub enum PlanError {
     Settings {
         /// The dotted key, such as "data.clip".
         field: String,
-        /// What is wrong with its value.
+        /// The problem of the value.
         problem: Problem,
     },
     /// A member that makes no sense.
@@ -139,7 +139,7 @@ pub enum PlanError {
         index: usize,
         /// The key within the member.
         key: &'static str,
-        /// What is wrong with its value.
+        /// The problem of the peer's entry.
         problem: PeerProblem,
     },
     /// Too few or too many members.
@@ -156,7 +156,7 @@ pub enum PlanError {
     Graph {
         /// The dotted key, such as "data.clip".
         field: &'static str,
-        /// What is wrong with it.
+        /// The error in the graph.
         error: GraphError,
     },
     /// Members, graphs and settings do not go together.

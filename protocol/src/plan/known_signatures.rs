@@ -70,7 +70,7 @@ impl KnownSignatures {
 pub(crate) struct WhileRun(Arc<Mutex<Weak<Hashes>>>);
 
 impl WhileRun {
-    /// What all know who run the plan now.
+    /// Returns the signatures known to all runs of the plan in this process.
     pub(crate) fn known(&self) -> KnownSignatures {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = held.upgrade().unwrap_or_default();

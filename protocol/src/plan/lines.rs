@@ -1,4 +1,4 @@
-//! Where in a TOML file each key stands, so that a value that parses but makes no sense is refused
+//! The line of each key in a TOML file, so that a value that parses but makes no sense is refused
 //! with its line, too.
 
 use std::collections::BTreeMap;

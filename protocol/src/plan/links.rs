@@ -1,4 +1,4 @@
-//! Which pairs of parties a run connects: of those that its graphs allow, as many as it needs.
+//! The pairs of parties that a run connects: of those that its graphs allow, as many as it needs.
 
 use crate::plan::checked::Plan;
 use crate::plan::run_file::settings::Dissemination;

@@ -1,4 +1,4 @@
-//! What must hold of a run's graphs, said with the key and the names that a person wrote.
+//! The conditions on a run's graphs, reported with the key and the names that a person wrote.
 
 use crate::plan::error::DraftError;
 use crate::topology::graph::Graph;

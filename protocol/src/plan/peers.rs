@@ -114,9 +114,9 @@ pub struct Peer {
     pub name: String,
     /// The id of its ed25519 key, unique.
     pub id: PeerId,
-    /// Where it listens for private neighbours.
+    /// The address for connections of private neighbours.
     pub private: Address,
-    /// Where it listens for everybody.
+    /// The address for connections of public neighbours, and of all others.
     pub public: Address,
 }
 
@@ -132,7 +132,7 @@ pub enum PeersError {
     Toml {
         /// The file's line, from 1.
         line: Option<usize>,
-        /// What the parser says about it.
+        /// The parser's message.
         message: String,
     },
     /// Another version of the format.
@@ -156,12 +156,12 @@ pub enum PeersError {
         field: String,
         /// The file's line, from 1.
         line: Option<usize>,
-        /// What is wrong, and what to do.
+        /// The problem, and how to repair it.
         problem: PeerProblem,
     },
 }
 
-/// What is wrong with one entry.
+/// The problem of one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerProblem {
     /// A name that is not `[a-z0-9-]{1,32}`.
@@ -346,7 +346,7 @@ pub fn simulated_keypair(party: usize) -> Keypair {
     Keypair::ed25519_from_bytes(seed).expect("any 32 bytes are an ed25519 seed")
 }
 
-/// What [`Peers::parse`] checks of each entry and of all together.
+/// Checks each entry, and all together, as [`Peers::parse`] does.
 pub(crate) fn check_entries(peers: &[Peer]) -> Result<(), (usize, &'static str, PeerProblem)> {
     for (index, peer) in peers.iter().enumerate() {
         if !is_party_name(&peer.name) {

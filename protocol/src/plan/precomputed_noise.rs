@@ -1,4 +1,4 @@
-//! What a node holds of precomputed noise.
+//! The memory that precomputed noise takes at a node.
 
 /// No residue of a training is wider, in bytes, but for sums of so many rows that a run file does
 /// not leave the choice. Our guess: 5 for ten parties of a thousand rows.

@@ -1,4 +1,4 @@
-//! Where a box's values may lie on the lattice.
+//! The range of a box's values on the lattice.
 
 use crate::plan::checked::Plan;
 use crate::plan::error::PlanError;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What `Lattice::encode` makes of a number: cells towards zero.
+    /// Returns the cells that `Lattice::encode` makes of a number, towards zero.
     fn cells(x: f64, cell: f64) -> f64 {
         (x / cell).trunc()
     }

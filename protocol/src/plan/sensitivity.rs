@@ -121,7 +121,8 @@ impl Scales {
         Scales(differ.then_some(widths))
     }
 
-    /// What a coordinate is divided by before the sum, and multiplied by after it. Above 0.
+    /// Returns the divisor of a coordinate before the sum, which multiplies it after the sum. Above
+    /// 0.
     pub fn at(&self, coordinate: usize) -> f64 {
         self.0
             .as_ref()
@@ -208,10 +209,10 @@ impl Data {
         }
     }
 
-    /// Where a program clips its rows: how far apart two sums of them may come to lie by what
-    /// follows, beyond what they are; else 0. Rounding towards zero moves each coordinate by less
-    /// than a cell of the lattice, which is half as coarse as this allows. The other half is for
-    /// what scaling a sum into its ball is off by in f64.
+    /// Returns how much further apart two sums of a program's clipped rows may lie because of
+    /// roundings that follow; 0 where no program clips. Rounding towards zero moves each coordinate
+    /// by less than a cell of the lattice, which is half as coarse as this allows. The other half
+    /// is for what scaling a sum into its ball is off by in f64.
     fn rounding_of_sums(&self) -> f64 {
         let cell = self.coarsest_cell();
         match self.contributed == Contributed::ByProgram && cell.is_finite() {

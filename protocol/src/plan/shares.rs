@@ -9,11 +9,11 @@ use crate::topology::schedule::Schedule;
 pub struct ShareCounts {
     /// The shares of all parties, over all rounds.
     pub all: usize,
-    /// What one party sends over all rounds.
+    /// The most shares that one party sends over all rounds.
     pub most_sent: usize,
-    /// What one party is due to receive over all rounds.
+    /// The most shares that one party is due to receive over all rounds.
     pub most_received: usize,
-    /// What one party is due to receive in one round.
+    /// The most shares that one party is due to receive in one round.
     pub most_at_once: usize,
 }
 
@@ -50,7 +50,8 @@ impl ShareCounts {
         }
     }
 
-    /// Where of each two who meet in a round only one sends: half of all shares at most.
+    /// Returns the counts of a schedule in which only one of each two who meet sends: half of all
+    /// shares at most.
     pub fn of_pairs(self) -> Self {
         ShareCounts {
             all: self.all / 2,

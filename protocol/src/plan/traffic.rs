@@ -7,11 +7,11 @@ use crate::sealing::letter::LETTER_BYTES;
 
 /// A notice with its signature and frame: measured, 104 to 127.
 const NOTICE_BYTES: u64 = 112;
-/// What a message of gossip travels with.
+/// The bytes that accompany a message of gossip.
 const MESSAGE_BYTES: u64 = 66;
-/// What a share travels with, and the signed answer to it.
+/// The bytes that accompany a share, and those of the signed answer to it.
 const SHARE_BYTES: u64 = 66 + 122;
-/// What surrounds a body, and what surrounds a round of averaging.
+/// The bytes around a body, and those around a round of averaging.
 const BODY_BYTES: u64 = 8;
 const ROUND_BYTES: u64 = 120;
 /// A share's part of the logs of its sender and its receiver, with the signed answer.

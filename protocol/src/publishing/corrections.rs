@@ -59,9 +59,9 @@ pub fn next_corrections(
     corrections(logs, remaining, out, into)
 }
 
-/// Where parties have masks in common instead of shares: for each of `of`, with which of its
-/// neighbours it has a mask whose key it owes, those for whom `departed` holds, ascending. Who owes
-/// none is not in it.
+/// Returns, for each party of `of`, the neighbours for whom `departed` holds, ascending: the party
+/// owes the keys of its masks with them. For plans in which parties have masks in common instead of
+/// shares. A party that owes no key is not in it.
 pub fn masks_owed(
     graph: &Graph,
     of: &BTreeSet<Party>,

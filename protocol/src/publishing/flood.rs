@@ -18,7 +18,7 @@ use crate::publishing::result::Sum;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What finals are, in a plan that floods them.
+/// The finals of a plan that floods them.
 #[derive(Clone)]
 pub struct FloodedFinals {
     lattice: Lattice,

@@ -1,4 +1,4 @@
-//! What a way of publishing is given, what it sees, what it wants, and what it comes to.
+//! The interface of a way of publishing: inputs, surroundings, actions, and results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
-/// What a publishing node is given.
+/// The inputs of a publishing node.
 pub struct Setup {
     /// This node's party.
     pub me: Party,
@@ -30,11 +30,11 @@ pub struct Setup {
     pub settle_ms: u64,
 }
 
-/// What a way of publishing sees besides its own state.
+/// The inputs of a way of publishing besides its own state.
 pub struct Surroundings<'a> {
     /// All notices held.
     pub flood: &'a Flood,
-    /// Whom this node finds gone, and since when.
+    /// The parties that this node finds unreachable, with the moment since when.
     pub unreachable: &'a BTreeMap<Party, Time>,
     /// Public neighbours that can be reached.
     pub connected: &'a BTreeSet<Party>,
@@ -42,7 +42,7 @@ pub struct Surroundings<'a> {
     pub heard: &'a BTreeMap<Party, Time>,
 }
 
-/// What a way of publishing wants.
+/// An action that a way of publishing asks for.
 #[derive(Debug)]
 pub enum PublishingAction {
     /// Sign and flood this.
@@ -66,17 +66,17 @@ pub enum PublishingAction {
     Ended(Box<Published>),
 }
 
-/// What publishing came to for one node.
+/// The result of publishing for one node.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
-    /// Whose finals are in the sum.
+    /// The parties whose finals are in the sum.
     pub included: BTreeSet<Party>,
     /// Whether enough members of the plan hold this very result. Of averages, which differ within
     /// their `accuracy`, it is not asked.
     pub agreed: bool,
     /// The sum of these finals and of their weights; none if none is known.
     pub sum: Option<Sum>,
-    /// What the sum is known to be off by; none where it is exact.
+    /// The known error of the sum; `None` where it is exact.
     pub accuracy: Option<Accuracy>,
 }
 
@@ -115,10 +115,10 @@ pub enum FinalError {
     /// Its bytes are no entry.
     #[error(transparent)]
     Entry(#[from] EntryError),
-    /// What is sealed is residues.
+    /// The final is no vector of residues, which alone can be sealed.
     #[error("finals that are no residues cannot be sealed")]
     NoResidues,
-    /// What was put elsewhere than in memory cannot be read any more.
+    /// The final was stored elsewhere than in memory, and cannot be read any more.
     #[error("a final that this node holds can no longer be read from the state folder's disk")]
     Unreadable,
     /// Another number of keys of masks than is owed.

@@ -39,7 +39,7 @@ use crate::sealing::run_key::RunKey;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What a member of the set has dealt, and to whom.
+/// The deal of a member of the set, with the holders of its shares.
 #[derive(Clone, Debug)]
 pub struct Dealt {
     /// The commitments to its secret.
@@ -112,7 +112,8 @@ impl HeldShare {
 }
 
 impl Kept {
-    /// What `me` keeps of a round: nothing yet but its own secret, if it has sealed a vector.
+    /// Returns the record that `me` keeps of a round: only its own secret at first, if it has
+    /// sealed a vector.
     pub fn new(me: Party, round: u32, own: Option<Secret>) -> Self {
         Kept {
             me,
@@ -246,14 +247,14 @@ impl Opened {
     }
 }
 
-/// What opening sees besides its own state.
+/// The inputs of opening besides its own state.
 pub struct OpeningSights<'a> {
     /// All notices that this node holds: what was revealed before it began counts, too. What is
     /// wrong is taken out of it.
     pub flood: &'a mut Flood,
-    /// Whom this node finds gone, and since when.
+    /// The parties that this node finds unreachable, with the moment since when.
     pub unreachable: &'a BTreeMap<Party, Time>,
-    /// Whom others call gone.
+    /// The parties that others call unreachable.
     pub called: &'a BTreeSet<Party>,
 }
 
@@ -271,7 +272,7 @@ pub enum OwnWord {
 /// A member whose secret was not known in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unopened {
-    /// Whose secret it is.
+    /// The party whose secret is lacking.
     pub party: Party,
     /// The number of valid shares revealed so far.
     pub shares: usize,
@@ -296,7 +297,7 @@ impl Unopened {
     }
 }
 
-/// What opening wants done next.
+/// The next step that opening asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpeningStep {
     /// Sign this notice and flood it.
@@ -306,15 +307,15 @@ pub enum OpeningStep {
     Wrong {
         /// Who revealed it.
         author: Party,
-        /// What is wrong.
+        /// The error in the revealed secret or share.
         reason: DealError,
     },
     /// The letter from a member to this node does not open, or its share is not this node's: it is
     /// no holder then, and a person is informed. Nobody could prove it.
     NoShare {
-        /// Whose secret it would be a share of.
+        /// The dealer of the share.
         of: Party,
-        /// What is wrong.
+        /// The error in the letter or in its share.
         reason: DealError,
     },
     /// Every secret of the set is here: see [`SetOpening::secrets`].
@@ -341,7 +342,7 @@ pub struct SetOpening {
     unsaid: Option<Secret>,
     /// This node's shares of members' secrets, until they are revealed.
     shares: BTreeMap<Party, HeldShare>,
-    /// Whom this node has called gone.
+    /// The parties that this node has called unreachable.
     called: BTreeSet<Party>,
     ended: bool,
     /// Whether secrets that come after the end are looked at.

@@ -7,7 +7,7 @@ use crate::publishing::interface::{PublishingAction, Surroundings};
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What a node that has published its own final does until it has a result, and then for others.
+/// The work of a node that has published its own final until it has a result, and then for others.
 ///
 /// What only some ways need does nothing unless they say so.
 pub trait Publication: Send {
@@ -21,7 +21,7 @@ pub trait Publication: Send {
     /// The publication that goes on once finals are flooded, after [`PublishingAction::Flood`].
     fn into_flooding(self: Box<Self>) -> Box<dyn Publication>;
 
-    /// What is to be done since the last call.
+    /// Returns the actions to do since the last call.
     fn take_actions(&mut self) -> Vec<PublishingAction>;
 
     /// A round that a neighbour signed.

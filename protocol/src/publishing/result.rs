@@ -1,4 +1,4 @@
-//! What publishing comes to: a sum of finals, and how exact it is.
+//! The result of publishing: a sum of finals, and how exact it is.
 
 use std::collections::BTreeSet;
 

@@ -22,7 +22,7 @@ use crate::sealing::mask::{EVERYBODY, MaskKey, MaskPlace};
 use crate::sealing::pair_masks::{KEY_BYTES, PairMasks, take_out};
 use crate::topology::party::Party;
 
-/// What a party gives to correct what it has sealed.
+/// A party's correction of its sealed final.
 pub enum Correction {
     /// To be added to it.
     Vector(StateCorrection),
@@ -34,13 +34,13 @@ pub enum Correction {
 pub struct RevealedKeys<'a> {
     /// Who revealed them.
     pub giver: Party,
-    /// With whom it has these masks in common, ascending.
+    /// The parties with which it has these masks in common, ascending.
     pub with: &'a [Party],
     /// A key each.
     pub keys: Bytes,
 }
 
-/// What sealed finals are, in a plan that seals them.
+/// The sealed finals of a plan that seals them.
 #[derive(Clone)]
 pub struct SealedFinals {
     lattice: Lattice,
@@ -200,8 +200,8 @@ impl SealedState {
     }
 }
 
-/// What the members of an open set have contributed together: their masks are off. It prints
-/// nothing; once it counts it is a [`Sum`](crate::publishing::result::Sum).
+/// The sum of the vectors that the members of an open set have contributed: their masks are off. It
+/// prints nothing; once it counts it is a [`Sum`](crate::publishing::result::Sum).
 pub struct OpenedSum(LatticeVector);
 
 impl OpenedSum {

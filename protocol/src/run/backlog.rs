@@ -34,9 +34,9 @@ const NOTICES_ABOUT_A_STAGE: usize = 3;
 /// cleared, once: the next push fits.)
 const PUSHES: usize = 2;
 
-/// What goes on meanwhile to one neighbour: rounds of averaging (it holds up the next ones: the
-/// opening, two rounds, and again two after a reconnect), and notices to it alone.
-/// Our guess, with some to spare.
+/// The frames to one neighbour that are sent meanwhile: rounds of averaging, and notices to it
+/// alone. A neighbour holds up the next rounds: the opening, two rounds, and again two after a
+/// reconnect. Our guess, with some to spare.
 const LONG_FRAMES: usize = 8;
 const SHORT_FRAMES: usize = 4096;
 

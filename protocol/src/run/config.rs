@@ -1,4 +1,4 @@
-//! What is fixed for a run, and which peers can be reached.
+//! The fixed settings of a run, and the peers that can be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
-/// What is fixed for a run: by its plan, and by START where that draws the schedule.
+/// The fixed settings of a run: by its plan, and by START where that draws the schedule.
 pub(super) struct RunConfig {
     pub(super) plan: Arc<Plan>,
     pub(super) mixing: MixingParameters,
@@ -150,7 +150,7 @@ impl RunConfig {
     }
 }
 
-/// Which peers can be reached.
+/// The peers that can be reached.
 #[derive(Clone, Default)]
 pub(super) struct Connectivity {
     /// Those connected on the private graph.
@@ -192,7 +192,7 @@ pub(super) fn starts(plan: &Plan) -> u8 {
     (plan.draft().privacy.dropouts as u64 + 1).min(most) as u8
 }
 
-/// What a plan says about who must come, and by when.
+/// Returns the plan's rules about who must come, and by when.
 pub(super) fn attendance(plan: &Plan) -> Attendance {
     let run = &plan.draft().run;
     Attendance {

@@ -1,4 +1,4 @@
-//! What a step of any phase may touch besides the phase's own data.
+//! The context of a step: all that a step of any phase may touch besides the phase's own data.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What a step of any phase may touch besides the phase's own data.
+/// The context of a step: all that a step of any phase may touch besides the phase's own data.
 pub(super) struct StepContext<'a> {
     pub(super) config: &'a RunConfig,
     pub(super) peers: &'a Connectivity,
@@ -26,7 +26,7 @@ pub(super) struct StepContext<'a> {
     pub(super) now: Time,
 }
 
-/// What is known of the outcome so far.
+/// The known parts of the outcome so far.
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) started: BTreeSet<Party>,

@@ -1,4 +1,4 @@
-//! What parties send that began earlier than this node.
+//! Early shares: messages of parties that began before this node.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What goes into the machine and what comes out.
+//! The inputs and the outputs of the machine.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::run::outcome::{Event, GateVerdict, Outcome};
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What the driver tells the machine.
+/// An input from the driver.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A neighbour can be reached (again) on one of the graphs.
     Connected {
-        /// Which graph.
+        /// The graph.
         network: Network,
         /// Who.
         peer: Party,
     },
     /// The connection is lost; what was queued on it is dropped.
     Disconnected {
-        /// Which graph.
+        /// The graph.
         network: Network,
         /// Who.
         peer: Party,
@@ -66,7 +66,7 @@ pub enum Input {
     },
     /// The transport has taken a share's ticket: its first byte is being handed out.
     Left {
-        /// Which share.
+        /// The share.
         share: ShareId,
     },
     /// The answer to [`Output::Recall`].
@@ -80,7 +80,7 @@ pub enum Input {
     /// The answer to [`Output::Contribute`]: what this node contributes, clipped, with its own
     /// noise.
     Contribution {
-        /// Which iteration it is of.
+        /// The number of the iteration.
         iteration: u32,
         /// On the plan's lattice, with its own noise.
         value: Noisy,
@@ -92,12 +92,12 @@ pub enum Input {
     Tick,
 }
 
-/// What the machine wants.
+/// An output for the driver.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Send a frame to a public neighbour.
     Public {
-        /// To whom.
+        /// The receiver.
         to: Party,
         /// Without a length prefix.
         frame: Arc<[u8]>,
@@ -106,11 +106,11 @@ pub enum Output {
     /// [`take`](crate::mixing::ticket::Ticket::take) says so just before the first byte, and then
     /// with [`Input::Left`] before anything that the neighbour may answer.
     Private {
-        /// To whom.
+        /// The receiver.
         to: Party,
         /// Without a length prefix.
         frame: Arc<[u8]>,
-        /// Which share it carries, if it carries one.
+        /// The share that the frame carries, if it carries one.
         share: Option<ShareId>,
     },
     /// Call shares back ([`Tickets`](crate::mixing::ticket::Tickets)), and answer at once with
@@ -125,9 +125,10 @@ pub enum Output {
     /// Give this node's next contribution, with [`Input::Contribution`], by half of the iteration.
     /// Whatever the data are, there is one.
     Contribute {
-        /// Which iteration it is for, from 2.
+        /// The number of the iteration, from 2.
         iteration: u32,
-        /// What it is computed from: the model, or the latest mean (empty where there is none).
+        /// The values that the contribution is computed from: the model, or the latest mean (empty
+        /// where there is none).
         released: Arc<[f64]>,
     },
     /// Run the gate on these logs, with the plan that [`Run::plan`](crate::run::machine::Run::plan)

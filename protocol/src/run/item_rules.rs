@@ -1,4 +1,4 @@
-//! What makes bytes an item, stage by stage, from the plan alone.
+//! The rules that make bytes an item, stage by stage, from the plan alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::publishing::way::Way;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// What a party owes in a stage of corrections.
+/// The correction that a party owes in a stage of corrections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owed {
     /// A vector.
@@ -46,11 +46,11 @@ impl Owing {
     }
 }
 
-/// What makes bytes an item, from the plan.
+/// The rules that make bytes an item, from the plan.
 pub(super) struct ItemRules {
     /// No rounds until START has drawn it, where it does.
     pub(super) schedule: Arc<Schedule>,
-    /// What logs say of sealing; none before START, or where nothing is sealed.
+    /// The terms of sealing in logs; `None` before START, or where nothing is sealed.
     pub(super) terms: Option<SealTerms>,
     /// The most bytes that a log may have.
     log_limit: usize,
@@ -59,7 +59,7 @@ pub(super) struct ItemRules {
     pub(super) settle_ms: u64,
     /// The stages that the run may have.
     pub(super) stages: Stages,
-    /// What finals are.
+    /// The way in which finals become one result.
     pub(super) way: Way,
     /// Who owes a correction, by stage: those of stages that this node has come to.
     pub(super) owing: BTreeMap<u32, Owing>,
@@ -150,7 +150,7 @@ impl ItemRules {
 }
 
 impl ItemRules {
-    /// What is wrong with the bytes of an item of a stage other than the first.
+    /// Refuses the bytes of an item that break the rules of its stage, any but the first.
     pub(super) fn check_item(&self, stage: Stage, author: Party, bytes: &Bytes) -> Result<(), String> {
         let checked = match (&self.way, stage) {
             (Way::Kept, _) => return Err("an item of a run whose states are kept".to_string()),

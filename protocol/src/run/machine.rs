@@ -202,7 +202,7 @@ pub struct Run {
     /// When to look again for items that are lacking.
     pull_at: Time,
     waking: Waking,
-    /// What the outcome will say; its ending is known when it is given out.
+    /// The outcome so far; its ending is known when it is given out.
     record: Record,
 }
 

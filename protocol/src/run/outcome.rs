@@ -14,7 +14,7 @@ use crate::publishing::result::{Accuracy, Sum};
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What the gate says about the logs of an agreed set.
+/// The gate's verdict on the logs of an agreed set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateVerdict {
     /// Who may publish; none: everybody withholds. A function of the logs alone.
@@ -77,9 +77,9 @@ pub struct Outcome {
     pub logs: Option<Arc<AgreedLogs>>,
     /// This node's own log, if it signed one.
     pub own_log: Option<Log>,
-    /// What the gate said about L.
+    /// The gate's verdict on L.
     pub verdict: Option<GateVerdict>,
-    /// Whose finals were summed.
+    /// The parties whose finals were summed.
     pub included: BTreeSet<Party>,
     /// Whether enough members signed that set; with averaging also whether by their sums a quorum
     /// holds this mean; of a training only if this node followed it to its last iteration, for the
@@ -90,8 +90,8 @@ pub struct Outcome {
     /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood,
     /// whose sums are exact.
     pub accuracy: Option<Accuracy>,
-    /// Where finals are sealed: what became of this node's. None where they are not, and where this
-    /// node never sealed one.
+    /// The fate of this node's final, where finals are sealed. None where they are not, and where
+    /// this node never sealed one.
     pub sealed: Option<SealedFinal>,
     /// Members of the opened set whose own word did not come, and whose secret others made known,
     /// ascending.
@@ -102,20 +102,20 @@ pub struct Outcome {
     pub out_of_range: bool,
     /// This node's own shares.
     pub tally: Tally,
-    /// What a training came to; none of any other task.
+    /// The outcome of a training; `None` of any other task.
     pub training: Option<TrainingOutcome>,
-    /// What gossip came to at this node; none of any other mechanism. It prints no values.
+    /// The outcome of gossip at this node; `None` of any other mechanism. It prints no values.
     pub gossip: Option<Box<GossipOutcome>>,
 }
 
-/// What gossip came to at one node: others have other estimates.
+/// The outcome of gossip at one node: others have other estimates.
 #[derive(Clone, PartialEq)]
 pub struct GossipOutcome {
     /// Rounds that were ended.
     pub rounds: u32,
     /// Releases of this node that have left.
     pub spent: u32,
-    /// Whose messages were due here and did not come in time.
+    /// The parties whose messages were due here and did not come in time.
     pub missed: BTreeMap<Party, MissedMessages>,
     /// Why it ended before its last round.
     pub stopped: Option<String>,
@@ -144,7 +144,7 @@ pub struct MissedMessages {
     pub count: u32,
 }
 
-/// What a training came to.
+/// The outcome of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingOutcome {
     /// Iterations that are over, those that were rejected or not opened included.
@@ -217,7 +217,7 @@ pub enum Event {
     Offence {
         /// Who sent it.
         peer: Party,
-        /// What.
+        /// The text of the fault.
         text: String,
     },
     /// Each public neighbour has ended as well, or is gone, or was waited for long enough: nobody
@@ -225,7 +225,7 @@ pub enum Event {
     Complete,
 }
 
-/// Where a run is, for a progress line.
+/// The stage that a run is in, for a progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The phase.

@@ -30,7 +30,7 @@ use crate::run::seals::Seals;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// Where a run is.
+/// The phase that a run is in.
 pub(super) enum RunPhase {
     Gathering(Box<GatheringPhase>),
     Awaiting(Box<AwaitingPhase>),
@@ -77,7 +77,8 @@ pub(super) struct SpendingPhase {
 /// A node's side of the exchange: its state, and what it seals that with.
 pub(super) struct Transfers {
     pub(super) shares: ShareExchange,
-    /// What this node has sealed for its readers, and they for it; `None` without circles.
+    /// The vectors that this node has sealed for its readers, and they for it; `None` without
+    /// circles.
     pub(super) circle: Option<Box<CircleRound>>,
     /// `None` where nothing is sealed, or once it is wiped.
     pub(super) seals: Option<Box<Seals>>,
@@ -109,7 +110,7 @@ pub(super) struct AuditingPhase {
     pub(super) audited: Audited,
 }
 
-/// What a verdict is about.
+/// The subject of a verdict.
 pub(super) enum Audited {
     /// All who have agreed on logs. Rounds of averaging may come before it.
     All(EarlyRounds),
@@ -152,7 +153,7 @@ pub(super) struct MixedPhase {
 }
 
 impl RunPhase {
-    /// What came from parties that began earlier than this node, while it has not begun.
+    /// Returns the shares from parties that began earlier than this node, while it has not begun.
     pub(super) fn early(&mut self) -> Option<&mut EarlyShares> {
         match self {
             RunPhase::Gathering(phase) => Some(&mut phase.early),
@@ -182,7 +183,7 @@ impl RunPhase {
         }
     }
 
-    /// What is exchanged in circles, from the first vector to the opening.
+    /// Returns the exchange of vectors in circles, from the first vector to the opening.
     pub(super) fn circle(&mut self) -> Option<&mut CircleRound> {
         match self {
             RunPhase::Correcting(phase) => phase.transfers.circle.as_deref_mut(),
@@ -201,7 +202,7 @@ impl RunPhase {
         }
     }
 
-    /// What this node seals and reads letters with.
+    /// Returns the keys with which this node seals and reads letters.
     pub(super) fn seals(&self) -> Option<&Seals> {
         match self {
             RunPhase::Awaiting(phase) => Some(&phase.seals),

@@ -39,7 +39,7 @@ pub(super) struct PublicState {
     /// The sealed finals that the logs held name.
     sealed: NamedBodies,
     pub(super) logs: BTreeMap<Party, Log>,
-    /// Whom these logs call gone.
+    /// The parties that these logs call unreachable.
     pub(super) in_logs: Calls,
     pub(super) rules: ItemRules,
     neighbours: Vec<Party>,
@@ -197,7 +197,7 @@ impl PublicState {
         &self.signer
     }
 
-    /// What publishing sees.
+    /// Returns the surroundings that publishing sees.
     pub(super) fn around<'a>(&'a self, unreachable: &'a BTreeMap<Party, Time>) -> Surroundings<'a> {
         Surroundings {
             flood: &self.flood,
@@ -258,9 +258,9 @@ impl PublicState {
         to.into_iter().for_each(|peer| self.send(peer, frame.clone()));
     }
 
-    /// Where a neighbour's START of this number is over other commitments than this node's, sends
-    /// it all that are here. Somebody has said two, each to others: one of them gets both so, and
-    /// shows them to all.
+    /// Sends a neighbour all commitments that are here if its START of this number is over others
+    /// than this node's. Somebody has said two, each to others: one of them gets both so, and shows
+    /// them to all.
     pub(super) fn show_commitments(&mut self, number: u8) {
         let over = |party: Party| self.flood.reveal(number, party).map(|(all, _)| all);
         let Some(own) = over(self.signer.me()) else {
@@ -375,7 +375,7 @@ impl PublicState {
         self.note_calls(party);
     }
 
-    /// What a log calls gone counts once the log does.
+    /// Counts the parties that a log calls unreachable once the log itself counts.
     fn note_calls(&mut self, party: Party) {
         let counts = self.holding(Stage::Settling).get(party).is_some();
         if let Some(log) = self.logs.get(&party).filter(|_| counts) {
@@ -384,7 +384,7 @@ impl PublicState {
         }
     }
 
-    /// What the peer gets from this node goes out on a new connection: whatever was on the way on
+    /// Sends on a new connection all that the peer gets from this node: whatever was on the way on
     /// an old one may be lost.
     pub(super) fn connected(&mut self, peer: Party) {
         if !self.neighbours.contains(&peer) {

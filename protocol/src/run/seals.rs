@@ -1,4 +1,4 @@
-//! What a node seals its final with, and its sealed final beside its log.
+//! The keys that a node seals its final with, and its sealed final beside its log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::sealing::run_key::{PairKey, RunKey};
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
-/// What a node seals with, and reads letters with: from START on, once its members' keys are
+/// The keys that a node seals and reads letters with, from START on, once its members' keys are
 /// fixed. Wiped when the run ends.
 pub(super) struct Seals {
     pub(super) run_key: Arc<RunKey>,
@@ -33,7 +33,7 @@ pub(super) struct Seals {
     /// This node's masks with its neighbours in the mask graph; none where there is none, or once
     /// nothing is corrected any more.
     pub(super) masks: Option<PairMasks>,
-    /// What this node's final is sealed with, once it is.
+    /// The secret that this node's final is sealed with, once it is.
     pub(super) own: Option<Secret>,
 }
 
@@ -117,14 +117,14 @@ impl Seals {
         self.order.holders(dealer, started, self.threshold)
     }
 
-    /// What a party has dealt, and to whom.
+    /// Returns the deal of a party, with the holders of its shares.
     pub(super) fn dealt(&self, dealer: Party, deal: CheckedDeal, started: &BTreeSet<Party>) -> Dealt {
         let holders = self.holders(dealer, started);
         Dealt { deal, holders }
     }
 
-    /// What this node keeps of the secrets of these parties until they are opened: its own, unless
-    /// it withholds, and the letters to it.
+    /// Returns this node's part of the secrets of these parties until they are opened: its own,
+    /// unless it withholds, and the letters to it.
     pub(super) fn keep_secrets(
         &mut self,
         of: &BTreeMap<Party, (Sealed, Dealt)>,

@@ -3,14 +3,14 @@
 use crate::messages::notice::LateArrivals;
 use crate::time::Time;
 
-/// What it has said of late arrivals, its own and others', and what it waits for since its own.
+/// The statements of a node about late arrivals, its own and others', and its wait since its own.
 #[derive(Default)]
 pub(super) struct Waking {
     /// How often it has arrived late.
     arrivals: u8,
     /// For how long it had not run last, and until when it waits for others' words.
     waits: Option<(u64, Time)>,
-    /// What it has said last, and when it may say more.
+    /// The latest statement about late arrivals, and the moment from which the next is allowed.
     said: Vec<LateArrivals>,
     next_word: Time,
 }

@@ -21,7 +21,7 @@ use crate::sealing::letter::{self, Envelope, LETTER_BYTES};
 use crate::sealing::run_key::RunKey;
 use crate::topology::party::Party;
 
-/// What is wrong with a deal, or with a secret or share that should belong to it.
+/// An error in a deal, or in a secret or share that should belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DealError {
     /// Not as many commitments as the threshold.
@@ -55,13 +55,13 @@ pub enum DealError {
     /// A letter that does not open for its reader.
     #[error("the letter to party {holder} does not open")]
     Letter {
-        /// Whom it is to.
+        /// The holder that the letter is for.
         holder: Party,
     },
     /// A share that its commitments contradict.
     #[error("it is not party {holder}'s share")]
     Share {
-        /// Whose share it would be.
+        /// The holder that the share is for.
         holder: Party,
     },
     /// Fewer good shares than the threshold.
@@ -74,7 +74,7 @@ pub enum DealError {
     },
 }
 
-/// What a party deals: public, a part of its log.
+/// The deal of a party: public, a part of its log.
 ///
 /// Read from bytes, it has as many commitments and letters as these say: whoever reads it limits
 /// the bytes first, and [checks](Deal::check) the numbers before anything else.
@@ -231,7 +231,7 @@ fn at_zero(points: &[(Scalar, Zeroizing<Scalar>)]) -> Scalar {
     points.iter().map(|(place, share)| weight(place) * **share).sum()
 }
 
-/// Where f is evaluated for a party.
+/// Returns the argument at which f is evaluated for a party.
 fn place(party: Party) -> u64 {
     // Never 0: f(0) is the secret itself. A plan has far fewer parties than this holds.
     (party as u64).saturating_add(1)
@@ -310,7 +310,7 @@ impl Polynomial {
         self.0.iter().map(commitment).collect()
     }
 
-    /// What a party would hold.
+    /// Returns the share that a party would hold.
     pub fn share(&self, holder: Party) -> Zeroizing<[u8; 32]> {
         let place = Scalar::from(place(holder));
         let coefficients = self.0.iter().rev();
@@ -319,7 +319,7 @@ impl Polynomial {
     }
 }
 
-/// Where a deal is made.
+/// The context in which a deal is made.
 #[derive(Clone, Copy)]
 pub struct Dealer<'a> {
     /// The dealer's run key.

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::topology::party::Party;
 use crate::topology::public_draw::PublicDraw;
 
-/// What the members of START's set are too few, or too many missing, for.
+/// A reason why the members of START's set cannot hold shares: too few, or too many missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ThresholdError {
     /// More members are absent than colluders and dropouts together.

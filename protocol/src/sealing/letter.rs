@@ -18,7 +18,7 @@ pub const LETTER_BYTES: usize = 32 + 32 + 16;
 const PATTERN: &str = "Noise_K_25519_ChaChaPoly_SHA256";
 const LABEL: &[u8] = b"undertone/letter/1\0";
 
-/// What a letter is bound to: one that was written for another place does not open.
+/// The context that a letter is bound to: one that was written for another place does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The digest of the plan.

@@ -27,12 +27,12 @@ const STREAM_BYTES: u64 = 64 << 32;
 #[error("a mask has at most 2^32 blocks of 64 bytes")]
 pub struct MaskTooLong;
 
-/// Where an own mask lies: what its key is made of, besides the secret.
+/// The place of an own mask: the inputs of its key, besides the secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskPlace<'a> {
     /// The digest of the plan.
     pub digest: &'a [u8; 32],
-    /// Whose vector it seals.
+    /// The party whose vector it seals.
     pub author: Party,
     /// The round; 0 in a run of one result.
     pub round: u32,
@@ -40,7 +40,7 @@ pub struct MaskPlace<'a> {
     pub circle: u32,
 }
 
-/// What a mask follows from; wiped when it is dropped, never printed.
+/// The key that a mask is derived from; wiped when it is dropped, never printed.
 pub struct MaskKey(Zeroizing<[u8; 32]>);
 
 impl MaskKey {

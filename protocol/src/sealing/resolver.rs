@@ -1,5 +1,5 @@
-//! What `snow` computes with: its own ChaChaPoly and SHA-256, Curve25519 with secrets that are
-//! wiped when they are dropped, and random bytes that its caller has drawn.
+//! The cryptography of `snow`: its own ChaChaPoly and SHA-256, Curve25519 with secrets that are
+//! wiped when dropped, and random bytes drawn by its caller.
 //!
 //! `snow`'s own Curve25519 leaves its secret in freed memory, and the one way to overwrite it costs
 //! a multiplication; the one here is of the crate that it has its own from.

@@ -28,7 +28,7 @@ impl RunKey {
         RunKey(Curve::of(&Zeroizing::new(secret)))
     }
 
-    /// What READY says.
+    /// Returns the public key, which READY announces.
     pub fn public(&self) -> &[u8; 32] {
         self.0.public()
     }
@@ -54,7 +54,7 @@ impl PairKey {
         PairKey(Curve::of(&Zeroizing::new(secret)))
     }
 
-    /// What READY says.
+    /// Returns the public key, which READY announces.
     pub fn public(&self) -> &[u8; 32] {
         self.0.public()
     }

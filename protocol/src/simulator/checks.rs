@@ -16,7 +16,7 @@ use crate::simulator::scenario::Purpose;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// What was sent so far, as far as the invariants go.
+/// The messages sent so far, as far as the invariants go.
 pub(super) struct Checks {
     once: Once,
     clear: Clear,

@@ -144,7 +144,7 @@ pub struct Simulation<'a> {
     trace: Trace,
     violations: Vec<Violation>,
     liar: Option<Party>,
-    /// What was sent so far, iteration by iteration.
+    /// The messages sent so far, iteration by iteration.
     checks: BTreeMap<u32, Checks>,
     begun: Begun,
     trainees: Trainees<'a>,
@@ -153,10 +153,10 @@ pub struct Simulation<'a> {
     purposes: BTreeMap<Purpose, u64>,
     /// Some node's mixing state has become its final: sums over states end here.
     settled: bool,
-    /// What each node was told and what it said, if somebody wants to know.
+    /// The inputs and outputs of each node, if a test asks for them.
     #[cfg(test)]
     journals: Vec<journal::Journal>,
-    /// What a test makes of each frame that is to travel, and learns of it.
+    /// The hook by which a test sees and replaces each frame that is to travel.
     #[cfg(test)]
     wire: Option<lying::Wire<'a>>,
 }
@@ -287,8 +287,8 @@ impl<'a> Simulation<'a> {
         self.now + self.rng.random_range(from * 1000..=to * 1000)
     }
 
-    /// What a node does by itself (its disk, its gate) takes about as long as a message's way, or
-    /// no time.
+    /// Returns when a node's own work (its disk, its gate) is over: after about a message's
+    /// latency, or at once.
     fn after_work(&mut self) -> Time {
         if self.conditions.instant {
             self.now

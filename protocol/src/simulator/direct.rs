@@ -37,7 +37,7 @@ use crate::topology::party::Party;
 pub struct Leaving {
     /// Who.
     pub party: Party,
-    /// In which round, 1…T; where nothing is mixed before anything leaves it.
+    /// The round, 1…T; where nothing is mixed before anything leaves it.
     pub round: u32,
     /// Whether its share of that round still leaves.
     pub sends: bool,

@@ -26,7 +26,7 @@ pub struct Equivocation {
     pub stage: Stage,
     /// Who gets the other version from it.
     pub fooled: BTreeSet<Party>,
-    /// What the other version is.
+    /// The difference of the other version.
     pub version: OtherVersion,
 }
 
@@ -41,12 +41,12 @@ pub enum OtherVersion {
     Letters,
     /// A sealed final or a correction has something else added, as uniform as a share is.
     Shifted,
-    /// What is sealed is a body of ones, and the log signs that: in a ring of one less than a power
-    /// of two no body at all.
+    /// The sealed body is all ones, and the log signs that. In a ring of one less than a power of
+    /// two that is no body at all.
     Garbage,
 }
 
-/// What a party does with what opens sealed finals, instead of revealing it.
+/// The misuse of the secrets that open sealed finals, in place of revealing them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revealing {
     /// It reveals neither its own secret nor its shares of others'.
@@ -59,7 +59,7 @@ pub enum Revealing {
     Late(u64),
 }
 
-/// What a party signs beside what its machine does.
+/// The false words that a party signs beside the notices of its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OtherWord {
     /// To these it votes for a set that nobody can supply.
@@ -158,7 +158,8 @@ fn signed_by(party: Party, digest: &Digest, sequence: u64, notice: Notice) -> Si
 }
 
 impl Revealing {
-    /// What really goes to others when the machine of `party` wants this frame sent; none: nothing.
+    /// Returns the frame that really goes to others when the machine of `party` wants this frame
+    /// sent; `None`: nothing.
     pub(super) fn frame(self, party: Party, digest: &Digest, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
         let Ok(PublicFrame::Notice(signed)) = wire::read_public(&frame) else {
             return Some(frame);
@@ -197,7 +198,8 @@ impl Revealing {
     }
 }
 
-/// What a party sends that reveals another nonce than the one that its machine has committed to.
+/// Returns the frame with another nonce in place of the one that the party's machine has committed
+/// to.
 pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>) -> Arc<[u8]> {
     match wire::read_public(&frame) {
         Ok(PublicFrame::Notice(signed)) if signed.author == party => match signed.notice {
@@ -225,8 +227,8 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
 }
 
 impl Equivocation {
-    /// What really goes to `to` when the party's machine, whose item of a stage is `item_of` it,
-    /// wants this frame sent.
+    /// Returns the frame that really goes to `to` when the party's machine, whose item of a stage
+    /// is `item_of` it, wants this frame sent.
     pub(super) fn frame(
         &self,
         (digest, schedule): (&Digest, &Schedule),

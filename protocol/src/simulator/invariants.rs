@@ -1,4 +1,4 @@
-//! What must hold in every run, one checker an invariant. Each is tested on a made-up bad state.
+//! The invariants of every run, one checker each. Each is tested on a made-up bad state.
 //!
 //! 1. [`mass`]: the states, and shares on the way, add up to what was injected, to the bit, at
 //!    every event; after roll-back the finals of the agreed set add up to its members' x̃.

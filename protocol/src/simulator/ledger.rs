@@ -1,4 +1,4 @@
-//! What each node should hold: its injections so far, from the noise that it really drew.
+//! The expected holdings of each node: its injections so far, from the noise that it really drew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -143,7 +143,7 @@ struct Entry {
     injected: Resting<LatticeVector, LatticeWeight>,
 }
 
-/// What an exchange changes with its state, or with the shares that it has out.
+/// The counts of an exchange that change with its state, or with the shares that it has out.
 #[derive(PartialEq)]
 struct Seen {
     injections: usize,

@@ -1,4 +1,4 @@
-//! What goes wrong in a simulated run, and what came of it.
+//! The faults of a simulated run, and its report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ pub enum Fault {
     },
     /// A connection breaks, and comes back.
     Cut {
-        /// On which graph.
+        /// The graph.
         network: Network,
         /// Between whom.
         ends: (Party, Party),
@@ -66,14 +66,14 @@ pub enum Fault {
         /// For how long.
         for_ms: u64,
     },
-    /// What one party sends another vanishes on the way, and nothing closes. The sender goes on
-    /// trying, less and less often: what it sent arrives after the hole has gone, in order.
+    /// The messages of one party to another vanish on the way, and nothing closes. The sender goes
+    /// on trying, less and less often: what it sent arrives after the hole has gone, in order.
     BlackHole {
-        /// On which graph; `None`: on both.
+        /// The graph; `None`: both.
         network: Option<Network>,
-        /// Whose frames vanish.
+        /// The party whose frames vanish.
         from: Party,
-        /// For whom they were.
+        /// The party for which they were.
         to: Party,
         /// When.
         at: Time,
@@ -83,9 +83,9 @@ pub enum Fault {
     /// Some of the segments to one party are lost, each by chance: what was sent arrives later, and
     /// what was sent after it waits for it.
     Loss {
-        /// Whose segments are lost; `None`: everybody's.
+        /// The party whose segments are lost; `None`: everybody's.
         from: Option<Party>,
-        /// For whom they were.
+        /// The party for which they were.
         to: Party,
         /// The probability that a segment is lost, below 1.
         share: f64,
@@ -97,7 +97,7 @@ pub enum Fault {
     /// A node's own clock goes on from later, all at once: it has not run meanwhile, and nothing
     /// has waited for it.
     ClockJump {
-        /// Whose.
+        /// The party.
         party: Party,
         /// When.
         at: Time,
@@ -143,12 +143,12 @@ pub struct Conditions {
     pub seed: u64,
     /// A message's way takes from..=to microseconds, each time anew.
     pub latency_us: (u64, u64),
-    /// What a node does by itself takes no time: with a constant latency the clock then counts
+    /// Whether a node's own work takes no time: with a constant latency the clock then counts
     /// messages on the critical path.
     pub instant: bool,
     /// The probability that a frame arrives twice.
     pub duplicates: f64,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
     /// Somebody signs two versions of its item.
     pub equivocation: Option<Equivocation>,
@@ -207,7 +207,7 @@ pub struct PrivatePhase {
     pub last_answered: Option<Time>,
 }
 
-/// What a public frame is for.
+/// The purpose of a public frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// READY and START.
@@ -243,7 +243,7 @@ impl Purpose {
         }
     }
 
-    /// What a public frame is for; none of bytes that are no frame.
+    /// Returns the purpose of a public frame; `None` for bytes that are no frame.
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
         let notice = match wire::read_public(frame).ok()? {
             PublicFrame::Body {
@@ -267,7 +267,7 @@ impl Purpose {
     }
 }
 
-/// What came of a simulated run.
+/// The report of a simulated run.
 pub struct Report {
     /// Each party's outcome, none if it never finished (crashed, silent).
     pub outcomes: Vec<Option<Outcome>>,
@@ -279,7 +279,7 @@ pub struct Report {
     pub shares_left: Vec<bool>,
     /// When shares were on their way; nothing in a [direct](super::direct) run, which has no clock.
     pub private: PrivatePhase,
-    /// What each party told, in order.
+    /// The events that each party reported, in order.
     pub events: Vec<(Time, Party, Event)>,
     /// Everything that happened.
     pub trace: Trace,

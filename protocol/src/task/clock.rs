@@ -22,7 +22,7 @@ impl TaskClock {
         }
     }
 
-    /// What it shows at this moment of the driver's.
+    /// Returns the time that the clock shows at this moment of the driver's.
     pub(super) fn at(&self, drivers: Time) -> Time {
         Time::from_nanos(drivers.as_nanos().saturating_sub(self.behind))
     }

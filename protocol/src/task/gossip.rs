@@ -33,7 +33,7 @@ use crate::task::nothing::Nothing;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What a node is at.
+/// The stage that a node is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GossipStage {
     /// Until the plan is marked as spent.
@@ -311,7 +311,7 @@ impl GossipTask {
         self.rounds.spent().max(1)
     }
 
-    /// Where this node is.
+    /// Returns the stage that this node is in.
     pub(super) fn progress(&self) -> Progress {
         Progress {
             phase: match self.stage {

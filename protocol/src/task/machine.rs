@@ -178,7 +178,7 @@ impl Task {
         }
     }
 
-    /// Whom the present stage waits for, ascending; see [`Run::awaited`].
+    /// Returns the parties that the present stage waits for, ascending; see [`Run::awaited`].
     pub fn awaited(&self) -> Vec<Party> {
         match &self.computation {
             TaskMachine::Gossip(_) => vec![],
@@ -242,7 +242,7 @@ impl Task {
         self.clock.when(end)
     }
 
-    /// Where the task is.
+    /// Returns the stage that the task is in.
     pub fn progress(&self) -> Progress {
         match &self.computation {
             TaskMachine::Gossip(gossip) => gossip.progress(),

@@ -1,4 +1,4 @@
-//! What a task hands to a run that only gathers for it.
+//! The empty noise source of a run that only gathers for a task.
 
 use crate::lattice::packed::PackedVector;
 use crate::lattice::vector::LatticeVector;

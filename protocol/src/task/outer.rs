@@ -40,7 +40,7 @@ use crate::task::outer::turn::GossipTurn;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What a node is at.
+/// The stage that a node is in.
 enum OuterStage {
     /// Until the plan is marked as spent.
     Gathering,

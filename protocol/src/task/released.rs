@@ -1,5 +1,4 @@
-//! What the sums that a training has released come to: what everybody's next contribution is
-//! computed from.
+//! The released sums of a training, from which everybody's next contribution is computed.
 
 use crate::lattice::vector::LatticeVector;
 use crate::mixing::gossip::weights::WHOLE;
@@ -29,7 +28,7 @@ pub(crate) enum Released {
     Circles(CircleState),
 }
 
-/// What one party has of its sums over circles.
+/// The state of one party in its sums over circles.
 ///
 /// A state is what the round's sum came to, with the weights that were in it: less than the whole
 /// once somebody has departed, for good. No state is divided by its weight, which would tell a
@@ -80,8 +79,8 @@ impl CircleState {
 }
 
 impl Released {
-    /// What a node contributes to the next sum, with what it has of the earlier ones: over circles
-    /// its state is in its message, before the noise of each vector.
+    /// Returns a node's contribution to the next sum, with its state of the earlier ones. Over
+    /// circles the state is in its message, before the noise of each vector.
     pub(crate) fn with_state(&self, plan: &Plan, value: LatticeVector) -> LatticeVector {
         let Released::Circles(circles) = self else {
             return value;
@@ -155,8 +154,8 @@ impl Released {
         }
     }
 
-    /// What the next contributions are computed from: the model, or the latest mean, which is empty
-    /// before the first.
+    /// Returns the values that the next contributions are computed from: the model, or the latest
+    /// mean, which is empty before the first.
     pub(crate) fn latest(&self) -> &[f64] {
         match self {
             Released::Model(descent) => descent.model(),
@@ -178,8 +177,8 @@ impl Released {
         }
     }
 
-    /// What the training comes to: the mean of the last models, or the last mean; of a stream all
-    /// its rows. None before there is one.
+    /// Returns the result of the training: the mean of the last models, or the last mean; of a
+    /// stream all its rows. None before there is one.
     pub(crate) fn result(&self) -> Option<Vec<f64>> {
         match self {
             Released::Model(descent) => (descent.iterations() > 0).then(|| descent.result()),

@@ -67,23 +67,23 @@ pub struct Training {
     mixings: u32,
     /// Noise of the iterations to come, where it was mixed before them.
     precomputed: Option<PrecomputedNoise>,
-    /// What a further mixing would draw from, as long as there may be one.
+    /// The noise source of a further mixing, as long as there may be one.
     noise: Option<SharedNoise>,
-    /// What mixings that were in vain were signed for.
+    /// The digests of mixings that were in vain.
     vain: Vec<Digest>,
     /// Shares of the next mixing, from neighbours who have begun it: one of each round that a
     /// neighbour owes, for whoever is owed nothing goes on without this node.
     early_shares: BTreeMap<ShareId, Bytes>,
-    /// What neighbours said in the next run already.
+    /// The messages of neighbours for the next run that came early.
     early: BTreeMap<Party, Vec<Bytes>>,
-    /// What neighbours have sealed for this node in the next round already.
+    /// The vectors that neighbours have sealed for this node in the next round already.
     early_sealed: BTreeMap<Party, Bytes>,
     record: TrainingRecord,
     outbox: VecDeque<Output>,
 }
 
-/// What everything of a later run is signed for: the plan, the run's number, and what its
-/// contributions are computed from.
+/// Returns the digest for all messages of a later run: the plan, the run's number, and the values
+/// that its contributions are computed from.
 fn digest_of(plan: &Plan, number: u32, released: &[f64]) -> Digest {
     let mut coordinates = Sha256::new();
     released
@@ -224,8 +224,8 @@ impl Training {
         self.run.handle(now, Input::Private { from, frame })
     }
 
-    /// What is sealed for this node in the next round waits for it, one vector of each neighbour;
-    /// what is of other rounds, and answers of these, come too late.
+    /// Takes in sealed vectors and their answers; one of each neighbour for the next round waits,
+    /// and those of other rounds come too late.
     fn receive_of_circle(&mut self, now: Time, from: Party, frame: Bytes) -> Result<(), InputError> {
         let (round, digest) = match wire::read_private(&frame) {
             Ok(PrivateFrame::Sealed { id, .. }) => (Some(id.round), None),
@@ -497,7 +497,7 @@ impl Training {
         &self.run
     }
 
-    /// What the present iteration's contributions are computed from.
+    /// Returns the values that the present iteration's contributions are computed from.
     pub fn released_before(&self) -> &[f64] {
         self.released.latest()
     }

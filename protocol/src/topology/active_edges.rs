@@ -1,4 +1,4 @@
-//! Which edges are active in which round, drawn from public numbers: everybody can draw them again.
+//! Active edges of each round, drawn from public numbers: everybody can draw them again.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::topology::greatest_matching::greatest_matching;
 use crate::topology::party::Party;
 use crate::topology::public_draw::PublicDraw;
 
-/// Which edges of the private graph are active in a round.
+/// The edges of the private graph that are active in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActiveEdges {
     /// All of them, in every round.

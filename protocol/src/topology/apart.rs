@@ -122,14 +122,15 @@ impl<'a> Apart<'a> {
     }
 }
 
-/// To whom a party may send: each choice once those before it did not give everybody a receiver.
+/// The receivers that a party may choose from: each choice once those before it did not give
+/// everybody a receiver.
 #[derive(Clone, Copy)]
 enum Choice {
-    /// Whom it has not met, where the pair leads to that one.
+    /// A receiver that the sender has not met, where the pair leads to it.
     Directed,
-    /// Whom it has not met, otherwise.
+    /// A receiver that the sender has not met, otherwise.
     Apart,
-    /// Whom it has met.
+    /// A receiver that the sender has met.
     Again,
 }
 

@@ -100,7 +100,8 @@ impl Schedule {
         &self.out
     }
 
-    /// To whom `party` sends in `round`, from 1 to the last; empty outside of these.
+    /// Returns the parties to which `party` sends in `round`, from 1 to the last; empty outside of
+    /// these.
     pub fn sends_to(&self, round: u32, party: usize) -> &[usize] {
         let index = (round as usize).wrapping_sub(1);
         self.out

@@ -20,7 +20,7 @@ pub const CANDIDATES: usize = 4;
 /// have the others flood wrong ones for it at full speed. Our guess.
 pub const MOST_TAKEN: u32 = 64;
 
-/// What is held of one slot.
+/// The secrets or shares that are held of one slot.
 #[derive(Clone, Debug, Default)]
 struct Candidates {
     held: Vec<Held>,
@@ -83,12 +83,12 @@ impl Disclosures {
         self.taken.get(count).copied()
     }
 
-    /// What is held of one slot.
+    /// Returns the secrets or shares that are held of one slot.
     pub(super) fn revealed(&self, slot: Slot) -> impl Iterator<Item = &Disclosed> {
         self.of(slot).iter().filter_map(|held| held.notice.disclosed())
     }
 
-    /// What is held of a round: secrets first, then shares.
+    /// Returns the secrets and shares that are held of a round: secrets first, then shares.
     pub(super) fn of_round(&self, round: u32) -> impl Iterator<Item = (Slot, &Disclosed)> {
         let keys = Slot::Key(round, 0)..=Slot::Key(round, Party::MAX);
         let shares = Slot::Share(round, 0, 0)..=Slot::Share(round, Party::MAX, Party::MAX);

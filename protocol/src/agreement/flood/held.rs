@@ -15,7 +15,7 @@ pub struct Held {
     pub sequence: u64,
     /// The frame in which it travels.
     pub frame: Arc<[u8]>,
-    /// What the notice says.
+    /// The notice itself.
     pub notice: Notice,
     /// Its author's signature.
     pub(super) signature: Signature,
@@ -71,9 +71,9 @@ pub struct HeldVote<'a> {
 pub struct HeldList<'a> {
     /// The member that signed the list.
     pub author: Party,
-    /// Whose items it holds.
+    /// The parties whose items the author holds.
     pub held: &'a Row,
-    /// Which ones, of parties that have signed more than one.
+    /// The versions that the author holds, of parties that have signed more than one item.
     pub versions: &'a ItemSet,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct NamedSets {
     pub(super) colluding: usize,
 }
 
-/// What a notice names a set for, and by which hash.
+/// Returns the purpose and the hash of the set that a notice names.
 fn naming(notice: &Notice) -> Option<(SetPurpose, SetHash)> {
     match notice {
         Notice::Start { number, seats, .. } | Notice::Reveal { number, seats, .. } => {

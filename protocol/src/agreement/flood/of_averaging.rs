@@ -1,4 +1,4 @@
-//! What is held of averaging.
+//! The held notices of averaging.
 
 use crate::agreement::flood::Flood;
 use crate::agreement::flood::slot::Slot;

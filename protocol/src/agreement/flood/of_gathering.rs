@@ -1,4 +1,4 @@
-//! What is held of gathering.
+//! The held notices of gathering.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ impl Flood {
             .is_some_and(|held| matches!(held.notice, Notice::Withdraw { .. }))
     }
 
-    /// What each party says of neighbours that it does not reach.
+    /// Returns each party's statement about neighbours that it does not reach.
     pub fn unreached(&self) -> impl Iterator<Item = (Party, &[Unreached])> {
         let all = Slot::Unreached(0)..=Slot::Unreached(Party::MAX);
         self.held

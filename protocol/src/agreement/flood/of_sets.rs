@@ -1,4 +1,4 @@
-//! What is held of the sets that notices name, and what is lacking.
+//! The held sets that notices name, and the lacking ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::topology::party::Party;
 /// A set that held notices name, and that is not here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSet {
-    /// What they name it by.
+    /// The hash by which notices name the set.
     pub hash: SetHash,
     /// Whether it is of those who take part.
     pub of_start: bool,
@@ -46,7 +46,7 @@ impl Flood {
         }
     }
 
-    /// Which items count, by the set with this hash, if it is here and one of those.
+    /// Returns the items of the set with this hash, if it is here and is a set of items.
     pub fn items(&self, hash: &SetHash) -> Option<&ItemSet> {
         match self.set(hash)? {
             Set::Items(items) => Some(items),

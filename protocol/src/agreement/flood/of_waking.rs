@@ -1,4 +1,4 @@
-//! What is held of parties that arrived late, and of who still waits for logs.
+//! The held notices of parties that arrived late, and of parties that still wait for logs.
 
 use crate::agreement::flood::Flood;
 use crate::agreement::flood::slot::Slot;

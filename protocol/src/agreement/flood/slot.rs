@@ -1,11 +1,11 @@
-//! What there is at most one notice for.
+//! The slots of the flood, each of which holds at most one notice.
 
 use crate::messages::held_kind::Kind;
 use crate::messages::notice::Notice;
 use crate::messages::stage::Stage;
 use crate::topology::party::Party;
 
-/// What there is at most one notice for.
+/// A place in the flood for at most one notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
     /// A party's newest word about neighbours that it does not reach before START. First, so that
@@ -43,7 +43,7 @@ impl Slot {
         matches!(self, Slot::Key(..) | Slot::Share(..))
     }
 
-    /// What kind of notice it is for, and whose.
+    /// Returns the kind of notice that the slot is for, and its author.
     pub fn kind(self) -> (Kind, Party) {
         match self {
             Slot::Unreached(author) => (Kind::Unreached, author),

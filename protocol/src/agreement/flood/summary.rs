@@ -12,14 +12,15 @@ use crate::messages::stage::Stage;
 use crate::messages::wire;
 use crate::topology::party::Party;
 
-/// What tells a notice from others of its author.
+/// Returns the mark that distinguishes a notice from others of its author.
 fn mark(held: &Held) -> Mark {
     let [a, b, c, d, ..] = held.signature.0;
     [a, b, c, d]
 }
 
 impl Flood {
-    /// What this node holds, as far as it fits a frame; of items, those whose body `has_body`.
+    /// Returns a summary of this node's holdings, as far as it fits a frame; of items, those whose
+    /// body `has_body`.
     pub fn summary(&self, gathered: bool, has_body: impl Fn(Stage, Party) -> bool) -> Vec<HeldKind> {
         let mut authors: BTreeMap<Kind, Vec<(Party, Mark)>> = BTreeMap::new();
         for (slot, held) in self.held() {
@@ -56,8 +57,8 @@ impl Flood {
             .collect()
     }
 
-    /// What this node holds and whoever sent this summary does not, or holds another one of; in the
-    /// order in which it is to be sent.
+    /// Returns the slots that this node holds and the summary's author lacks or holds differently,
+    /// in the order in which they are to be sent.
     pub fn lacking(&self, gathered: bool, theirs: &[HeldKind]) -> Vec<Slot> {
         let theirs: BTreeMap<Kind, (&Row, BTreeMap<Party, Mark>)> = theirs
             .iter()

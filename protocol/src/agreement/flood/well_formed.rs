@@ -1,4 +1,4 @@
-//! Which notices a party of the plan may say at all.
+//! Well-formed notices: those that a party of the plan may sign at all.
 
 use crate::agreement::flood::Flood;
 use crate::messages::notice::{LateArrivals, Notice};

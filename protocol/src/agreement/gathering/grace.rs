@@ -1,4 +1,4 @@
-//! For whom START does not wait for ever: those who cannot be reached.
+//! The parties for which START does not wait for ever: those that cannot be reached.
 
 use crate::agreement::gathering::Gathering;
 use crate::agreement::presence::Standing;

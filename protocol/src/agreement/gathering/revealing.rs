@@ -17,7 +17,7 @@ impl Gathering {
         Some(GatheringStep::Start { seats, notice })
     }
 
-    /// What a node floods that leaves before it has said a START.
+    /// Returns the notice that a node floods if it leaves before it has signed a START.
     pub fn withdrawal(&self) -> Option<Notice> {
         let incarnation = self.me.incarnation;
         let first = self.signed.as_ref().is_some_and(|signed| signed.number == 0);

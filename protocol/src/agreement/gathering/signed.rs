@@ -64,7 +64,7 @@ impl<'a> HeldStart<'a> {
 
 /// A START that this node has signed.
 pub(super) struct Signed {
-    /// Which of the STARTs of the run.
+    /// The number of this START within the run.
     pub(super) number: u8,
     /// Its members, ascending by party.
     pub(super) seats: Vec<Seat>,

@@ -111,8 +111,8 @@ impl Bench {
         self.hear(party, ready(party as u8));
     }
 
-    /// What it does at this moment. A machine that does nothing has a later moment to wake up at:
-    /// who wakes up at once again never rests.
+    /// Returns the step that the machine takes at this moment. A machine that does nothing has a
+    /// later moment to wake up at: who wakes up at once again never rests.
     fn step(&mut self, ms: u64) -> Option<GatheringStep> {
         let reported = |step: &Option<GatheringStep>| {
             matches!(step, Some(GatheringStep::Pulse | GatheringStep::Await(_)))

@@ -52,7 +52,7 @@ fn parts(plan: &Plan, party: Party) -> (f64, f64) {
     }
 }
 
-/// What is wrong with a contribution's place, found with the plan's own numbers and no code that
+/// Returns the fault in a contribution's place, found with the plan's own numbers and no code that
 /// clips.
 fn outside(plan: &Plan, party: Party, contribution: &Clipped) -> Option<String> {
     let (data, found) = (&plan.draft().data, coordinates(plan, contribution));

@@ -47,7 +47,8 @@ pub fn reply_frame(nonce: [u8; 16], signature: Signature, reply: &Reply, payload
     frame(REPLY, &encode(&header), payload).to_vec()
 }
 
-/// What a frame of the ask protocol holds: nonce, signature (not checked yet), message, payload.
+/// The contents of a frame of the ask protocol: nonce, signature (not checked yet), message,
+/// payload.
 type Letter<'a, T> = ([u8; 16], Signature, T, &'a [u8]);
 
 /// Reads a question from its frame.

@@ -1,4 +1,4 @@
-//! What frames hold.
+//! The contents of frames.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::messages::signature::Digest;
 use crate::messages::stage::Stage;
 use crate::topology::party::Party;
 
-/// What a public frame holds.
+/// The content of a public frame.
 #[derive(Debug)]
 pub enum PublicFrame {
     /// A notice in its signed envelope.
@@ -21,23 +21,23 @@ pub enum PublicFrame {
         stage: Stage,
         /// The party whose item it is.
         author: Party,
-        /// Where in the frame the bytes are.
+        /// The range of the frame that holds the bytes.
         bytes: Range<usize>,
     },
     /// A short item and its announcement.
     Item {
         /// The announcement in its signed envelope.
         signed: SignedNotice,
-        /// Where in the frame the item's bytes are.
+        /// The range of the frame that holds the item's bytes.
         bytes: Range<usize>,
     },
     /// A set; notices name it by its hash.
     Set(Set),
     /// A round of averaging. Its signature is not checked yet.
     Round {
-        /// What is said in the round.
+        /// The message of the round.
         round: Round,
-        /// Where in the frame its coordinates are.
+        /// The range of the frame that holds the round's coordinates.
         values: Range<usize>,
     },
 }
@@ -69,18 +69,18 @@ impl PublicFrame {
     }
 }
 
-/// What a private frame holds.
+/// The content of a private frame.
 #[derive(Debug)]
 pub enum PrivateFrame {
     /// A share on its way.
     Share {
         /// The digest of the plan that it belongs to.
         digest: Digest,
-        /// Which share it is.
+        /// The identity of the share.
         id: ShareId,
         /// The weight that it carries.
         weight: LatticeWeight,
-        /// Where in the frame its coordinates are.
+        /// The range of the frame that holds the share's coordinates.
         values: Range<usize>,
     },
     /// A message of gossip.
@@ -91,18 +91,18 @@ pub enum PrivateFrame {
         id: ShareId,
         /// How much of the parties' values it carries, in units of 2^-64.
         weight: LatticeWeight,
-        /// Where in the frame its coordinates are.
+        /// The range of the frame that holds the message's coordinates.
         values: Range<usize>,
     },
     /// A vector that is sealed for the circle of its receiver.
     Sealed {
-        /// What it is signed for: the plan, or a later round of it.
+        /// The digest that the frame is signed for: the plan's, or that of a later round of it.
         digest: Digest,
         /// Its round, who sealed it, and for whom.
         id: ShareId,
         /// Nothing: weights follow from the plan and the agreed sets.
         weight: LatticeWeight,
-        /// Where in the frame its residues are.
+        /// The range of the frame that holds the vector's residues.
         values: Range<usize>,
     },
     /// An answer to a share, or to a sealed vector.
@@ -111,7 +111,7 @@ pub enum PrivateFrame {
         digest: Digest,
         /// The share that is answered.
         id: ShareId,
-        /// What the receiver says.
+        /// The receiver's answer.
         answer: Answer,
     },
 }

@@ -22,7 +22,7 @@ const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> =
 const COMPACT: Configuration<LittleEndian, Varint, Limit<BINCODE_LIMIT>> =
     bincode::config::standard().with_limit::<BINCODE_LIMIT>();
 
-/// What is wrong with bytes from the wire.
+/// An error in bytes from the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// Too short to have a version and a kind.

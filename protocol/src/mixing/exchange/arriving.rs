@@ -1,4 +1,4 @@
-//! What arrives: shares of others, and their answers to own ones.
+//! Arriving messages: shares of others, and their answers to own ones.
 
 use crate::messages::log::{Answer, ShareId, Verdict};
 use crate::mixing::exchange::{Action, ArrivedShare, ShareExchange, Whereabouts};

@@ -1,4 +1,4 @@
-//! What others may see of the phase: counts for a person, holdings for checks of conservation.
+//! Observable facts of the phase: counts for a person, holdings for checks of conservation.
 
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;

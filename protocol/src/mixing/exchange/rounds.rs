@@ -201,8 +201,8 @@ impl ShareExchange {
         }
     }
 
-    /// What has not left is back for good, who has not sent is not waited for again, and the
-    /// mechanism ends its round.
+    /// Ends the round: takes back what has not left, gives up what has not arrived, and has the
+    /// mechanism end its round.
     fn end_round(&mut self) {
         let id = |from, to| ShareId {
             round: self.round,

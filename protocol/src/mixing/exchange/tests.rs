@@ -447,7 +447,7 @@ fn without_roll_back_only_refused_shares_of_departed_parties_go_back() {
     }
 }
 
-/// What may happen to four nodes; numbers are taken modulo what there is.
+/// An event that may happen to four nodes; numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
 enum Operation {
     Deliver(usize),

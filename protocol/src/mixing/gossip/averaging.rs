@@ -1,4 +1,4 @@
-//! What one party computes in one round of gossip averaging.
+//! One party's computation in one round of gossip averaging.
 
 use crate::lattice::average::{Averageable, nearest};
 use crate::mixing::gossip::weights::RoundWeights;
@@ -36,7 +36,7 @@ impl CarriedWeight {
 /// Terms may come in any order; the sum is the same to the bit. What does not come is left out.
 pub struct RoundSum<'a, P: Averageable> {
     own: Party,
-    /// Whose messages are due, with their weights.
+    /// The parties whose messages are due, with their weights.
     row: &'a [(Party, u32)],
     /// By place in `row`, whether the term is in.
     there: Vec<bool>,
@@ -86,7 +86,7 @@ impl<'a, P: Averageable> RoundSum<'a, P> {
         }
     }
 
-    /// Whose messages are due and not here, ascending.
+    /// Returns the parties whose messages are due and not here, ascending.
     pub fn missing(&self) -> impl Iterator<Item = Party> + '_ {
         let due = self.row.iter().zip(&self.there);
         due.filter(|(_, there)| !**there).map(|(&(party, _), _)| party)

@@ -23,7 +23,7 @@ use crate::topology::party::Party;
 /// The number of a round's vectors in its log: each has a log of its own.
 pub(crate) const LOGGED: u32 = 1;
 
-/// What is wrong with a sealed vector.
+/// An error in a sealed vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CircleOffence {
     /// Another author, another reader, or no active edge between them in that round.
@@ -47,7 +47,7 @@ struct VectorOut {
     answer: Option<Answer>,
 }
 
-/// What a party adds of its own to its sum: its message times the rest of the weights.
+/// The term that a party adds to its own sum: its message times the rest of the weights.
 pub(crate) struct OwnTerm {
     /// N_aa·z_a, coordinate by coordinate.
     pub(crate) steps: Zeroizing<Vec<i128>>,
@@ -73,7 +73,7 @@ pub(crate) struct CircleRound {
     closed: bool,
 }
 
-/// What a round of circles begins with.
+/// The inputs of a round of circles at its beginning.
 pub(crate) struct CircleStart {
     pub(crate) me: Party,
     pub(crate) ring: Ring,
@@ -114,7 +114,7 @@ impl CircleRound {
         }
     }
 
-    /// What goes to a reader that can be reached: its vector, unless it has answered.
+    /// Returns the vector for a reader that can be reached, unless it has answered.
     pub(crate) fn due_to(&mut self, reader: Party) -> Option<Arc<[u8]>> {
         if self.closed {
             return None;
@@ -227,7 +227,7 @@ impl CircleRound {
         Some((of, sum))
     }
 
-    /// What this party adds of its own.
+    /// Returns this party's own term.
     pub(crate) fn own(&self) -> &OwnTerm {
         &self.own
     }
@@ -239,7 +239,7 @@ impl CircleRound {
     }
 }
 
-/// What a log of a round says of vectors.
+/// Returns the statements about vectors in a log of a round.
 pub(crate) fn held(log: &Log) -> HeldVectors {
     let accepted = |entry: &&SentEntry| {
         entry

@@ -1,21 +1,21 @@
-//! Whose sealed vectors of a round are added up: from the items that a set of parties signed, the
-//! largest part of it in which nobody lacks a neighbour's vector, found by everybody alike.
+//! The parties whose sealed vectors of a round are added up. From the items that a set of parties
+//! signed, all find the largest part in which nobody lacks a neighbour's vector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
-/// What a party's item of a round says. All names are neighbours in that round.
+/// The statements of a party's item of a round. All names are neighbours in that round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldVectors {
-    /// From whom a sealed vector of the round is here.
+    /// The neighbours from which a sealed vector of the round is here.
     pub got: BTreeSet<Party>,
-    /// Whose good signed answers to the own vector are here: these have it.
+    /// The neighbours whose good signed answers to the own vector are here: these have it.
     pub answered: BTreeSet<Party>,
 }
 
-/// What closing a round goes by, beside the items.
+/// The rules for closing a round, beside the items.
 #[derive(Clone, Copy, Debug)]
 pub struct Closing<'a> {
     /// The edges that are active in the round.

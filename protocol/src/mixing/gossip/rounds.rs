@@ -32,7 +32,7 @@ use crate::topology::schedule::Schedule;
 /// this party is at most one round behind.
 const KEPT: u32 = 2;
 
-/// What is wrong with a message of gossip.
+/// An error in a message of gossip.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GossipOffence {
     /// Another author, another recipient, or no active edge between them in that round.
@@ -49,15 +49,15 @@ pub enum GossipOffence {
     Values {
         /// Its round.
         round: u32,
-        /// What is wrong with them.
+        /// The error in the values.
         error: VectorError,
     },
 }
 
-/// What a party sends in a round, to all neighbours alike.
+/// The message that a party sends in a round, to all neighbours alike.
 #[derive(Clone)]
 pub struct OwnMessage {
-    /// Which round.
+    /// The number of the round.
     pub round: u32,
     /// Its coordinates, as they travel.
     pub values: Bytes,
@@ -194,7 +194,7 @@ impl GossipRounds {
         self.sent.iter().filter(due)
     }
 
-    /// To whom this party sends in a round.
+    /// Returns the parties to which this party sends in a round.
     pub fn sends(&self, round: u32) -> &[Party] {
         self.schedule.sends_to(round, self.me)
     }
@@ -249,8 +249,8 @@ impl GossipRounds {
         self.last_due.iter().all(ended)
     }
 
-    /// Whom this round waits for: whose message is due and not here, but for those that nobody
-    /// waits for.
+    /// Returns the parties that this round waits for: those whose messages are due and missing,
+    /// unless nobody waits for them.
     pub fn waits_for(&self) -> impl Iterator<Item = Party> + '_ {
         let absent = |peer: &Party| self.unreachable.contains(peer) || self.late.contains(peer);
         self.lacking().filter(move |peer| !absent(peer))

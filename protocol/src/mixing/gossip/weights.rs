@@ -39,13 +39,14 @@ impl RoundWeights {
         self.rows.len()
     }
 
-    /// Whose messages `own` (below the number of parties) adds up, itself among them, ascending,
-    /// with their weights.
+    /// Returns the parties whose messages `own` (below the number of parties) adds up, itself among
+    /// them, ascending, with their weights.
     pub fn row(&self, own: Party) -> &[(Party, u32)] {
         &self.rows[own]
     }
 
-    /// What `own` multiplies the message of `other` with; 0 where no edge is active.
+    /// Returns the weight by which `own` multiplies the message of `other`; 0 where no edge is
+    /// active.
     pub fn entry(&self, own: Party, other: Party) -> u32 {
         let row = self.rows.get(own).map_or(&[][..], Vec::as_slice);
         row.binary_search_by_key(&other, |&(party, _)| party)

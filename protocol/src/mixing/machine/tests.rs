@@ -282,7 +282,7 @@ fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
 
 /// A share on its way.
 struct Travelling {
-    /// In which round it joins a state.
+    /// The round in which the noise joins a state.
     at: u32,
     /// Whether it goes back to its sender.
     back: bool,
@@ -339,7 +339,7 @@ fn hand_out(
     sent
 }
 
-/// What the finals of all but one party, who has departed, add up to.
+/// Returns the sum of the finals of all but one party, which has departed.
 fn survivors_sums(c: Cluster, departed: usize) -> (LatticeVector, i128) {
     let machines = c.machines.into_iter().enumerate();
     let survivors = machines.filter(|(party, _)| *party != departed);
@@ -453,8 +453,8 @@ fn algorithm_1(gossip: &MultiGossip) -> Vec<Vec<f64>> {
     states
 }
 
-/// What the machines hold after all network rounds, with noises drawn `precomputed` or as they
-/// come.
+/// Returns the states of the machines after all network rounds, with noises drawn `precomputed` or
+/// as they come.
 fn in_network_rounds(gossip: &MultiGossip, precomputed: bool) -> Vec<Vec<f64>> {
     let schedule = gossip.schedule();
     let Unknowns {

@@ -152,8 +152,8 @@ fn what_is_written_reads_back() {
     }
 }
 
-/// Where the run file leaves the choice, many parties average their finals in public; residues are
-/// flooded all the same.
+/// Residues are flooded even where the run file leaves the choice and many parties would average
+/// their finals in public.
 #[test]
 fn residues_are_never_averaged_in_public() {
     let lines =

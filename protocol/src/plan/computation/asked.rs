@@ -24,12 +24,12 @@ pub(in crate::plan) fn majority(parties: usize, colluding: usize, dropouts: usiz
     2 * parties.saturating_sub(dropouts) > parties.saturating_add(colluding)
 }
 
-/// What a run file and a plan both say of a run; members and graphs are beside it.
+/// The settings that a run file and a plan share; members and graphs are beside it.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     /// The run's name, for people.
     pub(crate) name: &'a str,
-    /// What the parties compute.
+    /// The computation of the parties.
     pub(crate) computation: &'a Computation,
     /// The settings that every computation has.
     pub(crate) beside: Beside<'a>,
@@ -79,7 +79,8 @@ impl Asked<'_> {
         run.check(parties, privacy)
     }
 
-    /// Where nothing is mixed the number of rounds follows, and what leaves is sealed.
+    /// Refuses a number of rounds and readable finals where nothing is mixed: there the number
+    /// follows, and sums are sealed.
     fn check_exchange(&self, parties: usize) -> Checked {
         let rules = self.beside.exchange.rules();
         if let Rounds::Fixed(rounds) = self.beside.exchange.rounds() {

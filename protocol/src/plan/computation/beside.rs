@@ -1,4 +1,4 @@
-//! What stands in a run file beside its computation.
+//! The settings in a run file beside its computation.
 
 use crate::plan::exchange::choice::Exchange;
 use crate::plan::run_file::settings::{Data, Privacy, RunSettings};
@@ -6,7 +6,7 @@ use crate::plan::run_file::settings::{Data, Privacy, RunSettings};
 /// The settings that every computation has.
 #[derive(Clone, Copy)]
 pub(crate) struct Beside<'a> {
-    /// What each party contributes to a sum.
+    /// The data that each party contributes to a sum.
     pub(crate) data: &'a Data,
     /// The target: ε, δ, and against whom.
     pub(crate) privacy: &'a Privacy,

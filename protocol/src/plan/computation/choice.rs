@@ -9,8 +9,8 @@ use crate::plan::computation::sequence::SequenceSettings;
 use crate::plan::computation::stream::{Protect, StreamSettings};
 use crate::plan::run_file::settings::{Data, TaskName};
 
-/// What the parties compute, with the settings of that alone. Prints and reads as one table whose
-/// key `task` names it.
+/// The computation of the parties, with the settings of that alone. Prints and reads as one table
+/// whose key `task` names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Computation {
@@ -19,7 +19,7 @@ pub enum Computation {
     /// A model that the parties fit together: sums of clipped gradients in sequence, or one sum of
     /// second moments.
     Regression {
-        /// What is fitted, and how.
+        /// The model that is fitted, and the method.
         model: ModelSettings,
         /// The time of an iteration, and the precomputed noise.
         sequence: SequenceSettings,
@@ -39,7 +39,7 @@ pub enum Computation {
 pub struct RowColumns<'a> {
     /// How many there are, the target or right side included.
     pub count: usize,
-    /// What they are called, if they have names.
+    /// The names of the columns, if they have names.
     pub names: Option<&'a [String]>,
 }
 
@@ -67,7 +67,7 @@ impl Computation {
         }
     }
 
-    /// Which changes of a party's releases are hidden.
+    /// Returns the changes of a party's releases that are hidden.
     pub fn protect(&self) -> Protect {
         match self {
             Computation::Stream(stream) => stream.protect,
@@ -80,7 +80,7 @@ impl Computation {
         self.stream().is_some_and(|stream| stream.adaptive)
     }
 
-    /// What a release comes to.
+    /// Returns the kind of value that a release yields.
     pub fn result(&self) -> ReleaseKind {
         match self {
             Computation::Rounds(rounds) => rounds.result,
@@ -112,7 +112,7 @@ impl Computation {
         releases.filter(|releases| *releases > 1)
     }
 
-    /// What a column of the last row is.
+    /// Returns the title of a column of the last row.
     pub fn column_title(&self) -> String {
         match self {
             Computation::Rounds(rounds) => format!("last {}", rounds.result.name()),
@@ -157,7 +157,8 @@ impl Computation {
         }
     }
 
-    /// What releases in sequence have in common, each of which depends on the ones before.
+    /// Returns the settings that sequential releases have in common, each of which depends on the
+    /// ones before.
     pub fn sequence(&self) -> Option<&SequenceSettings> {
         match self {
             Computation::Regression { sequence, .. } => Some(sequence),
@@ -180,7 +181,8 @@ impl Computation {
         Some(RowColumns { count, names })
     }
 
-    /// What each party contributes to a sum, where a run file's `[data]` is about rows of features.
+    /// Returns the data that each party contributes to a sum, where a run file's `[data]` is about
+    /// rows of features.
     pub(in crate::plan) fn contributions(&self, data: Data) -> Data {
         match self {
             Computation::Regression { model, .. } => model.contributions(data),

@@ -21,7 +21,7 @@ impl MethodChoice {
     }
 }
 
-/// What keeps a model short.
+/// The restraint on a model's length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RidgeChoice {
     /// Statistics only: a fixed share of the expected spectral norm of the noise in the moments.

@@ -27,7 +27,7 @@ pub enum LossChoice {
     Softmax,
 }
 
-/// Which column of a row is the target.
+/// The column of a row that is the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetColumn {
     /// The last one.
@@ -77,7 +77,7 @@ impl<'de> Deserialize<'de> for TargetColumn {
     }
 }
 
-/// What becomes of the length of a row's features.
+/// The normalisation of the length of a row's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowLength {
@@ -140,13 +140,13 @@ impl<'de> Deserialize<'de> for StepChoice {
     }
 }
 
-/// What is fitted, and how. All of it is public.
+/// The model that is fitted, and the method. All of it is public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettings {
     /// Columns of a row, the target's included: at least 2.
     pub columns: usize,
-    /// What the columns are called, if they have names.
+    /// The names of the columns, if they have names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
     /// The bounds that feature columns are clipped to and brought to [−1, 1] by; without them they
@@ -158,14 +158,14 @@ pub struct ModelSettings {
     /// Softmax only: how many classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// Which column is the target.
+    /// The column that is the target.
     pub target: TargetColumn,
     /// Least squares only: targets are clipped to these bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_box: Option<[f64; 2]>,
     /// Whether each row gets one more feature, 1.
     pub intercept: bool,
-    /// What becomes of the length of a row's features.
+    /// The normalisation of the length of a row's features.
     pub rows: RowLength,
     /// How the model comes from the rows.
     #[serde(default, skip_serializing_if = "MethodChoice::is_default")]
@@ -181,7 +181,7 @@ pub struct ModelSettings {
     pub momentum: f64,
     /// λ: what the gradient grows by for each length of the model, or each feature's moment.
     pub ridge: RidgeChoice,
-    /// Where the model is kept.
+    /// The set within which the model is kept.
     pub set: ModelSet,
     /// The share of the iterates, from the end, whose mean is the model; 0: the last one.
     pub average: f64,
@@ -250,8 +250,8 @@ impl ModelSettings {
         self.method == MethodChoice::Statistics
     }
 
-    /// What each party contributes to a sum: a clipped gradient a row, or a row's second moments,
-    /// over this plan's unit and adjacency.
+    /// Returns the data of each party in a sum: a clipped gradient a row, or a row's second
+    /// moments, over this plan's unit and adjacency.
     pub(in crate::plan) fn contributions(&self, data: Data) -> Data {
         let (coordinates, radius, contributed) = match self.method {
             MethodChoice::Statistics => (

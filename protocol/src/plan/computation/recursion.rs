@@ -38,13 +38,13 @@ pub enum PublicAveraging {
     },
 }
 
-/// What is iterated, and how. All of it is public.
+/// The recursion that is iterated, with its settings. All of it is public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecursionSettings {
     /// Columns of a row, the right side or target included: at least 2.
     pub columns: usize,
-    /// What the columns are called, if they have names.
+    /// The names of the columns, if they have names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
     /// `task = "optimise"`: how a state is held against a row.
@@ -52,7 +52,7 @@ pub struct RecursionSettings {
     pub loss: Option<LossChoice>,
     /// `task = "optimise"`: what each party's gradient grows by for each length of the state.
     pub ridge: f64,
-    /// Where states are kept after each local step.
+    /// The set within which states are kept after each local step.
     pub set: ModelSet,
     /// L: how many outer iterations there are.
     pub iterations: u64,
@@ -123,7 +123,7 @@ impl RecursionSettings {
         }
     }
 
-    /// What parties exchange, over this plan's unit and adjacency: states.
+    /// Returns the data that parties exchange, over this plan's unit and adjacency: states.
     pub(in crate::plan) fn states(&self, data: Data) -> Data {
         Data {
             shape: vec![self.dimension()],

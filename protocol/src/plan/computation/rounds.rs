@@ -14,7 +14,7 @@ use crate::plan::run_file::settings::{Clip, Contributed, Data, Unit};
 pub struct RoundsSettings {
     /// How many means are released; all of them share ε.
     pub releases: u64,
-    /// What each of them comes to.
+    /// The kind of value that each mean yields.
     pub result: ReleaseKind,
     /// SHA-256 of the model that the last result is written as, in hex: its types, and its tensors
     /// of whole numbers. Nothing else depends on it.
@@ -51,7 +51,7 @@ impl RoundsSettings {
     }
 }
 
-/// What a release comes to.
+/// The kind of value that a release yields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReleaseKind {
@@ -71,7 +71,7 @@ impl ReleaseKind {
         }
     }
 
-    /// What a sum of this weight is divided by.
+    /// Returns the divisor of a sum of this weight.
     pub fn divisor(self, weight: f64) -> f64 {
         match self {
             ReleaseKind::Mean => weight,

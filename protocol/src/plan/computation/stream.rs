@@ -13,7 +13,7 @@ use crate::plan::run_file::settings::{Dissemination, Rounds, RunSettings, Unit};
 /// to an end: of what is sealed, two of agreeing, and of what opens it.
 pub(in crate::plan) const SETTLING_STAGES: u64 = 4;
 
-/// What one reader reads of a round.
+/// The sums of a round that one reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sums {
@@ -25,7 +25,7 @@ pub enum Sums {
     Everybody,
 }
 
-/// Which changes of a stream are hidden.
+/// The changes of a stream that are hidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protect {
@@ -42,7 +42,7 @@ pub enum Protect {
 pub struct StreamSettings {
     /// How many vectors a party contributes, one a round; of one, all rounds are about it.
     pub releases: u64,
-    /// Which changes are hidden.
+    /// The changes that are hidden.
     pub protect: Protect,
     /// Whether rows may depend on estimates of the run (gradients at them, say): then nothing is
     /// claimed that rests on rows that do not.

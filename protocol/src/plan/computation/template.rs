@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::plan::run_file::problem::{Checked, Problem, refuse};
 
-/// Which file the result is written as.
+/// The format of the file that the result is written as.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum TemplateChoice {

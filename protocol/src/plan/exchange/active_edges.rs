@@ -1,4 +1,4 @@
-//! How a run file and a plan write the active edges of gossip.
+//! The notation of gossip's active edges in a run file and a plan.
 
 use std::fmt;
 

@@ -27,13 +27,13 @@ use crate::topology::schedule::Schedule;
 pub struct Gossip {
     /// The number of rounds.
     pub rounds: Rounds,
-    /// What a neighbour reads of a party's messages.
+    /// The messages, or sums of them, that a neighbour reads.
     pub read: MessagesRead,
-    /// Which edges of the private graph are active in a round.
+    /// The edges of the private graph that are active in a round.
     pub edges: ActiveEdges,
 }
 
-/// What a neighbour reads of the messages of gossip.
+/// The part of gossip's messages that a neighbour reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagesRead {
     /// The messages: a party's own noise is all that hides its value from a neighbour.

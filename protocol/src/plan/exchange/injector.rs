@@ -1,4 +1,5 @@
-//! What a plan says to the mixing machine of one party: how value and noise get into its states.
+//! A plan's instructions to the mixing machine of one party: how value and noise get into its
+//! states.
 
 use std::sync::Arc;
 

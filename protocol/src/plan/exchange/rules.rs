@@ -1,5 +1,4 @@
-//! What every exchange answers for itself: [`Rules`] before its number of rounds is known,
-//! [`Planned`] after.
+//! Rules of every exchange: [`Rules`] before its number of rounds is known, [`Planned`] after.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
@@ -18,7 +17,7 @@ use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// What a schedule is drawn for.
+/// The graph, the settings and the rounds that a schedule is drawn for.
 #[derive(Clone, Copy)]
 pub struct Occasion<'a> {
     /// Who may exchange shares.
@@ -29,7 +28,7 @@ pub struct Occasion<'a> {
     pub rounds: u32,
 }
 
-/// What an exchange says of settings, graphs and schedules.
+/// The rules of an exchange about settings, graphs and schedules.
 pub trait Rules: Sync {
     /// The largest number of rounds T.
     fn most_rounds(&self) -> u32;
@@ -77,7 +76,7 @@ pub trait Rules: Sync {
     fn planned(&self, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError>;
 }
 
-/// What an exchange whose rounds are known says to lattice, mixing machine and reader.
+/// The rules of an exchange whose rounds are known, for lattice, mixing machine and reader.
 pub trait Planned: Debug + Send + Sync {
     /// How values travel, in a run with so many shares.
     fn travel(&self, shares: &ShareCounts) -> Travel<'_>;

@@ -20,7 +20,7 @@ pub(super) fn pretty(file: &impl Serialize) -> String {
     String::from_utf8(bytes).expect("JSON is UTF-8")
 }
 
-/// What is deeper than a member or a round stays on its line.
+/// The formatter of PLAN.json, which keeps all that is deeper than a member or a round on one line.
 struct PlanLayout {
     depth: usize,
     empty: bool,

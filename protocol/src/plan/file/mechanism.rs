@@ -34,7 +34,7 @@ pub(super) struct MechanismFile {
     iterations: Option<u32>,
     fanout: u32,
     rollback: bool,
-    /// What a reader of gossip reads, and over which edges: this one and the next.
+    /// The sums that a reader of gossip reads, and the active edges: this field and the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sums: Option<Sums>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,7 @@ impl From<&Member> for MemberFile {
 }
 
 impl MemberFile {
-    /// What the peer list said of it.
+    /// Returns the peer as the peer list described it.
     pub(super) fn peer(&self, index: usize) -> Result<Peer, PlanError> {
         let refuse = |key, problem| PlanError::Member { index, key, problem };
         let id = self

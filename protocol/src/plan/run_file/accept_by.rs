@@ -18,8 +18,8 @@ const LONGEST_MS: u64 = 30 * UNITS[0].1;
 pub struct AcceptBy(u64);
 
 impl AcceptBy {
-    /// What a daemon proposes stays open for three days, unless its run file says otherwise: a
-    /// weekend. Our choice.
+    /// The time that a daemon's proposal stays open unless its run file says otherwise: three days,
+    /// which span a weekend. Our choice.
     pub const DEFAULT: AcceptBy = AcceptBy(3 * UNITS[0].1);
 
     /// The time in milliseconds.

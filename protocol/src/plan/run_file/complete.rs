@@ -146,8 +146,8 @@ impl RawRunFile {
         Ok(())
     }
 
-    /// What is computed, and what each party contributes to it. `clipped`: whether the file itself
-    /// says `model.clip`. Called once gaps are filled.
+    /// Returns the computation, and the data that each party contributes to it. `clipped`: whether
+    /// the file itself says `model.clip`. Called once gaps are filled.
     fn computation(&mut self, task: TaskName, clipped: bool) -> Checked<(Computation, Data)> {
         let of_rows = !matches!(task, TaskName::Mean | TaskName::Rounds | TaskName::Stream);
         let bounds = match task {
@@ -199,7 +199,7 @@ impl RawRunFile {
     }
 }
 
-/// What a file says of finals that bears on which noise cancels.
+/// The choices about finals in a run file that bear on which noise cancels.
 struct Wishes {
     dissemination: Dissemination,
     sealed: Option<bool>,

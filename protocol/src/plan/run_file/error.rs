@@ -16,7 +16,7 @@ pub enum RunFileError {
         line: Option<usize>,
         /// The key on that line.
         field: Option<String>,
-        /// What the parser says about it.
+        /// The parser's message.
         message: String,
     },
     /// A key of another task.
@@ -38,7 +38,7 @@ pub enum RunFileError {
         field: String,
         /// Line, from 1, if the key is written in the file.
         line: Option<usize>,
-        /// What is wrong with its value.
+        /// The problem of the value.
         problem: Problem,
     },
 }

@@ -16,9 +16,9 @@ use crate::plan::run_file::settings::*;
 pub struct RunFile {
     /// The run's name, for people.
     pub name: String,
-    /// What the parties compute.
+    /// The computation of the parties.
     pub computation: Computation,
-    /// What each party contributes to a sum: in a training one clipped gradient a row.
+    /// The data that each party contributes to a sum: in a training one clipped gradient a row.
     pub data: Data,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,

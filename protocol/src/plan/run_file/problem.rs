@@ -1,4 +1,4 @@
-//! What can be wrong with a setting, and what to do about it.
+//! Problems of a setting, each with its repair.
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use crate::lattice::injection::InjectionError;
 use crate::model::projection::NoSet;
 use crate::plan::run_file::limits::MOST_COORDINATES;
 
-/// What is wrong with a value. Prints what was found; [`Problem::fix`] says what to do.
+/// A problem of a value. Prints what was found; [`Problem::fix`] says what to do.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Problem {
     /// A key without a default is missing.
@@ -29,7 +29,7 @@ pub enum Problem {
     Range {
         /// The number in the file.
         found: f64,
-        /// Which numbers would do, in words.
+        /// The accepted numbers, in words.
         expected: &'static str,
     },
     /// A count outside of its range.
@@ -83,7 +83,7 @@ pub enum Problem {
     /// A key that does not apply to what was chosen.
     #[error("applies to {only} only")]
     OnlyFor {
-        /// What it applies to.
+        /// The choice that the key applies to.
         only: &'static str,
     },
     /// More departures than leave a majority that the coalition cannot forge.
@@ -97,7 +97,7 @@ pub enum Problem {
         remaining: usize,
         /// The number of parties n.
         parties: usize,
-        /// What they must be more than: (parties + colluding)/2.
+        /// The number that `remaining` must exceed: (parties + colluding)/2.
         half: f64,
     },
     /// A pace slower than the deadline.
@@ -127,7 +127,7 @@ pub enum Problem {
         "does not go with the algorithm as in the paper, which reveals exact sums at every iterate: it needs {needs}"
     )]
     AsInPaper {
-        /// What would do.
+        /// The choices that the algorithm as in the paper needs.
         needs: &'static str,
     },
     /// A target that is no column.
@@ -158,7 +158,7 @@ pub enum Problem {
     /// A tensor that the other key does not have, or that is none.
     #[error("{what} {name:?}")]
     Tensor {
-        /// What is wrong with it.
+        /// The error in the tensor.
         what: &'static str,
         /// Its name.
         name: String,
@@ -191,7 +191,7 @@ pub enum Problem {
     NotYet {
         /// The value that was found.
         found: &'static str,
-        /// What it does run.
+        /// The alternative that this version runs.
         alternative: &'static str,
     },
 }
@@ -206,7 +206,7 @@ fn readable(number: f64) -> String {
 }
 
 impl Problem {
-    /// What to do about this problem, for a person.
+    /// Returns the repair of this problem, for a person.
     pub fn fix(&self) -> String {
         match self {
             Problem::Missing { example } => format!("add a line such as {example}"),
@@ -259,7 +259,7 @@ impl Problem {
     }
 }
 
-/// What was checked, or a dotted key and what is wrong with its value.
+/// The result of a check: a value, or a dotted key and the problem of its value.
 pub(crate) type Checked<T = ()> = Result<T, (String, Problem)>;
 
 pub(crate) fn refuse(field: &str, problem: Problem) -> Checked {

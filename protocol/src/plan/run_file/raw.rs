@@ -17,7 +17,8 @@ use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::records::RecordCounts;
 use crate::topology::active_edges::ActiveEdges;
 
-/// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
+/// The raw content of `run.toml`, before defaults and checks. Flags of `local` overwrite its
+/// fields.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)] // the keys of run.toml, explained in `defaults::SETTINGS`

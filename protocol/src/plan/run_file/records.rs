@@ -99,7 +99,7 @@ impl RecordCounts {
         }
     }
 
-    /// What they say of a party; `None` if they do not name it.
+    /// Returns the records of the party with this name; `None` if no entry names it.
     pub fn of(&self, name: &str) -> Option<Records> {
         let number = match self.numbers() {
             Each::Same(number) => *number,

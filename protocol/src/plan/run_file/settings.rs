@@ -1,5 +1,4 @@
-//! What a run file can say, once it is complete. The same shapes serve `run.toml` and the plan's
-//! JSON.
+//! The settings of a complete run file. The same shapes serve `run.toml` and the plan's JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,7 +55,7 @@ impl TaskName {
     }
 }
 
-/// Whose change is hidden.
+/// The unit whose change is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -151,13 +150,13 @@ pub enum Clip {
     },
 }
 
-/// What each party contributes.
+/// The data that each party contributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
     /// The extents of one party's vector, or of one record; their product is the dimension d.
     pub shape: Vec<usize>,
-    /// Whose change is hidden.
+    /// The unit whose change is hidden.
     pub unit: Unit,
     /// How it may change.
     pub adjacency: Adjacency,
@@ -172,14 +171,14 @@ pub struct Data {
     /// party is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<RecordCounts>,
-    /// What the coordinates along the last axis are called, if they have names: a table with other
+    /// The names of the coordinates along the last axis, if they have names: a table with other
     /// names, or in another order, is unusable input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
     /// The tensors that a vector consists of by name, with their extents; in the order of names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensors: Option<BTreeMap<String, Vec<usize>>>,
-    /// What a party's vectors, or its rows, become before they are added up.
+    /// The transformation of a party's vectors, or of its rows, before they are added up.
     #[serde(default, skip_serializing_if = "Contributed::is_as_they_are")]
     pub contributed: Contributed,
     /// Whether a result is meant whose noise is larger than any mean can be. Nothing else depends
@@ -192,7 +191,7 @@ fn is_false(said: &bool) -> bool {
     !said
 }
 
-/// What a party's vectors, or its rows, become before they are added up.
+/// The transformation of a party's vectors, or of its rows, before they are added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contributed {

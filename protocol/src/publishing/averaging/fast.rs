@@ -39,7 +39,7 @@ impl Fast {
         &self.schedule
     }
 
-    /// Whose messages are needed.
+    /// Returns the neighbours whose messages are needed.
     pub fn neighbours(&self) -> &[Party] {
         &self.neighbours
     }

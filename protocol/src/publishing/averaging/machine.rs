@@ -146,7 +146,7 @@ impl Averaging {
         self.actions.push(PublishingAction::Offence(peer, text.into()));
     }
 
-    /// What a neighbour signed cannot be: it is not waited for again.
+    /// Records a signed message that no honest neighbour signs: its author is not waited for again.
     pub(super) fn breaks(&mut self, peer: Party, text: impl Into<String>) {
         self.broken.insert(peer);
         self.offence(peer, text);

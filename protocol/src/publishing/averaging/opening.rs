@@ -1,4 +1,4 @@
-//! What a node commits to before anybody averages.
+//! The opening that a node commits to before anybody averages.
 
 use crate::averaging::entry::FinalEntry;
 use crate::averaging::integers;

@@ -21,7 +21,7 @@ use crate::publishing::publication::Publication;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What stands for finals, in a plan that averages them.
+/// The entries that stand for finals, in a plan that averages them.
 pub struct AveragedFinals {
     terms: Arc<AveragingTerms>,
     finals: FloodedFinals,

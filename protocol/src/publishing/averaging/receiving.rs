@@ -1,4 +1,4 @@
-//! What a node takes of what its neighbours say in rounds of averaging.
+//! Receiving of neighbours' messages in rounds of averaging.
 
 use crate::averaging::integers;
 use crate::messages::notice::Round;

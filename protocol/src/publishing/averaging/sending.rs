@@ -1,4 +1,4 @@
-//! What a node sends in rounds of averaging, and to whom.
+//! Sending of messages in rounds of averaging, and their receivers.
 
 use std::collections::BTreeSet;
 

@@ -85,7 +85,7 @@ impl NoiseSource<Modular> for Drawn {
 
 type Machine = Mixing<Modular, Modular>;
 
-/// What the parties have done, and what their logs say.
+/// The actions of the parties so far, and their logs.
 struct Execution {
     values: Vec<Modular>,
     machines: Vec<Machine>,
@@ -206,8 +206,8 @@ impl Execution {
         }
     }
 
-    /// What a party's log says falsely: that a share never came, that it never left, or (of one
-    /// that did not come) that it did.
+    /// Falsifies a party's log: a share never came, never left, or (of one that did not come) did
+    /// come.
     fn lie(&mut self, liar: Party, rng: &mut ChaCha8Rng) {
         let log = self.log(liar);
         log.received.retain(|_| rng.random_bool(0.7));
@@ -226,7 +226,8 @@ impl Execution {
         }
     }
 
-    /// What is sealed by `set` with all these corrections, and what it should be: value and weight.
+    /// Returns the sum sealed by `set` with all these corrections, and the expected sum: value and
+    /// weight.
     fn sums(&self, set: &BTreeSet<Party>, corrections: &[Corrections]) -> [(Modular, Modular); 2] {
         let (mut sealed, mut expected) = ((Modular(0), Modular(0)), (Modular(0), Modular(0)));
         let add = |sum: &mut (Modular, Modular), value: Modular, weight: Modular| {

@@ -32,7 +32,7 @@ fn empty_flood(me: Party, parties: usize) -> Flood {
     Flood::new(me, Members::new(DIGEST, keys)).with_stages(Stages::sealed(1))
 }
 
-/// What all parties have dealt. Letters are read by others: shares are handed out here.
+/// The deals of all parties. Letters are read by others: shares are handed out here.
 struct Deals {
     polynomials: Vec<Polynomial>,
     order: HolderOrder,
@@ -80,7 +80,7 @@ impl Deals {
         *self.polynomials[of].share(holder)
     }
 
-    /// What a party keeps that has read all letters to it.
+    /// Returns the record of a party that has read all letters to it.
     fn kept(&self, me: Party) -> Kept {
         let mut kept = Kept::new(me, 0, Some(self.polynomials[me].secret()));
         let of_me = |of: &Party| self.holders(*of).contains(&me);

@@ -1,4 +1,4 @@
-//! What the gate says about the agreed logs, and what follows.
+//! The gate's verdict on the agreed logs, and what follows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -142,7 +142,7 @@ impl StepContext<'_> {
         ))
     }
 
-    /// What is sealed for a reader that can be reached goes out, unless it has answered.
+    /// Sends a reader that can be reached the vector that is sealed for it, unless it has answered.
     pub(super) fn send_sealed(&mut self, circle: &mut CircleRound, reader: Party) {
         if let Some(frame) = circle.due_to(reader) {
             self.output(Output::Private {

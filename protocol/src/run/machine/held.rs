@@ -1,4 +1,5 @@
-//! What secrets a run keeps in memory, for tests of what a node gives away that is broken into.
+//! The secrets that a run keeps in memory, for tests of the knowledge of an attacker who breaks
+//! into a node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::time::Time;
 pub(crate) struct HeldSecrets {
     /// Keys of chains of pairs, and secrets of own masks.
     pub(crate) keys: Vec<[u8; 32]>,
-    /// What letters to this node are read with.
+    /// The keys that letters to this node are read with.
     pub(crate) run_keys: Vec<Arc<RunKey>>,
     /// Letters and shares that are kept for an opening.
     pub(crate) shares: usize,
@@ -30,7 +31,7 @@ impl Run {
         }
     }
 
-    /// What wait for this run to begin.
+    /// Returns the shares that wait for this run to begin.
     pub(crate) fn early(&self) -> BTreeMap<ShareId, ArrivedShare> {
         match &self.phase {
             RunPhase::Gathering(phase) => phase.early.0.clone(),
@@ -40,7 +41,7 @@ impl Run {
         }
     }
 
-    /// What this run keeps, added to what is held elsewhere.
+    /// Adds the secrets that this run keeps to those held elsewhere.
     pub(crate) fn held_secrets(&self, held: &mut HeldSecrets) {
         if let Some(seals) = self.phase.seals() {
             held.keys

@@ -138,8 +138,8 @@ impl Run {
             && bytes == self.config.mixing.share_bytes()
     }
 
-    /// What a run after this one says and hears, signed for `digest`: of this node, among the same
-    /// parties, over the connections that are there.
+    /// Returns the public state of the run after this one, signed for `digest`: of this node, among
+    /// these parties, over the present connections.
     pub(super) fn public_state_of_next(&self, digest: Digest, rules: ItemRules) -> PublicState {
         let members = self.public_state.flood.members().for_digest(digest);
         let flood = Flood::new(self.config.mixing.me, members)
@@ -203,7 +203,7 @@ impl Run {
         &self.record.started
     }
 
-    /// What everything of this run is signed for.
+    /// Returns the digest that everything of this run is signed for.
     pub fn digest(&self) -> &Digest {
         &self.config.mixing.digest
     }

@@ -1,4 +1,4 @@
-//! Where a run is, for a person.
+//! The stage of a run, for a person.
 
 use crate::messages::stage::{Phase, Stage};
 use crate::messages::wire::Bytes;
@@ -25,7 +25,7 @@ impl Run {
         &self.public_state.rules.schedule
     }
 
-    /// Where the run is.
+    /// Returns the stage that the run is in.
     pub fn progress(&self) -> Progress {
         let exchange = self.holdings();
         let round = match self.phase {
@@ -41,8 +41,8 @@ impl Run {
         }
     }
 
-    /// Whose item or secret is not here that the present stage waits for, ascending. Nobody's while
-    /// READYs are gathered, which tells by itself, and while shares are exchanged.
+    /// Returns the parties whose item or secret the present stage lacks and waits for, ascending.
+    /// Empty while READYs are gathered, which reports by itself, and while shares are exchanged.
     pub fn awaited(&self) -> Vec<Party> {
         match &self.phase {
             _ if self.record.finished => vec![],

@@ -17,9 +17,10 @@ use crate::time::Time;
 use crate::topology::party::Party;
 
 impl Transfers {
-    /// Whom the log calls gone: found gone, its log not here, and its log cannot be on the way: it
-    /// still owes this node a share (nobody signs a log before all shares are answered), or it has
-    /// been gone for a while.
+    /// Returns the parties that the log calls unreachable: they are so here, and their logs are
+    /// neither here nor on the way. A log cannot be on the way if its author still owes this node a
+    /// share (nobody signs a log before all shares are answered), or has been unreachable for a
+    /// while.
     pub(super) fn calls(&self, clock: &Clock, cx: &StepContext<'_>) -> BTreeSet<Party> {
         let circle = self.circle.as_ref();
         let owed = |party| {

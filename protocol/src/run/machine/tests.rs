@@ -433,8 +433,8 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     assert!(run.early().is_empty(), "only what is due is kept");
 }
 
-/// What receivers say of shares is signed; a good answer is taken in, another is an offence, and
-/// the share's frame is still there to be sent again.
+/// A receiver's signed answer is taken in if it is good. Another answer is an offence, and the
+/// share's frame is still there to be sent again.
 #[test]
 fn an_answer_is_checked_when_it_comes() {
     let plan = plan(3, "", 2);
@@ -493,7 +493,7 @@ fn limits_hold_what_runs_send() {
     assert!(public > 2 * plan.lattice().final_bytes as usize && public < 10_000);
 }
 
-/// Which frame, which of its bytes, its new value, from whom, and whether it is altered at all.
+/// Draws a frame, one of its bytes, its new value, the sender, and whether it is altered at all.
 fn change() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, u8, Party, bool)> {
     (
         any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! What a node asks its neighbours for when it lacks something, and what it gives them.
+//! The requests of a node to its neighbours when it lacks something, and its answers to theirs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -96,8 +96,8 @@ impl PublicState {
         self.tell(peer, Notice::Answered);
     }
 
-    /// What goes to somebody who gets what a slot holds: nothing of an item whose body is not here,
-    /// since who announces one can serve it.
+    /// Returns the frame for a neighbour that gets the notice of a slot. `None` for an item whose
+    /// body is not here, since a node that announces one must be able to serve it.
     pub(super) fn frame_of(&self, slot: Slot) -> Option<Arc<[u8]>> {
         let held = self.flood.get(slot)?;
         if let Slot::Item(stage, author) = slot {
@@ -132,7 +132,7 @@ impl PublicState {
         self.wanted_sets.wake()
     }
 
-    /// Which of several versions of an item count: sealed finals that logs name, and of other items
+    /// Returns the versions of an item that count: sealed finals that logs name, and of other items
     /// those of the set with most signatures.
     fn named_versions(&self, stage: Stage) -> Option<ItemSet> {
         if stage != Stage::Sealed {

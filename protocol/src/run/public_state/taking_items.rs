@@ -34,7 +34,8 @@ impl PublicState {
         news
     }
 
-    /// What came with announcements before its stage, in which this node has just come.
+    /// Takes in the items that came with announcements before their stage, which this node has just
+    /// entered.
     pub(super) fn take_announced(&mut self, now: Time, stage: Stage) {
         for author in 0..self.flood.members().len() {
             let Some(held) = self.flood.get(Slot::Item(stage, author)) else {

@@ -78,7 +78,8 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
     notices
 }
 
-/// What a party tells of what opens sealed finals: its own secret, and its shares of others'.
+/// Returns all secrets and shares of a party that open sealed finals: its own secret, and its
+/// shares of others'.
 fn all_disclosures(plan: &Plan, author: Party) -> Vec<Notice> {
     let parties = plan.parties();
     let Some(threshold) = plan.threshold(parties).expect("enough parties") else {
@@ -94,8 +95,8 @@ fn all_disclosures(plan: &Plan, author: Party) -> Vec<Notice> {
     shares.chain([Notice::Key { round, secret }]).collect()
 }
 
-/// What a new connection gets of these authors' notices, with every item's body, which is more:
-/// bodies of others have to be asked for.
+/// Returns the frames that a new connection gets of these authors' notices, with every item's body.
+/// That is more than in a run, where bodies of others have to be asked for.
 fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     let parties = plan.parties();
     let mut run = run_of(plan, 0);

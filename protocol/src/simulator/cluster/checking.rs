@@ -1,4 +1,4 @@
-//! What must hold after every event, and at the end.
+//! The conditions that must hold after every event, and at the end.
 
 use super::*;
 use crate::lattice::grid::LatticeWeight;

@@ -11,13 +11,13 @@ use crate::run::outcome::GossipOutcome;
 /// A weight of gossip of the whole, in units of which rows are made.
 const UNIT: i128 = 1 << 16;
 
-/// What the rounds of circles came to, computed once more.
+/// The rounds of circles, computed once more.
 pub(super) struct OpenedCircles {
-    /// For whom each round was opened.
+    /// The set of parties for which each round was opened.
     pub(super) sets: Vec<BTreeSet<Party>>,
     /// Every party's state before the first round, and after each that was opened, in steps.
     pub(super) states: Vec<Vec<Vec<i128>>>,
-    /// What each party's owner is told.
+    /// The rows that each party's owner is told.
     rows: BTreeMap<Party, Vec<f64>>,
     /// Two nodes opened the next round for two sets.
     twice: bool,
@@ -101,7 +101,7 @@ impl Simulation<'_> {
             .collect()
     }
 
-    /// What the rounds of circles came to, by the sets that nodes say they opened.
+    /// Returns the rounds of circles by the sets that nodes say they opened.
     pub(super) fn opened_circles(&self) -> OpenedCircles {
         let parties = self.plan.parties();
         let mut opened = OpenedCircles {
@@ -131,7 +131,7 @@ impl Simulation<'_> {
         opened
     }
 
-    /// What a party contributed to a round; none if it did not come to that.
+    /// Returns a party's contribution to a round; `None` if the party made none.
     fn contributed(&self, round: u32, party: Party) -> Option<Vec<i128>> {
         let value = match round {
             1 => self.noised.get(party),

@@ -7,7 +7,7 @@ use crate::mixing::ticket::Recalled;
 use crate::simulator::cluster::tests::{inputs, plan};
 use crate::simulator::cluster::*;
 
-/// What a node was told and what it said, in order.
+/// The inputs and outputs of a node, in order.
 #[derive(Clone, Default)]
 pub(super) struct Journal(Vec<Line>, Vec<SeenFrame>);
 
@@ -18,7 +18,7 @@ enum Line {
     Said(String),
 }
 
-/// What whoever reads a wire sees of an encrypted frame that a node sends or gets.
+/// The visible facts of an encrypted frame that a node sends or gets, for an eavesdropper.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SeenFrame {
     /// When the node was last told something.

@@ -1,4 +1,4 @@
-//! What really leaves a node, where that is not what its machine wants to send.
+//! The frames that really leave a node, where its machine wants to send others.
 
 use super::*;
 use crate::messages::notice::Notice;
@@ -14,7 +14,7 @@ pub(super) struct Sending<'f> {
     pub(super) frame: &'f Arc<[u8]>,
 }
 
-/// What becomes of it.
+/// The fate of a frame.
 #[cfg(test)]
 pub(super) enum Sent {
     /// It travels as it is.
@@ -26,13 +26,13 @@ pub(super) enum Sent {
     Later(Vec<(u64, Arc<[u8]>)>),
 }
 
-/// What a test makes of each frame.
+/// The hook that decides the fate of each frame.
 #[cfg(test)]
 pub(super) type Wire<'a> = Box<dyn FnMut(&Sending<'_>) -> Sent + 'a>;
 
 impl Simulation<'_> {
-    /// What a party sends when its machine wants this sent: the same, unless it lies. In the later
-    /// runs of a training or stream it lies as in the first.
+    /// Returns the frame that a party sends when its machine wants this sent: unchanged, unless it
+    /// lies. In the later runs of a training or stream it lies as in the first.
     pub(super) fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
         if self.liar != Some(party) {
             return Some(frame);
@@ -108,7 +108,7 @@ impl Simulation<'_> {
         true
     }
 
-    /// What travels now of a frame, by the word of a test.
+    /// Returns the frame that travels now, as a test's hook decides.
     #[cfg(test)]
     pub(super) fn on_the_wire(
         &mut self,

@@ -53,7 +53,7 @@ pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Re
     Ok(())
 }
 
-/// What a training came to: public, and the same for all who agree.
+/// Returns the result of a training: public, and equal for all who agree.
 fn result(outcome: &Outcome) -> Option<&[f64]> {
     outcome.training.as_ref()?.result.as_deref()
 }

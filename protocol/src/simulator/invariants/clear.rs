@@ -11,7 +11,7 @@ use crate::simulator::invariants::violation::Violation;
 /// Number of a share's bytes in a public frame that are no coincidence.
 const MARK: usize = 12;
 
-/// What was sealed so far.
+/// The shares sealed so far.
 pub struct Clear {
     /// The first bytes of each share's values.
     marks: BTreeSet<[u8; MARK]>,

@@ -11,7 +11,7 @@ use crate::messages::wire::{self, PublicFrame};
 use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;
 
-/// What was committed to and opened so far.
+/// The commitments and openings so far.
 #[derive(Default)]
 pub struct Entered {
     /// Bytes a coordinate of an opening; 0 where nothing is averaged.

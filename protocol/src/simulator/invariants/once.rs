@@ -11,7 +11,7 @@ use crate::messages::wire::{self, PrivateFrame, PublicFrame};
 use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;
 
-/// What was said so far, by everybody.
+/// The messages of all parties so far.
 #[derive(Default)]
 pub struct Once {
     notices: BTreeMap<Slot, Notice>,

@@ -11,18 +11,18 @@ use crate::run::outcome::{GateVerdict, Outcome, SealedFinal};
 use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;
 
-/// What was revealed so far of what opens sealed finals.
+/// The secrets and shares revealed so far, which open sealed finals.
 #[derive(Default)]
 pub struct RevealedSecrets {
-    /// Whom each node's gate has let through: the last verdict.
+    /// The parties that each node's gate has let through: the last verdict.
     passed: BTreeMap<Party, BTreeSet<Party>>,
-    /// Whose secret, or a share of it, was revealed.
+    /// The parties whose secret, or a share of it, was revealed.
     revealed: BTreeSet<Party>,
     /// Who has revealed one.
     tellers: BTreeSet<Party>,
     /// Who has given which correction.
     corrected: BTreeSet<(Party, Stage)>,
-    /// What this one tells is not looked at.
+    /// The liar whose notices are not looked at.
     liar: Option<Party>,
 }
 

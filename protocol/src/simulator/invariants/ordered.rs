@@ -10,7 +10,7 @@ use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// What was handed out so far.
+/// The shares handed out so far.
 #[derive(Default)]
 pub struct Ordered {
     shares: BTreeSet<ShareId>,

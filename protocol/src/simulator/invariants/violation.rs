@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct Violation {
     /// The name of the invariant.
     pub invariant: &'static str,
-    /// What was seen.
+    /// The observed violation.
     pub text: String,
 }
 

@@ -289,7 +289,8 @@ fn nobody_waits_for_who_has_not_started() {
     }
 }
 
-/// Whose last message did not come may need this node still, until it is known to be gone.
+/// A neighbour whose last message did not come may still need this node, until it is known to be
+/// unreachable.
 #[test]
 fn who_lacks_a_last_message_is_needed_until_its_author_is_gone() {
     let plan = stream(3, 3);

@@ -31,7 +31,7 @@ impl Outer {
         }
     }
 
-    /// Whom this node waits for.
+    /// Returns the parties that this node waits for.
     fn waits_for(&self) -> Vec<Party> {
         match &self.stage {
             OuterStage::Gossip(phase) => phase.waits_for(self.me).into_iter().collect(),

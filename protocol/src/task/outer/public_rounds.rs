@@ -1,4 +1,5 @@
-//! Where a node is in the public rounds of all outer iterations, and what it holds of them.
+//! The progress of a node in the public rounds of all outer iterations, with the states that it
+//! holds of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use crate::plan::checked::Plan;
 use crate::plan::computation::recursion::PublicAveraging;
 use crate::topology::party::Party;
 
-/// Where this node is in all public rounds, and what it holds of them.
+/// The progress of this node in all public rounds, with the states that it holds of them.
 pub(super) struct PublicRounds {
     pub(super) neighbours: Vec<Party>,
-    /// What each round of an outer iteration multiplies the differences by.
+    /// The factors of the differences, one for each round of an outer iteration.
     pub(super) steps: Vec<f64>,
     pub(super) state: Vec<f64>,
     /// The number of the round that is under way or comes next, over all outer iterations.

@@ -165,8 +165,8 @@ fn each_iteration_has_exchanges_of_its_own_that_both_ends_know() {
     }
 }
 
-/// What was on its way when connections broke goes out again on the next ones: whatever a party
-/// lacks by then, in this iteration or in one before.
+/// Messages on their way when connections broke go out again on the next ones, in this iteration or
+/// in one before.
 #[test]
 fn broken_connections_cost_nothing() {
     // One public round an iteration lets a node be ahead of one that it shares no public edge with.

@@ -8,14 +8,14 @@ use crate::mixing::machine::Mixing;
 use crate::topology::multi_gossip::HandOver;
 use crate::topology::party::Party;
 
-/// What is left to do of an outer iteration's multi-gossip.
+/// The rest of an outer iteration's multi-gossip.
 pub(super) struct GossipTurn {
     pub(super) mixing: Mixing<LatticeVector, LatticeWeight>,
     pub(super) due: VecDeque<HandOver>,
 }
 
 impl GossipTurn {
-    /// Whose share is waited for, if one is.
+    /// Returns the party whose share is waited for, if one is.
     pub(super) fn waits_for(&self, me: Party) -> Option<Party> {
         self.due
             .front()

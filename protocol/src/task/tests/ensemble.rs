@@ -41,7 +41,7 @@ pub(crate) struct Travelling<'f> {
 
 /// The verdict that a party's driver gives, if it gives one.
 type Judge<'a> = dyn Fn(Party, &Plan, &AgreedLogs) -> Option<GateVerdict> + 'a;
-/// What a party contributes to an iteration, if it does, computed from what was released.
+/// The contribution of a party to an iteration, if it makes one, computed from the released values.
 type Source<'a> = dyn Fn(Party, u32, &[f64]) -> Option<LatticeVector> + 'a;
 
 /// All parties of a plan.
@@ -86,7 +86,7 @@ pub(crate) fn rounds_plan(kind: &str, releases: u32, run: &str) -> Arc<Plan> {
     plan_of_text((6, None), &text, 3)
 }
 
-/// What a party contributes to a round, without noise: coordinates of about its number. Over
+/// Returns a party's contribution to a round, without noise: coordinates of about its number. Over
 /// circles no noise of the vectors for its readers, either.
 pub(crate) fn contribution(plan: &Plan, party: Party, round: u32) -> LatticeVector {
     let dimension = plan.draft().dimension();
@@ -238,7 +238,7 @@ impl<'a> Ensemble<'a> {
         });
     }
 
-    /// What is on its way arrives, without time passing.
+    /// Delivers all that is on its way, without time passing.
     pub(crate) fn deliver(&mut self) {
         while let Some((party, input)) = self.post.pop_front() {
             self.feed(party, input);
@@ -275,7 +275,7 @@ impl<'a> Ensemble<'a> {
         said.unwrap_or_else(|| panic!("{party} never said {event:?}")).0
     }
 
-    /// What a party has told of its peers' offences and of its own faults.
+    /// Returns a party's reports of its peers' offences and of its own faults.
     pub(crate) fn complaints(&self, party: Party) -> Vec<String> {
         let texts = self.events.iter().filter_map(|(_, who, event)| match event {
             Event::Offence { peer, text } if *who == party => Some(format!("{peer}: {text}")),

@@ -23,8 +23,8 @@ use crate::topology::party::Party;
 /// whoever carries them. A plan that precomputes noise has fewer rounds.
 const ROUNDS_APART: u32 = 1 << 8;
 
-/// What everything of another mixing is signed for: the plan, the mixing's number, and those whom
-/// it is of.
+/// Returns the digest for all messages of another mixing: the plan, the mixing's number, and its
+/// members.
 fn digest_of(plan: &Plan, number: u32, members: impl Iterator<Item = Party>) -> Digest {
     let mut hash = Sha256::new();
     hash.update(b"undertone/mixing/1\0");

@@ -23,7 +23,7 @@ pub(super) struct TrainingRecord {
     /// Whether any sum was of use.
     pub(super) any_of_use: bool,
     pub(super) departed: BTreeMap<Party, u64>,
-    /// Whose contributions others opened, in any iteration.
+    /// The parties whose contributions others opened, in any iteration.
     pub(super) opened_for: BTreeSet<Party>,
     /// Iterations of which this node's own contribution may be read in a sum.
     pub(super) spent: u64,

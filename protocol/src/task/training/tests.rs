@@ -188,7 +188,7 @@ fn a_sealed_vector_that_others_may_have_opened_is_spent() {
     }
 }
 
-/// Where the agreed set is without this node's log, nothing of its own is opened.
+/// A sealed vector is not opened, nor spent, where the agreed set is without its author's log.
 #[test]
 fn a_sealed_vector_that_nobody_opens_is_not_spent() {
     let plan = pairwise();
@@ -370,8 +370,7 @@ fn frames_of_the_next_run_are_kept_up_to_a_bound_for_each_neighbour() {
     }
 }
 
-/// What neighbours said in the next run while the present one was not open here counts once it is:
-/// nothing is asked for twice.
+/// Early messages for the next run count once it begins: nothing is asked for twice.
 #[test]
 fn what_came_early_is_taken_once_its_run_begins() {
     for plan in [pairwise(), stream_plan("neighbours", "")] {
@@ -444,7 +443,7 @@ fn a_contribution_is_taken_in_its_iteration_only() {
     }
 }
 
-/// What is signed in a run is signed for the plan, the run, and what all go by.
+/// The digest of a run covers the plan, the run, and the values that all go by.
 #[test]
 fn a_digest_has_the_plan_the_run_and_the_released_values_in_it() {
     let (plan, other) = (pairwise(), rounds_plan("pairwise", 3, ""));

@@ -1,5 +1,5 @@
-//! What a schedule withstands, by brute force: whoever is taken away, and whatever shares are
-//! missing.
+//! Checks of what a schedule withstands, by brute force: whatever parties are taken away, and
+//! whatever shares are missing.
 
 use crate::topology::connectivity::connectivity;
 use crate::topology::graph::Graph;

@@ -41,7 +41,8 @@ fn bits(parties: &[Party]) -> u32 {
     parties.iter().map(|party| 1 << party).sum()
 }
 
-/// What `connectivity`, `at_least` and `cut_between` say of a graph, against brute force.
+/// Checks the answers of `connectivity`, `at_least` and `cut_between` about a graph against brute
+/// force.
 fn check(graph: &Graph) {
     let kappa = by_brute_force(graph);
     let found = connectivity(graph);

@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// To whom a party sends in a round.
+    /// Returns the party to which `from` sends in a round.
     pub(super) fn to(&self, round: u32, from: Party) -> Party {
         self.plan.schedule().sends_to(round, from)[0]
     }

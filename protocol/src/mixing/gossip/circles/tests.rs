@@ -98,7 +98,7 @@ fn a_vector_is_taken_from_who_is_due_and_of_the_length_that_is_due() {
     }
 }
 
-/// What counts as an answer: of who was sent to, for what has left, that it was accepted, once.
+/// An answer counts once, if its author was sent a vector that has left, and it says accepted.
 #[test]
 fn an_answer_counts_of_who_was_sent_a_vector() {
     let accepted = || answer(ACCEPTED);

@@ -1,4 +1,4 @@
-//! What is refused: of plans, drafts and calibrations.
+//! Refusals: of plans, drafts and calibrations.
 
 use proptest::prelude::*;
 

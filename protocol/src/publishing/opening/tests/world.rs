@@ -14,7 +14,7 @@ use crate::messages::wire::PublicFrame;
 /// By when a frame has come at the latest, and a crash is found by those who find it.
 const DELAY_MS: u64 = 60;
 
-/// What befalls a run.
+/// The faults and choices of a run.
 #[derive(Clone, Debug)]
 struct Fate {
     seed: u64,
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// What somebody says: a liar says a wrong one before it, or nothing.
+    /// Hands over a notice of `me`; a liar says a wrong one before it, or nothing.
     fn say_as(&mut self, me: Party, notice: Notice) {
         if self.fate.is_silent(me) {
             return;

@@ -73,8 +73,8 @@ fn a_vector_that_comes_before_its_round_is_kept_if_it_is_due_and_of_its_length()
     }
 }
 
-/// What a party seals leaves for each of its readers, once, and again on a new connection bit for
-/// bit until it is answered.
+/// A sealed vector leaves for each of its readers, once, and again on a new connection bit for bit
+/// until it is answered.
 #[test]
 fn a_vector_goes_to_each_reader_and_again_until_it_is_answered() {
     let plan = circles_plan("");

@@ -1,4 +1,4 @@
-//! What a run says at its end, and on the way there.
+//! The reports of a run at its end, and on the way there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ fn a_sum_ends_well_if_it_is_agreed_of_everybody_and_weighs_what_its_parties_do()
     );
 }
 
-/// What a person is told at each stage: the phase, the round, and who is waited for.
+/// Progress names the phase, the round, and the awaited parties at each stage.
 #[test]
 fn progress_names_the_stage_the_round_and_who_is_waited_for() {
     use Phase::{Done, Gathering, Mixing, Publishing, Settling};

@@ -190,7 +190,7 @@ impl Room {
         self.begun.keys().copied().collect()
     }
 
-    /// With whom a party has begun.
+    /// Returns the parties with which a party has begun.
     fn with(&self, party: Party) -> Vec<Party> {
         let run = self.runs[party].as_ref().expect("it runs");
         run.record.started.iter().copied().collect()

@@ -29,7 +29,7 @@ fn arrivals(entries: &[(Party, u8)]) -> Notice {
     }
 }
 
-/// What party 0 has said of late arrivals since.
+/// Returns party 0's notices of late arrivals since.
 fn said(outputs: &[Output]) -> Vec<Notice> {
     let frames = public_frames(outputs).into_iter();
     let notices = frames.filter_map(|frame| match wire::read_public(&Bytes::from_owner(frame)).ok()? {

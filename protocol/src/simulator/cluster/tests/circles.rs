@@ -189,8 +189,8 @@ fn a_sum_out_of_range_ends_the_stream_for_its_readers() {
     }
 }
 
-/// What no honest neighbour sends, in any state, changes nothing and is no error; what is kept of
-/// rounds to come is one vector of each neighbour.
+/// Vectors that no honest neighbour sends, in any state, change nothing and are no error. One
+/// vector of each neighbour is kept of rounds to come.
 #[test]
 fn vectors_that_are_not_due_do_no_harm() {
     let plan = circles(GRAPHS[0], "");

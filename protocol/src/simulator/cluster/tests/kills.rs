@@ -1,4 +1,4 @@
-//! What a killed party costs, loud or silent, at every moment.
+//! The cost of a killed party, loud or silent, at every moment.
 
 use super::*;
 

@@ -141,7 +141,7 @@ fn reveal_that_does_not_fit_ends_a_run_without_room_for_a_departure_and_names_it
     );
 }
 
-/// What others end with if the last party tells them all that its final has this weight.
+/// Returns the outcomes of others if the last party tells them all that its final has this weight.
 fn with_a_weight(plan: &Arc<Plan>, weight: i128) -> Vec<Outcome> {
     let liar = plan.parties() - 1;
     let equivocation = Some(Equivocation {

@@ -138,8 +138,8 @@ fn mixings_that_are_all_in_vain_end_it_before_any_value_is_touched() {
     assert_eq!(report.events.iter().filter(again).count(), PARTIES);
 }
 
-/// What somebody has said in the first mixing, it says again in the second: shares, answers, logs
-/// and votes, its own and those that it has passed on. Nothing of it is taken.
+/// Messages of the first mixing change nothing when their sender repeats them in the second:
+/// shares, answers, logs and votes, its own and forwarded ones. Nothing of it is taken.
 #[test]
 fn nothing_of_a_mixing_in_vain_is_taken_in_the_next() {
     let plan = training_plan("inca");
@@ -260,8 +260,8 @@ fn each_mixing_has_noise_and_a_digest_of_its_own() {
     );
 }
 
-/// What a slow connection carries arrives once more when two iterations are over: the shares of
-/// each mixing, and the answers to them. Nobody is blamed for it, and nothing changes.
+/// Delayed messages arrive once more when two iterations are over: the shares of each mixing, and
+/// the answers to them. Nobody is blamed for it, and nothing changes.
 #[test]
 fn what_comes_long_after_its_mixing_accuses_nobody() {
     let plan = training_plan("inca");
@@ -327,7 +327,8 @@ fn nobody_waits_for_who_has_no_log_of_a_mixing_in_vain() {
     assert!(again >= 3, "{again}");
 }
 
-/// Where fewer are left than may go on, another mixing would be in vain, too: there is none.
+/// Noise is not mixed again where fewer parties are left than may go on: another mixing would be in
+/// vain, too.
 #[test]
 fn too_few_mix_no_noise_again() {
     let plan = training_plan("inca");

@@ -90,7 +90,7 @@ fn with_records(liar: Party, plan: &Plan, signed: SignedNotice, number: u32) -> 
     wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs"))
 }
 
-/// What all but a liar end with, if its READY says `number(to)` to each.
+/// Returns the outcomes of all but a liar, if its READY says `number(to)` to each.
 fn ends_with(plan: &Arc<Plan>, liar: Party, number: impl Fn(Party) -> u32 + 'static) -> Vec<Outcome> {
     let mut conditions = Conditions::new(3);
     conditions.other_word = Some((liar, OtherWord::Votes(BTreeSet::new())));

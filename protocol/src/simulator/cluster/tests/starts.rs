@@ -141,7 +141,7 @@ fn without_room_for_a_departure_a_hanging_party_ends_the_run_and_is_named() {
     }
 }
 
-/// What a liar's READY is to some: of another start of its node, or with another commitment.
+/// Returns a liar's READY for some: of another start of its node, or with another commitment.
 fn other_ready(liar: Party, plan: &Plan, signed: SignedNotice) -> Option<Arc<[u8]>> {
     let mut notice = signed.notice;
     match &mut notice {

@@ -276,8 +276,8 @@ fn frames_of_any_iteration_of(plan: &Arc<Plan>) {
         .expect_err("nobody asked for it");
 }
 
-/// What rows hold is in no frame's length, in no moment and in no set: two data sets that differ in
-/// one row, of which one makes no finite gradient, look alike.
+/// The contents of rows show in no frame's length, in no moment and in no set. Two data sets that
+/// differ in one row, of which one makes no finite gradient, look alike.
 #[test]
 fn one_row_changes_nothing_that_can_be_seen_but_sums() {
     training_plans().iter().for_each(one_row_more_in);

@@ -1,4 +1,4 @@
-//! What peers may not say, and how long they are waited for.
+//! The forbidden messages of peers, and the time that they are waited for.
 
 use super::*;
 use crate::lattice::grid::LatticeWeight;

@@ -171,7 +171,8 @@ fn another_mixing_waits_for_nobody_who_is_gone() {
     );
 }
 
-/// Whose log is in no agreed set takes no part in another mixing: nobody would exchange with it.
+/// A party whose log is in no agreed set takes no part in another mixing: nobody would exchange
+/// with it.
 #[test]
 fn who_has_no_log_of_a_mixing_in_vain_does_not_mix_again() {
     let plan = rounds_plan("inca", 2, "");

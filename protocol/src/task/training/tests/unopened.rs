@@ -145,8 +145,8 @@ fn a_secret_that_comes_late_counts_for_all_or_for_nobody() {
     }
 }
 
-/// What a party signs that is not what it has dealt proves it a liar: that is said of it, and of
-/// nobody else.
+/// A signed secret that its author has not dealt proves the author a liar: that is said of it, and
+/// of nobody else.
 #[test]
 fn a_wrong_secret_is_named_with_its_author() {
     let plan = pairwise();

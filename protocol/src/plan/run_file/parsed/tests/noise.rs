@@ -1,4 +1,4 @@
-//! Which noise cancels, where a run file leaves it open.
+//! The choice of the noise that cancels, where a run file leaves it open.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a coalition finds out of sums over circles, from its members' keys, from all that was
+//! The knowledge of a coalition about sums over circles, from its members' keys, from all that was
 //! flooded, and from sealed vectors.
 //!
 //! Every sum over a subset of one circle in one round is tried. What several sums tell together is
@@ -85,7 +85,8 @@ impl Record {
     }
 }
 
-/// What everybody's masks are in a simulated stream, and for whom its rounds were closed.
+/// The true masks of all parties in a simulated stream, and the sets for which its rounds were
+/// closed.
 pub(super) struct Truth<'a> {
     plan: &'a Plan,
     seed: u64,
@@ -189,16 +190,16 @@ impl<'a> Truth<'a> {
     }
 }
 
-/// What these know.
+/// The parties of a coalition, with the truth of the stream.
 pub(super) struct Coalition<'a> {
     truth: &'a Truth<'a>,
     members: BTreeSet<Party>,
 }
 
-/// What a coalition found in the vectors of one stream.
+/// The findings of a coalition in the vectors of one stream.
 #[derive(Default)]
 pub(super) struct Findings {
-    /// What it must not find.
+    /// The findings that a coalition must not make.
     pub(super) wrong: Vec<String>,
     /// Sums of an agreed set that a member of it reads.
     pub(super) sums: usize,

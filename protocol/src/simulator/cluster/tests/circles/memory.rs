@@ -1,11 +1,11 @@
-//! What is left in a node's memory once a round is open.
+//! The remains of keys in a node's memory once a round is open.
 
 use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::run::machine::held::HeldSecrets;
 
-/// What follows from a key that was found: as a chain's key, or the key itself.
+/// Returns whether a key that was found yields a once-key: as a chain's key, or as the key itself.
 fn makes(found: &[u8; 32], once_key: &[u8; 32]) -> bool {
     let made = Sha256::new()
         .chain_update(b"undertone/pair-once/1\0")

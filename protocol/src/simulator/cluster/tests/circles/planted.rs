@@ -24,7 +24,7 @@ const ROUND: u32 = 2;
 struct Hand<'a> {
     plan: &'a Plan,
     liar: Party,
-    /// What the lied-about round is signed for, once a vector of it was seen.
+    /// The digest that the lied-about round is signed for, once a vector of it was seen.
     digest: RefCell<Option<Digest>>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// What a public frame of the round is.
+    /// Returns the content of a public frame of the round.
     fn read(&self, sending: &Sending<'_>) -> Option<(Bytes, PublicFrame)> {
         if sending.network != Network::Public {
             return None;
@@ -348,7 +348,8 @@ fn a_secret_that_nobody_has_ends_the_stream_for_all_and_one_that_comes_late_goes
     assert_eq!(closed(&report, ROUND + 1), BTreeSet::new());
 }
 
-/// What a liar's vector for one reader brings that reader's sum to, in units of 2^-16 of a step.
+/// Simulates a liar whose vector for one reader brings that reader's sum to `target`, in units of
+/// 2^-16 of a step.
 fn shifted_to(plan: &Arc<Plan>, target: i128, of: &[i128; 2]) -> Report {
     let (liar, reader, seed) = (3, 0, 4);
     let shift: Vec<i128> = vec![target.wrapping_sub(of[0]), 0];

@@ -1,4 +1,4 @@
-//! What is read of streams of circles by any two parties together: the sums of agreed sets, and
+//! The knowledge of any two parties together about streams of circles: the sums of agreed sets, and
 //! nothing else.
 
 use std::cell::RefCell;

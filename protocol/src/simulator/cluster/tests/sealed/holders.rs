@@ -1,4 +1,5 @@
-//! What a coalition of holders can open by itself, from letters that everybody has seen.
+//! The secrets that a coalition of holders can open by itself, from letters that everybody has
+//! seen.
 
 use super::*;
 use crate::messages::log::SealTerms;

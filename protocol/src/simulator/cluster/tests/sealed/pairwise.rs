@@ -36,8 +36,8 @@ fn of_many_only_the_neighbours_of_who_is_left_out_give_its_keys() {
     assert_eq!(opened(&report, &rest), Some(rest.clone()));
 }
 
-/// What a member seals may be anything: with a wrong mask the sum is a uniformly random vector.
-/// That shows, blames nobody, and tells nothing.
+/// A wrong mask of a member makes the sum a uniformly random vector. That shows, blames nobody, and
+/// tells nothing.
 #[test]
 fn a_wrong_mask_makes_no_mean_and_blames_nobody() {
     let plan = plan_of(40, 8, PAIRWISE, 4);

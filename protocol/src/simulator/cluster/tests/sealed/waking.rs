@@ -92,7 +92,7 @@ fn one_that_sleeps_while_others_settle_seals_nothing() {
     }
 }
 
-/// Whose clock alone is wrong goes by the others' again.
+/// A party whose clock alone is wrong goes by the others' again.
 #[test]
 fn one_whose_clock_jumps_past_every_deadline_is_in_the_mean() {
     for plan in plans() {
