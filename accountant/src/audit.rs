@@ -9,7 +9,7 @@
 //! Viswanath 2015): counts of both bound ε from below with confidence, whatever the accountant
 //! believes. The threshold comes from other runs than those that count.
 //!
-//! Of a training the view is that of all releases, and the victim's contribution to each is as far
+//! In a training the view is that of all releases, and the victim's contribution to each is as far
 //! off as it can be.
 //!
 //! One coordinate is enough: noise is the same in every direction, so that a change of length Δ in
@@ -73,8 +73,8 @@ pub enum AuditError {
     },
 }
 
-/// What an attack shares with the code that computes claims, and so cannot find fault with, and
-/// what it does not.
+/// The parts that an attack shares with the code that computes claims, and so cannot find fault
+/// with, and those that it does not.
 pub const SHARED: &str = "shared with the claims, so that a mistake there may hide from both: which \
      states an execution shows, and the matrices by which executions are chosen and observations are \
      weighed. Not shared: the runs, by a node's own machines, lattice and noise, and the counts";
@@ -93,7 +93,7 @@ struct Batches {
     pairs: u64,
     /// The number of the first batch.
     first: u64,
-    /// What every standard deviation is multiplied with.
+    /// The factor on every standard deviation.
     noise_scale: f64,
     /// The seed of the noise.
     seed: u64,
@@ -102,9 +102,9 @@ struct Batches {
 /// How an attack went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attacked {
-    /// Which of [`Attack::aims`] the counts are of.
+    /// The index of the aim in [`Attack::aims`] that the counts are of.
     pub aim: usize,
-    /// What ε is at least, with [`CONFIDENCE`]; 0 if the counts show nothing.
+    /// A lower bound on ε, with confidence [`CONFIDENCE`]; 0 if the counts show nothing.
     pub epsilon_lower: f64,
     /// The δ of the claim.
     pub delta: f64,
@@ -216,7 +216,7 @@ impl Attack {
         })
     }
 
-    /// Which of several aims are counted: those at which a claim is expected to break, then those
+    /// Ranks an aim for counting. Aims at which a claim is expected to break come first, then those
     /// at the claim of the largest ε.
     fn rank(&self, aim: &Aim, expected: f64) -> (bool, bool) {
         let largest = self.aims.iter().map(|aim| aim.claim.epsilon).fold(0.0, f64::max);
@@ -406,8 +406,8 @@ fn moments(x: &[f64], changed: &[f64]) -> [f64; 5] {
     ]
 }
 
-/// What ε is at least, if `found` of `pairs` runs with the changed value were recognised, and
-/// `mistaken` of as many without were taken for it.
+/// Returns a lower bound on ε. Of `pairs` runs with the changed value, `found` were recognised; of
+/// as many without it, `mistaken` were taken for it.
 fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     // Each count may miss its chance with half of what is left.
     let alpha = (1.0 - CONFIDENCE) / 2.0;

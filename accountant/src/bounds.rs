@@ -1,4 +1,4 @@
-//! What holds for every coalition, or for a draw of them.
+//! Bounds that hold for every coalition, or for a draw of them.
 
 pub mod before_publishing;
 pub mod bound;

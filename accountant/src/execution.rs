@@ -1,4 +1,4 @@
-//! What happened in a run, its file formats, and what an adversary sees of it.
+//! Executions: the events of a run, their file formats, and an adversary's view of them.
 
 pub mod adversary;
 pub mod checked;

@@ -1,5 +1,5 @@
-//! What a plan promises, and by which theorem: one file each, with its noise, its claims and what
-//! else follows. Everything else asks [`choice::Guarantee`].
+//! The guarantees of a plan, by theorem: one file each, with its noise, its claims and their
+//! consequences. Everything else asks [`choice::Guarantee`].
 
 pub mod as_in_paper;
 pub(crate) mod choice;

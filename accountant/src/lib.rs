@@ -1,4 +1,4 @@
-//! What an adversary learns from a run, and what noise it takes to keep that within a budget.
+//! Computes what an adversary learns from a run, and the noise that keeps it within a budget.
 //!
 //! ```
 //! # use undertone_protocol::plan::{checked::Plan, draft::Draft, peers::Peers};

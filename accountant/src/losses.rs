@@ -1,4 +1,4 @@
-//! What a linear-Gaussian view costs those whose values it shows.
+//! Losses of the values in a linear-Gaussian view.
 
 pub mod charge;
 pub mod contributions;

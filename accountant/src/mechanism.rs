@@ -1,5 +1,4 @@
-//! What differs between the mechanisms: one enum, one file each. Everything else asks
-//! [`rules::Rules`].
+//! The differences between the mechanisms: one enum, one file each.
 
 pub mod chosen;
 pub mod flow;

@@ -28,7 +28,7 @@ pub enum Draws {
 pub struct Paper {
     /// Its name: paper and number.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// A line that says what the figure shows.
     pub about: &'static str,
     /// How much of it is drawn.
     pub drawn: Draws,

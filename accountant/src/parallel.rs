@@ -2,8 +2,8 @@
 
 use std::thread;
 
-/// What `work(0)`, …, `work(count − 1)` give on all cores, in this order, those that give nothing
-/// left out.
+/// Computes `work(0)`, …, `work(count − 1)` on all cores and returns the results in this order,
+/// without the `None`s.
 pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> Option<T> + Sync) -> Vec<T> {
     let cores = thread::available_parallelism()
         .map_or(1, usize::from)

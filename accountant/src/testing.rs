@@ -268,7 +268,7 @@ pub(crate) fn random_run(case: u64, absences: bool, inca: Option<&dyn Fn(usize) 
         .expect("an execution")
 }
 
-/// What the logs say if this share fared so.
+/// Returns the logs as they are if one share fares so.
 pub(crate) fn with_fault(logs: &AgreedLogs, fault: &ShareFault) -> AgreedLogs {
     let mut logs = logs.clone();
     let applied = fault.applied.expect("given");

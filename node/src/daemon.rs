@@ -1,7 +1,7 @@
 //! `undertone node`: a daemon that an operator leaves running. It takes runs, one after another and
 //! several at once, keeps to its policy and to its data sets' budgets, and answers a local API.
 //!
-//! What holds:
+//! Invariants:
 //! - Nothing private leaves before it is charged on disk ([`ledger`]), and no final before what it
 //!   costs is.
 //! - A run that fails ends that run; the daemon goes on.

@@ -9,7 +9,7 @@
 //! carry frames. Edges of several runs with the same peer share connections. Beside that, listed
 //! peers may ask each other what belongs to no run (`Hub::ask`), on streams of another protocol.
 //!
-//! What holds:
+//! Invariants:
 //! - Only listed peers get a connection; only a peer whose hello names one of our digests and our
 //!   version, signed by its key over our nonce, gets its frames read, by that run. Private frames
 //!   go to whoever holds the peer's key, or to nobody.
@@ -28,8 +28,9 @@
 //!   further: such connections get challenges and pings only, are few, go after a hello's deadline
 //!   or when newer ones come, and keep nobody out.
 //!
-//! What does not: order between graphs; delivery of what left when a connection breaks (the caller
-//! sends again); hiding who talks to whom, and how much.
+//! No promises are made of the order between graphs. Nor are there any for the delivery of frames
+//! that had left when a connection breaks: the caller sends again. Who talks to whom, and how much,
+//! is not hidden.
 
 mod address;
 pub(crate) mod ask;

@@ -16,7 +16,7 @@ pub struct Composition {
     results: tempfile::TempDir,
 }
 
-/// What a composition needs of the machine, or what is missing.
+/// Checks that the machine has the programs that a composition needs, or names the missing one.
 pub fn possible() -> Result<(), String> {
     for (program, arguments) in [
         ("docker", ["info", "--format", "{{.ServerVersion}}"].as_slice()),
@@ -155,7 +155,7 @@ impl Composition {
         id
     }
 
-    /// What docker knows of a service's container.
+    /// Returns docker's description of a service's container.
     pub fn inspect(&self, service: &str) -> Value {
         let text = succeeded(Command::new("docker").args(["inspect", &self.container(service)]));
         let list: Value = serde_json::from_str(&text).expect("docker prints JSON");
@@ -187,7 +187,7 @@ impl Composition {
         self.results.path().join(service)
     }
 
-    /// What all services have said, for a failure's message.
+    /// Returns the last log lines of all services, for a failure's message.
     pub fn logs(&self) -> String {
         let output = self.command(["logs", "--no-color", "--tail", "40"]).output();
         output.map_or_else(

@@ -230,7 +230,7 @@ pub fn log_tells_of_a_run(log: &str, digest: &str) {
     }
 }
 
-/// What a daemon's metrics say of a gauge.
+/// Returns the value of a gauge in a daemon's metrics.
 pub fn gauge(daemon: &Daemon, name: &str) -> f64 {
     let page = daemon.http.get("/metrics").text();
     let line = page

@@ -1,5 +1,5 @@
-//! What the house's own rules are checked with: its sources as tokens, who imports whom, and what
-//! shape files have. The rules stand in `tests/layers.rs` and `tests/shape.rs`.
+//! The tools that check the house's own rules: its sources as tokens, who imports whom, and the
+//! shape of files. The rules stand in `tests/layers.rs` and `tests/shape.rs`.
 
 pub mod arrows;
 pub mod flags;

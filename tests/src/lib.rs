@@ -1,4 +1,4 @@
-//! What the whole-system tests share: the binary, vectors on disk, processes under watch, and
+//! Shared parts of the whole-system tests: the binary, vectors on disk, processes under watch, and
 //! parties with keys and plans.
 
 pub mod browser;

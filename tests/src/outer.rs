@@ -24,7 +24,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::plans::calibrated;
 
-/// What such a task needs to be asked for.
+/// The lines with which a run file accepts such a task.
 pub const ASKED: &str = "[mechanism]\naccept_exact_sum = true\n";
 
 /// The paper's Figure 4: paths of four, three and three parties, and a cycle.
@@ -87,7 +87,7 @@ pub fn plan(text: &str, parties: usize, records: u64) -> Arc<Plan> {
     calibrated(text, parties, Some(records))
 }
 
-/// What was said in public of states: party, number of the round, state.
+/// A state that was published: party, number of the round, state.
 pub type Said = (Party, u32, Vec<f64>);
 
 /// A run of all parties.
@@ -98,13 +98,14 @@ pub struct OuterRun {
     wakes: Vec<Time>,
     now: Time,
     post: VecDeque<(Party, Input)>,
-    /// What hostile peers send party 0 when it first averages: on which graph, from whom, what.
+    /// The frames that hostile peers send party 0 when it first averages: on which graph, from
+    /// whom, and the bytes.
     pub hostile: Vec<(Network, Party, Vec<u8>)>,
     /// This party falls silent once it has said so many states.
     pub silent: Option<(Party, usize)>,
     /// States that were said in public, each once.
     pub said: Vec<Said>,
-    /// What was told of peers that sent what they may not.
+    /// The number of reports on peers that sent what they may not.
     pub offences: usize,
     /// How each party ended.
     pub outcomes: Vec<Option<Outcome>>,
@@ -243,7 +244,7 @@ impl OuterRun {
         }
     }
 
-    /// What each party came to.
+    /// Returns each party's last iterate.
     pub fn iterates(&self) -> Vec<Vec<f64>> {
         let ended = self.outcomes.iter().flatten();
         ended

@@ -37,14 +37,14 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a command printed and how it ended.
+/// The output of a command and how it ended.
 #[derive(Debug)]
 pub struct Ended {
     /// The process's exit code, -1 if a signal ended it.
     pub code: i32,
-    /// What it wrote to standard output.
+    /// The text that it wrote to standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// The text that it wrote to standard error.
     pub stderr: String,
 }
 

@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 
 use crate::composition::top;
 
-/// What must be there: `venv` makes environments with pip, the package reads arrays and tables.
+/// The modules that must be there: `venv` makes environments with pip, the package reads arrays and
+/// tables.
 const NEEDED: &str = "import ensurepip, numpy, pandas, sys; sys.exit(sys.version_info < (3, 11))";
 
 /// A Python of version 3.11 or later that has ensurepip, numpy and pandas: the first on PATH, or

@@ -1,5 +1,5 @@
-//! What anybody can check of a finished run with nothing but its plan, a receipt and the command
-//! line.
+//! Checks that anybody can make of a finished run with nothing but its plan, a receipt and the
+//! command line.
 
 use std::path::Path;
 

@@ -39,7 +39,7 @@ pub struct Frame {
     pub bytes: Arc<[u8]>,
 }
 
-/// What a run said, and how it ended.
+/// The frames of a run, and how it ended.
 pub struct Recording {
     /// Every frame, in the order in which machines sent them.
     pub frames: Vec<Frame>,

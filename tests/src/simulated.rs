@@ -60,7 +60,7 @@ pub fn on_lattice(plan: &Plan) -> Vec<LatticeVector> {
         .collect()
 }
 
-/// What nodes ask before they publish.
+/// Returns the verdict that nodes ask for before they publish.
 pub fn real_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
     let verdict = gate(plan, logs);
     GateVerdict {

@@ -1,4 +1,4 @@
-//! What must hold of the parties of a run, whatever happened to them: nobody publishes above the
+//! Invariants of the parties of a run, whatever happened to them: nobody publishes above the
 //! budget, and no two hold different means as agreed.
 
 use std::collections::BTreeSet;

@@ -41,7 +41,7 @@ const LONGEST_MS: u64 = 600_000;
 pub struct Slip {
     /// The graph that it travels on.
     pub network: Network,
-    /// Whose connection it comes over.
+    /// The party whose connection it comes over.
     pub from: Party,
     /// The party that it reaches.
     pub to: Party,
@@ -49,11 +49,11 @@ pub struct Slip {
     pub frame: Arc<[u8]>,
 }
 
-/// What the hostile member makes of an output of any machine, its own included.
+/// The hostile member's reaction to an output of any machine, its own included.
 pub struct Turn {
     /// Whether the output is carried out.
     pub passes: bool,
-    /// What reaches others before.
+    /// The frames that reach others before it.
     pub slips: Vec<Slip>,
 }
 
@@ -85,9 +85,9 @@ pub struct Table {
     plan: Arc<Plan>,
     /// How it ended for each.
     pub outcomes: Vec<Option<Outcome>>,
-    /// What machines told of others: by whom, of whom, what.
+    /// The reports of machines on others: by whom, of whom, and the text.
     pub offences: Vec<(Party, Party, String)>,
-    /// What machines found wrong, and who.
+    /// The faults that machines found, each with the party that found it.
     pub faults: Vec<(Party, String)>,
     /// Frames that machines sent: from, to, network.
     pub sent: BTreeMap<(Party, Party, Network), usize>,
@@ -95,9 +95,9 @@ pub struct Table {
     pub floods: usize,
     /// Each party's opening, from what its machine sent first.
     pub openings: BTreeMap<Party, Vec<i64>>,
-    /// What the gate says in its stead.
+    /// The gate in place of the real one.
     pub gate: fn(&Plan, &AgreedLogs) -> GateVerdict,
-    /// What the machines' clocks show now.
+    /// The time on the machines' clocks.
     pub now: Time,
     entered: Entered,
     items: BTreeMap<Party, BTreeSet<Vec<u8>>>,
@@ -287,8 +287,8 @@ impl Table {
         self.deliver(slip);
     }
 
-    /// What an honest machine publishes of its own is one entry, one opening that is what the entry
-    /// says, and running sums that begin from it.
+    /// Checks that an honest machine publishes one entry of its own, one opening that matches the
+    /// entry, and running sums that begin from it.
     fn look_at(&mut self, party: Party, frame: &[u8]) {
         if let Err(violation) = self.entered.public(frame)
             && party != HOSTILE
@@ -337,7 +337,7 @@ impl Table {
         outcomes.map(|(party, outcome)| (party, outcome.as_ref().expect("it ended")))
     }
 
-    /// What one machine told of others.
+    /// Returns the reports of one machine on others.
     pub fn offences_reported_by(&self, party: Party) -> Vec<(Party, &str)> {
         self.offences
             .iter()

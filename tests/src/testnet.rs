@@ -26,12 +26,12 @@ const FORWARDED: u16 = 10_000;
 /// Where `ip netns` keeps them.
 const NAMESPACES: &str = "/run/netns";
 
-/// What happens to packets between hosts.
+/// The loss and the delay of packets between hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
     /// How many of a hundred packets that reach a host are lost.
     pub loss_percent: u32,
-    /// What is sent over a connection to one of [`PORTS`] arrives this much later, either way.
+    /// The additional delay of bytes over a connection to one of [`PORTS`], either way.
     pub delay: Duration,
 }
 
@@ -45,7 +45,7 @@ pub struct Testnet {
     forwarders: Vec<Forwarder>,
 }
 
-/// What a testnet needs of the machine, or what is missing.
+/// Checks that the machine has what a testnet needs, or names what is missing.
 pub fn possible() -> Result<(), String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("making network namespaces takes root".into());
@@ -331,7 +331,7 @@ fn in_namespace<const N: usize>(namespace: &str, program: &str, arguments: [&str
     )
 }
 
-/// What a command that must not fail printed.
+/// Runs a command that must not fail and returns its output.
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(

@@ -1,5 +1,5 @@
-//! What the answers of `undertone account` share: what the command line prints as tables and, under
-//! `--json`, as node/guide/formats.md names them.
+//! The types that the answers of `undertone account` share. The command line prints them as tables
+//! and, under `--json`, as node/guide/formats.md names them.
 
 use std::collections::BTreeMap;
 

@@ -48,9 +48,9 @@ pub enum Unanswerable {
     /// A number that is out of its range.
     #[error("{what} is {found}: expected {least} to {most}")]
     Range {
-        /// What it counts.
+        /// The name of the count that is out of range.
         what: &'static str,
-        /// What was given.
+        /// The value that was given.
         found: usize,
         /// The least that makes sense.
         least: usize,

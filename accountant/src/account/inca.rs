@@ -31,8 +31,8 @@ pub struct InferredLosses {
     /// unbounded.
     #[serde(serialize_with = "finite_values")]
     pub losses: BTreeMap<Party, f64>,
-    /// What each party injected of its value (INCA, equation 9); with `shares` or `rolled_back` in
-    /// the file, what each final state carries of anybody's.
+    /// The part of its value that each party injected (INCA, equation 9). With `shares` or
+    /// `rolled_back` in the file: the part of anybody's value that each final state carries.
     pub weights: Vec<f64>,
     /// The rank of Lemma 4.4's vectors that are hidden from the adversary.
     pub independent_vectors: Option<usize>,
@@ -121,7 +121,8 @@ pub fn party_losses(execution: &Execution, noise: Noise, sensitivity: f64) -> BT
     with_sensitivity(execution, losses, sensitivity)
 }
 
-/// What each party injected of its value, or what each final state carries of anybody's.
+/// Returns the part of its value that each party injected, or the parts of all values that each
+/// final state carries.
 fn weights(execution: &Execution) -> Vec<f64> {
     if execution.goes_beyond_the_paper() {
         let states = seen_states(execution);

@@ -1,5 +1,5 @@
-//! Which states stay hidden, and what the paper's conditions make of them (INCA, Lemma 4.4 and
-//! Theorem 4.8, as repaired).
+//! The states that stay hidden, and the paper's conditions on them (INCA, Lemma 4.4 and Theorem
+//! 4.8, as repaired).
 //!
 //! These are the paper's interpretable conditions: with them a party's own noise, σ*, can be near
 //! its floor for a large enough σ_Δ, that of the noise that cancels. The losses themselves never
@@ -17,7 +17,7 @@ use crate::losses::loss::rank;
 /// A state that an honest party really sends and that the adversary sees nothing of.
 struct HiddenState {
     from: Party,
-    /// What each of k receivers gets of it: 1/(k + 1).
+    /// The part of it that each of k receivers gets: 1/(k + 1).
     part: f64,
     /// The receivers that were online.
     to: Vec<Party>,

@@ -1,4 +1,4 @@
-//! What a draw of the schedule does against those who are fixed before it.
+//! The guarantee of a drawn schedule against coalitions that are fixed before the draw.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -39,7 +39,7 @@ pub struct FewestRounds {
 pub struct OutOfRange {
     /// The flag at fault.
     pub flag: &'static str,
-    /// What was given.
+    /// The value that was given.
     pub found: usize,
     /// The least that makes sense.
     pub least: usize,

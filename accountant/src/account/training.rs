@@ -29,8 +29,8 @@ pub struct TrainingAccount {
     pub mu_total: f64,
 }
 
-/// What `published` of `iterations` that share a budget of (ε, δ) have cost. Every answer is on the
-/// safe side: see [`crate::losses::releases`].
+/// Returns the loss so far of `published` releases out of `iterations` that share a budget of (ε,
+/// δ). Every answer is on the safe side: see [`crate::losses::releases`].
 pub fn training(
     epsilon: f64,
     delta: f64,

@@ -1,5 +1,5 @@
-//! What is attacked: a claim, in an execution that it covers, and how what is seen there is
-//! weighed.
+//! The aims of an attack: a claim, an execution that it covers, and the weights of the observations
+//! there.
 
 use std::collections::BTreeSet;
 
@@ -41,24 +41,24 @@ pub struct Aim {
     pub(super) victim: Party,
     /// Whether the execution was drawn by chance; else it is the claim's own worst one.
     pub(super) drawn: bool,
-    /// What the attacker sees.
+    /// The attacker's view.
     pub(super) sight: Sight,
 }
 
-/// What an attacker sees, and how it is weighed.
+/// The view of an attacker, and the weights of its observations.
 pub(super) enum Sight {
     /// Shares and finals, in an execution of mixing.
     Shares(Box<SharesSeen>),
-    /// What parties send each other in gossip.
+    /// Messages that parties send each other in gossip.
     Gossip(GossipSeen),
 }
 
-/// What an attacker sees of mixing.
+/// The view that an attacker has of mixing.
 pub(super) struct SharesSeen {
     pub(super) execution: Execution,
     /// States that the attacker sees: what the party hands out in the round after.
     pub(super) states: BTreeSet<(Party, u32)>,
-    /// Whose finals the attacker sees.
+    /// The parties whose finals the attacker sees.
     pub(super) finals: Vec<Party>,
     /// The weight of each state, then of each final, in the log-likelihood ratio, per unit of data;
     /// where correlated noise is uniform of the sum that is revealed, alone.

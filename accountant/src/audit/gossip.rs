@@ -24,7 +24,7 @@ use crate::execution::gossip::GossipView;
 use crate::guarantee::circles::worst_readers;
 use crate::losses::row_space::RowSpace;
 
-/// What an attacker reads of gossip.
+/// The messages that an attacker reads in gossip.
 pub(super) struct GossipSeen {
     coalition: BTreeSet<Party>,
     view: GossipView,
@@ -45,8 +45,9 @@ fn most_heard(plan: &Plan) -> Party {
 }
 
 impl GossipSeen {
-    /// What the coalition reads that learns most by a claim, and whose value it is after; none of a
-    /// claim that is not of what is read, or where that is too nearly dependent.
+    /// Returns the view of the coalition that learns most by a claim, and the party whose value it
+    /// is after. It is `None` for a claim that is not about messages, and where the view is too
+    /// nearly dependent.
     pub(super) fn of(plan: &Plan, claim: &Claim) -> Option<(Self, Party)> {
         let class = GossipClass::of_schedule(plan.schedule()).first(plan.draft().releases() as usize);
         let protect = plan.draft().computation.protect();
@@ -73,8 +74,8 @@ impl GossipSeen {
         ))
     }
 
-    /// What such a coalition reads, weighed for what changes most of the victim's releases; none if
-    /// that is too nearly dependent.
+    /// Returns such a coalition's view, weighed for the change that shows most in the victim's
+    /// releases. It is `None` if the view is too nearly dependent.
     fn against(
         plan: &Plan,
         class: &GossipClass,

@@ -16,12 +16,12 @@ use crate::execution::checked::Execution;
 use crate::execution::share::Fate;
 use crate::execution::usable::revealed;
 
-/// Which states, and which finals, make up a sum that is revealed.
+/// The states, and the finals, that make up a revealed sum.
 pub(super) struct RevealedSum {
-    /// What a party hands out in the round after, by (party, round): how often it is added, less
+    /// The states handed out in the round after, by (party, round): how often each is added, less
     /// how often it is subtracted.
     pub(super) handed_out: Vec<((Party, u32), i64)>,
-    /// Whose values the sum has.
+    /// The parties whose values are in the sum.
     pub(super) members: BTreeSet<Party>,
     /// Whether a share is half of the state that is kept for it.
     halves: bool,

@@ -1,5 +1,5 @@
-//! What is known of the losses of a whole tolerated class: the one place where it is decided what a
-//! plan's noise, claims and gate, and an attack on it, rest on.
+//! Bounds on the losses of a whole tolerated class. A plan's noise, its claims, its gate and an
+//! attack on it all take them from this one place.
 //!
 //! There is a ladder, and whoever asks stands on its highest rung that holds: Theorem C computed
 //! for every coalition, with any one share astray ([`Flows`], up to some fifty parties); its closed
@@ -37,7 +37,7 @@ const MOST_OF_LOCAL: f64 = 0.75;
 /// How many coalitions a pass of the search for r adds to those that it looks at.
 const ACTIVE: usize = 6;
 
-/// What every coalition of a size learns at most.
+/// The largest loss to any coalition of a size.
 pub struct Bound<'a> {
     setting: &'a Setting,
     rung: Rung,
@@ -84,7 +84,7 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// What a claim says that this rests on, where that is the connectivity.
+    /// Returns the connectivity basis that a claim states, if the bound rests on connectivity.
     pub fn basis(&self) -> Option<ConnectivityBasis> {
         match &self.rung {
             Rung::Connected(class) => Some(class.basis()),
@@ -163,8 +163,8 @@ fn returned(sending: &Sending) -> ShareFault {
     }
 }
 
-/// What any coalition learns at most, whatever goes wrong: sensitivity over a party's own noise,
-/// rounded up.
+/// Returns the largest loss to any coalition, whatever goes wrong: sensitivity over a party's own
+/// noise, rounded up.
 pub fn local_loss(setting: &Setting, noise: Noise) -> f64 {
     setting.largest_sensitivity() / noise.independent_std * (1.0 + SLACK)
 }

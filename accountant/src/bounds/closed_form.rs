@@ -1,5 +1,5 @@
-//! What Gaussian correlated noise hides, for every coalition at once: a closed form of the
-//! connectivity of those who share with each other.
+//! Bounds on the loss under Gaussian correlated noise, for every coalition at once. They are a
+//! closed form of the connectivity of the parties that share with each other.
 //!
 //! **Theorem C.** INCA with fan-out 1, or PPSC; C are those who collude or departed (with roll-back
 //! by Theorem R; without it because who knows all that a departed party held, and what it would
@@ -126,7 +126,7 @@ impl ConnectedClass {
         })
     }
 
-    /// What it rests on.
+    /// The connectivity that the bound rests on.
     pub fn basis(&self) -> ConnectivityBasis {
         self.basis
     }

@@ -25,8 +25,8 @@ pub fn at_most(found: u64, trials: u64, alpha: f64) -> f64 {
     (high * (1.0 + ROUNDING)).min(1.0)
 }
 
-/// What the fraction and ln Γ may be off, relatively, up to 10⁹ trials: ln Γ there is 2·10¹⁰ with
-/// 53 bits.
+/// A bound on the relative error of the fraction and of ln Γ, up to 10⁹ trials: ln Γ there is
+/// 2·10¹⁰ with 53 bits.
 const ROUNDING: f64 = 1e-5;
 
 /// Where a condition that is false at 0 and true at 1 turns, from both sides.

@@ -31,7 +31,7 @@ pub fn among(graph: &Graph, colluding: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Which pairs no coalition of a size can separate.
+/// The pairs that no coalition of a size can separate.
 struct Together<'a> {
     graph: &'a Graph,
     /// Pairs that stay together, whoever colludes.

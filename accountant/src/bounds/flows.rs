@@ -80,7 +80,7 @@ pub struct Flows {
 pub struct Case {
     /// The squared loss at σ* = 1, sensitivity included.
     pub square: f64,
-    /// Whose it is.
+    /// The party that the loss is of.
     pub party: Party,
     /// Who colludes or departed, ascending.
     pub coalition: Vec<Party>,
@@ -95,7 +95,7 @@ pub struct CoalitionSet {
     pub coalitions: Vec<Vec<Party>>,
     /// Whether any one more share may go astray.
     pub one_more: bool,
-    /// Whose loss counts; everybody's if none is named.
+    /// The party whose loss counts; `None` counts everybody's.
     pub victim: Option<Party>,
 }
 
@@ -269,7 +269,8 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The worst case of each coalition of these numbers, or of each; worst first.
+    /// Returns the worst case of each coalition among these numbers, or of every coalition, in
+    /// descending order.
     fn cases(&self, threat: &CoalitionSet, numbers: Option<&[usize]>) -> Vec<(Case, usize)> {
         let count = numbers.map_or(threat.coalitions.len(), <[usize]>::len);
         let of_each = |index: usize| {

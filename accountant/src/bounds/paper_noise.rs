@@ -28,7 +28,7 @@ pub struct OuterIterations {
     pub least_singular_value: f64,
 }
 
-/// What is public of linear equations.
+/// The public facts of linear equations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Equations {
     /// ν, the squared error that is allowed.

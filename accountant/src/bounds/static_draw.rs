@@ -61,8 +61,8 @@ use crate::parallel::in_parallel;
 /// fall from there on, faster and faster.
 const NEGLIGIBLE: f64 = 80.0;
 
-/// What rounding and neglected terms may take from ln p at most, and more: sums of fewer than 10⁸
-/// terms, each of logarithms below 10⁵ that are right to 10⁻¹⁶.
+/// A bound, with room to spare, on what rounding and neglected terms take from ln p. The sums have
+/// fewer than 10⁸ terms, each of logarithms below 10⁵ that are right to 10⁻¹⁶.
 const ROUNDING: f64 = 1e-8;
 
 /// The share of δ that is left to the chance of a bad draw, among all that may be tried: noise
@@ -110,7 +110,7 @@ pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
     (basis.chance <= most_chance(delta, tries)).then_some(basis)
 }
 
-/// What START draws for a setting.
+/// Returns the kind of round that START draws for a setting.
 fn drawn_round(setting: &Setting) -> DrawnRound {
     match setting.mechanism {
         Mechanism::Ppsc => DrawnRound::Pairing,
@@ -118,7 +118,7 @@ fn drawn_round(setting: &Setting) -> DrawnRound {
     }
 }
 
-/// What is drawn in each round.
+/// The kind of draw in each round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrawnRound {
     /// A permutation says who sends to whom.
@@ -130,7 +130,7 @@ pub enum DrawnRound {
 /// A draw, and who is taken away before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StaticDraw {
-    /// What each of its rounds is.
+    /// The kind of draw in each of its rounds.
     pub round: DrawnRound,
     /// n, from 2.
     pub parties: usize,

@@ -1,11 +1,12 @@
-//! What uniform correlated noise hides, for every coalition at once: a number of parties.
+//! Bounds on the loss under uniform correlated noise, for every coalition at once: a number of
+//! parties.
 //!
-//! Of the values of those who share with each other a coalition learns the sum, and no more
-//! (Theorem U; [`revealed`](crate::execution::usable::revealed)). If more parties than can be
-//! against a party must be taken away before those who share fall apart, every value is hidden
-//! among all that are left, whoever they are: the loss of a party is its sensitivity over the
-//! deviation of that many parties' own noises. So one number, the connectivity κ, takes the place
-//! of all coalitions. It falls by at most one for each share that goes astray.
+//! A coalition learns the sum of the values of those who share with each other, and no more
+//! (Theorem U; [`revealed`](crate::execution::usable::revealed)). Suppose that more parties than
+//! can be against a party must be removed before those who share fall apart. Then every value is
+//! hidden among all that are left, whoever they are. The loss of a party is its sensitivity over
+//! the deviation of that many parties' own noises. So one number, the connectivity κ, takes the
+//! place of all coalitions. It falls by at most one for each share that goes astray.
 
 use std::collections::BTreeSet;
 
@@ -50,9 +51,10 @@ pub fn pieces(setting: &Setting, removed: usize) -> Option<Vec<Piece>> {
     meetings.components().into_iter().map(of_members).collect()
 }
 
-/// What the schedule of a setting withstands: of each piece of those who meet in it, as many as can
-/// be against a party may be taken away, and a share for each that κ is above that. None if some
-/// party may then be left alone, or cut off: its noise is local.
+/// Returns the removals that the schedule of a setting withstands. From each piece of those who
+/// meet in it, as many parties may be removed as can be against one. For each that κ is above that
+/// number, so may one share. It is `None` if some party may then be left alone, or cut off: its
+/// noise is local.
 pub fn withstands(setting: &Setting) -> Option<ConnectivityBasis> {
     let removed = setting.coalition_size();
     let pieces = pieces(setting, removed)?;
@@ -104,7 +106,7 @@ pub(crate) fn joined(parties: usize, mut edges: Vec<(Party, Party)>) -> Graph {
     Graph::from_edges(parties, &edges).expect("shares go to others of the parties")
 }
 
-/// What joins `members`, ascending, who are numbered in that order.
+/// Returns the graph's edges among `members`, ascending, renumbered in that order.
 pub(crate) fn among_members(graph: &Graph, members: &[Party]) -> Graph {
     let place = |party: Party| members.binary_search(&party).ok();
     let inside = |&(a, b): &(Party, Party)| Some((place(a)?, place(b)?));

@@ -73,7 +73,7 @@ pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
         && (claim.faults == faults || claim.faults == Faults::Any)
 }
 
-/// What is expected of the result. `budget` is the loss that the plan's (ε, δ) allows.
+/// Predicts the errors of the result. `budget` is the loss that the plan's (ε, δ) allows.
 pub fn predicted(setting: &Setting, noise: Noise, budget: f64) -> Result<Predicted, ExecutionError> {
     let (parties, total) = (setting.parties() as f64, setting.total_weight());
     let largest = setting.largest_sensitivity();

@@ -18,7 +18,7 @@ pub(crate) fn weights(schedule: &Schedule, round: u32) -> RoundWeights {
     RoundWeights::of(&active.expect("edges of a schedule join its parties"))
 }
 
-/// What each party's value, and its noise, counts in every estimate, after some rounds.
+/// The weights of each party's value, and of its noise, in every estimate after some rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct EstimateWeights {
     /// A row an estimate, an entry a party.

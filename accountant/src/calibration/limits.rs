@@ -1,4 +1,4 @@
-//! What every search for rounds and noise keeps to.
+//! Limits that every search for rounds and noise keeps to.
 
 /// The share of the budget, as a squared loss, that plans are calibrated to: the gate counts
 /// numerical doubt as exceeded.

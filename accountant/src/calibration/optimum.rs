@@ -43,7 +43,7 @@ const MOST_WITHOUT_FAULT: f64 = 1.2;
 /// the objective is as flat. σ* itself follows from all coalitions.
 const CLOSE: f64 = 1e-4;
 
-/// What a setting comes to at one r, mostly the best for it.
+/// The largest loss and the expected error of a setting at one r, mostly the best r for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Optimum {
     /// The variance of the noise that cancels over that of a party's own, r = σ_Δ²/σ*².
@@ -121,7 +121,7 @@ impl<'a> Problem<'a> {
         self.minimise(near, |ratio| self.at(ratio))
     }
 
-    /// What the setting comes to at one r.
+    /// Evaluates the setting at one r.
     pub fn at(&self, ratio: f64) -> Optimum {
         self.evaluate(ratio, self.bound.screened(ratio, &[]).0)
     }

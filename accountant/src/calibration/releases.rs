@@ -1,4 +1,5 @@
-//! What many releases change in what a plan says: of a training, whose iterations are all released.
+//! The change that many releases make to a plan's statements: those of a training, whose iterations
+//! are all released.
 
 use undertone_protocol::plan::claim::{Claim, Faults};
 use undertone_protocol::plan::draft::Draft;

@@ -1,5 +1,5 @@
-//! What of a run file to change where a draft cannot be calibrated, or its noise is that of local
-//! privacy.
+//! Changes to a run file that would help where a draft cannot be calibrated, or its noise is that
+//! of local privacy.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ pub struct Change {
     pub value: usize,
 }
 
-/// What suffices by itself: one change, or, where none does, two together.
+/// A change that suffices by itself or, where none does, two together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// What to change.
+    /// The change to make.
     #[serde(flatten)]
     pub change: Change,
-    /// What to change with it; none if one change is enough.
+    /// The change to make with it; `None` if one change is enough.
     #[serde(rename = "and", skip_serializing_if = "Option::is_none")]
     pub with: Option<Change>,
 }

@@ -12,9 +12,9 @@ use undertone_protocol::plan::draft::Draft;
 /// The claims of a draft's setting, as distinct from those that hold whatever becomes of the
 /// sealing.
 ///
-/// What leaves before publishing is bounded for coalitions of up to `colluding` only: a larger one
-/// may hold enough shares of a secret to open what nobody agreed to open, and then learns what the
-/// theorem says.
+/// The loss before publishing is bounded for coalitions of up to `colluding` only. A larger one may
+/// hold enough shares of a secret to open finals without anybody's agreement, and then learns as
+/// much as the theorem says.
 pub(crate) fn claims_when_sealed(draft: &Draft, claims: Vec<Claim>) -> Vec<Claim> {
     if !draft.run.sealed {
         return claims;
@@ -54,7 +54,7 @@ pub(crate) fn of_result(draft: &Draft, predicted: Predicted) -> Predicted {
     }
 }
 
-/// What is predicted for a draft, where its finals are sealed.
+/// Returns the prediction for a draft, changed where its finals are sealed.
 ///
 /// Who leaves right after its log is in the mean, unless nobody holds a share of its secret (nobody
 /// colludes and no departure is tolerated). Who leaves while it owes a correction is out of it, as

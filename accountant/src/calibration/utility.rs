@@ -163,9 +163,9 @@ impl ErrorModel {
         self.late.is_some() || !self.always
     }
 
-    /// What calibration minimises, at σ* = 1 and σ_Δ² = `ratio`: one party departs, nine times in
-    /// ten in mixing and once in ten in publishing (otherwise σ_Δ → ∞ looks free). Where no result
-    /// is left no noise helps: these count for nothing.
+    /// Returns the error that calibration minimises, at σ* = 1 and σ_Δ² = `ratio`. One party
+    /// departs, nine times in ten in mixing and once in ten in publishing (otherwise σ_Δ → ∞ looks
+    /// free). Where no result is left no noise helps: these count for nothing.
     pub fn expected(&self, ratio: f64) -> f64 {
         let noise = Noise {
             independent_std: 1.0,
@@ -227,7 +227,7 @@ fn enough(weight: f64, true_weight: f64) -> bool {
     weight >= true_weight / 2.0
 }
 
-/// What is summed if each party crashes in each round, without roll-back.
+/// Returns the sums that result if each party crashes in each round, without roll-back.
 fn crashes(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
     let base = setting.fault_free()?;
     let mut sums = Vec::new();
@@ -270,11 +270,11 @@ pub struct Realised {
     /// The standard error, per coordinate and in the data's unit, noise only; ∞ if the weights add
     /// up to nothing.
     pub standard_error: f64,
-    /// What each party's value counts in the result; in a mean these add up to 1.
+    /// The weight of each party's value in the result; in a mean the weights add up to 1.
     pub weights: Vec<f64>,
     /// The sum of the weights of the finals that were summed.
     pub total_weight: f64,
-    /// What of the publishers' weight is missing from that (with `rollback = false`: of
+    /// The part of the publishers' weight that is missing from the sum (with `rollback = false`: of
     /// everybody's).
     pub lost_weight: f64,
     /// Whether a mean may be written: the weights add up to at least half of the true weight of

@@ -1,11 +1,11 @@
 //! Every coalition of a plan of gossip averaging: what the worst of them learns, at unit noise and
 //! unit sensitivity of each release.
 //!
-//! What a coalition reads in round t is a few weighted sums of that round's messages, and a message
-//! of round t is the weighted sum of those of round t − 1 and what enters new. So the rows of a
-//! coalition go back round by round through the weights, at a product with a sparse matrix each;
-//! one factorisation then serves all parties outside of it. The protocol's own averaging gives the
-//! same ([`GossipRun`]): a worst case is computed again so.
+//! The messages that a coalition reads in round t are a few weighted sums of that round's messages.
+//! A message of round t is the weighted sum of those of round t − 1 and the values and noise that
+//! enter new. So the rows of a coalition go back round by round through the weights, at a product
+//! with a sparse matrix each; one factorisation then serves all parties outside of it. The
+//! protocol's own averaging gives the same ([`GossipRun`]): a worst case is computed again so.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct DepartsAfter {
 pub(crate) struct SeenRow {
     /// The round, from 0.
     pub(crate) round: usize,
-    /// Whose message it is; or, of a sum, whose state after the round.
+    /// The author of the message; or, for a sum, the party whose state after the round it is.
     pub(crate) party: Party,
     /// How much of each unit of noise that the coalition does not know is in it, by round and
     /// party.
@@ -76,7 +76,7 @@ pub(crate) struct SeenRow {
 /// A squared loss, and who learns so much of whom.
 type Learned = (f64, Option<(Vec<Party>, Party)>);
 
-/// The worst of what was computed.
+/// The largest loss among those computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorstGossip {
     /// The squared loss, at unit noise and sensitivity, never below the true one.
@@ -195,8 +195,8 @@ impl GossipClass {
         all
     }
 
-    /// What a coalition reads of a round, as combinations of that round's messages: each with the
-    /// member whose sum it is, or with the author of the message.
+    /// Returns a coalition's view of a round, as combinations of that round's messages. Each comes
+    /// with the member whose sum it is, or with the author of the message.
     fn read(
         &self,
         round: usize,
@@ -284,8 +284,8 @@ impl GossipClass {
         rows
     }
 
-    /// What a coalition learns of each of `victims`, in their order. Where what it sees is too
-    /// nearly dependent to tell, the most that anybody ever learns.
+    /// Returns a coalition's losses for each of `victims`, in their order. Where its view is too
+    /// nearly dependent to tell, the loss is the largest that anybody ever has.
     pub fn losses(
         &self,
         view: GossipView,
@@ -481,8 +481,8 @@ impl GossipClass {
         Some(WorstGossip::of(in_parallel(cases.len(), at), true))
     }
 
-    /// What `coalition` learns of `victim`, which departs after `rounds` if that is given, by the
-    /// protocol's own averaging: for checking a worst case before it is claimed.
+    /// Returns the loss of `victim` to `coalition`, by the protocol's own averaging: for checking a
+    /// worst case before it is claimed. The victim departs after `rounds` if that is given.
     ///
     /// None if it is too nearly dependent, or the victim is in the coalition.
     pub fn by_the_machine(

@@ -1,4 +1,4 @@
-//! What a plan fixes and every loss depends on.
+//! The facts that a plan fixes and every loss depends on.
 
 use undertone_protocol::lattice::injection::InjectionError;
 use undertone_protocol::plan::checked::Plan;
@@ -21,7 +21,7 @@ pub struct Setting {
     pub out: Vec<Vec<Vec<Party>>>,
     /// How far each party's value may change, in the data's unit.
     pub sensitivity: Vec<f64>,
-    /// What each party's value weighs in the result.
+    /// The weight of each party's value in the result.
     pub weights: Vec<f64>,
     /// How many parties collude at most.
     pub colluding: usize,

@@ -1,4 +1,4 @@
-//! What happened in a run's mixing phase, checked once.
+//! The events of a run's mixing phase, checked once.
 //!
 //! An [`Execution`] can only be had checked: every share that it lists was sent, every mass ends
 //! with somebody who was online to take it. [`crate::execution::trace`] runs it; receipts are
@@ -144,7 +144,7 @@ impl Execution {
         self.injection.as_ref()
     }
 
-    /// What `party`'s machine is made for.
+    /// Returns the settings that `party`'s machine is made for.
     pub(crate) fn machine(&self, party: Party) -> injector::Mechanism<f64> {
         match &self.injection {
             Some(injection) => injector::Mechanism::Injection(injection.clone()),
@@ -217,7 +217,7 @@ impl Execution {
         &self.rolled_back
     }
 
-    /// Whose finals are seen.
+    /// The parties whose finals are seen.
     pub fn published(&self) -> &BTreeSet<Party> {
         &self.published
     }

@@ -16,7 +16,7 @@ pub enum ExecutionError {
         line: usize,
         /// The column at fault, from 1.
         column: usize,
-        /// What the parser expected.
+        /// The parser's message: what it expected.
         message: String,
     },
     /// An entry that contradicts the rest.
@@ -24,7 +24,7 @@ pub enum ExecutionError {
     Invalid {
         /// The key, with its indices.
         place: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and how to fix it.
         problem: String,
     },
 }

@@ -18,7 +18,7 @@ pub struct PpscExchange {
     pub into: Party,
     /// The fate of its share ω.
     pub fate: Fate,
-    /// Which of its out-agent's noises γ is, from 0.
+    /// The index of γ among its out-agent's noises, from 0.
     pub noise: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What happened in a run of gossip averaging, and what a coalition sees of it, from the protocol's
-//! own averaging run on unit impulses.
+//! Executions of gossip averaging, and a coalition's view of them, from the protocol's own
+//! averaging run on unit impulses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::losses::contributions::ContributionLoss;
 use crate::losses::row_space::{NearlyDependent, RowSpace, independent};
 use crate::parallel::in_parallel;
 
-/// What a member of the coalition reads of its neighbours in a round.
+/// A coalition member's view of its neighbours in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GossipView {
     /// Each neighbour's message: its state, release and noise.
@@ -35,18 +35,18 @@ pub struct GossipRun {
     pub contributions: usize,
     /// The standard deviation of each round's noise, positive.
     pub std: Vec<f64>,
-    /// What members of the coalition read.
+    /// The view that members of the coalition have.
     pub view: GossipView,
     /// The coalition, which knows all of its members' noise and releases.
     pub corrupted: BTreeSet<Party>,
     /// Who takes part, by round and party. Who does not sends and hears nothing in that round:
     /// nothing enters its state, and its state stays.
     pub online: Vec<Vec<bool>>,
-    /// Whose last state is shown to the coalition.
+    /// The parties whose last state is shown to the coalition.
     pub published: BTreeSet<Party>,
 }
 
-/// What a run cost and how well it averaged.
+/// The losses of a run, and how well it averaged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GossipOutcome {
     /// The squared losses of each party outside of the coalition, at unit sensitivity.
@@ -79,10 +79,10 @@ impl GossipRun {
         self.online[round][party]
     }
 
-    /// What each party's releases lose in this run, and how well it averages.
+    /// Computes the loss of each party's releases in this run, and how well it averages.
     ///
     /// # Errors
-    /// What is seen is too nearly dependent.
+    /// The coalition's view is too nearly dependent.
     pub fn outcome(&self) -> Result<GossipOutcome, NearlyDependent> {
         let mut states = vec![
             Carried {
@@ -159,7 +159,8 @@ impl GossipRun {
         in_parallel(self.parties, average)
     }
 
-    /// What the coalition reads of a round, and the states shown to it that nothing changes later.
+    /// Returns the coalition's view of a round, and the states shown to it that nothing changes
+    /// later.
     fn rows_seen(&self, round: usize, messages: &[Option<Impulse>], states: &[Carried]) -> Vec<Vec<f64>> {
         let readers = self
             .corrupted

@@ -1,4 +1,4 @@
-//! What happened where parties have masks in common and exchange nothing, as it is written: the
+//! The file format of executions where parties have masks in common and exchange nothing: the
 //! pairs, and who is opened.
 //!
 //! It is an [`Execution`] in other words: a mask is a share that one party of the pair hands to the

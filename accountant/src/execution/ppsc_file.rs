@@ -1,5 +1,5 @@
-//! What happened in PPSC's mixing, as it is written: the edges of each iteration and how each
-//! exchange fared (node/guide/formats.md).
+//! The file format of PPSC's mixing: the edges of each iteration and how each exchange fared
+//! (node/guide/formats.md).
 //!
 //! It is an [`Execution`] in other words: iterations are rounds, an exchange is the share that its
 //! out-agent hands over.

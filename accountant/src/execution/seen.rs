@@ -1,4 +1,4 @@
-//! What the adversary of an execution sees of it: the rows of its view.
+//! The adversary's view of an execution, as rows.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ impl View {
         Self::select(&trace, execution, &states)
     }
 
-    /// What the adversary of `execution` sees of `trace`, which must have kept the states that it
-    /// sees (all, by [`Trace::of`]).
+    /// Returns the view that the adversary of `execution` has of `trace`, which must have kept the
+    /// states that it sees (all, by [`Trace::of`]).
     pub fn of_trace(trace: &Trace, execution: &Execution) -> Self {
         Self::select(trace, execution, &seen_states(execution))
     }

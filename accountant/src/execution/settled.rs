@@ -26,10 +26,10 @@ pub enum LogsError {
     Log {
         /// The name of the log's author.
         name: String,
-        /// What is wrong with it.
+        /// The fault in the log.
         error: LogError,
     },
-    /// What follows from the logs is no execution.
+    /// The logs imply events that are no execution.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
 }

@@ -23,7 +23,7 @@ pub struct ShareFault {
     pub round: u32,
     /// Who sent the share.
     pub from: Party,
-    /// Whom it was sent to.
+    /// The party that it was sent to.
     pub to: Party,
     /// The fate of its mass.
     pub fate: Fate,

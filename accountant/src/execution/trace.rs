@@ -16,8 +16,8 @@ use undertone_protocol::topology::party::Party;
 use crate::execution::checked::Execution;
 use crate::execution::share::Fate;
 
-/// What is handed out in a run, as linear functions of its unknowns: first the parties' values,
-/// then the noises, party by party ([`Execution::noises`]).
+/// The shares handed out in a run, as linear functions of its unknowns. These are first the
+/// parties' values, then the noises, party by party ([`Execution::noises`]).
 pub struct Trace {
     parties: usize,
     rounds: usize,

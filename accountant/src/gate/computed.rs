@@ -89,7 +89,7 @@ impl Gate<'_> {
         )
     }
 
-    /// What happened to shares among the members; the departed are there to the end.
+    /// Returns the execution among the members, in which the departed stay to the end.
     pub(super) fn among_members(
         &self,
         logs: &AgreedLogs,
@@ -141,7 +141,7 @@ impl Gate<'_> {
             .collect()
     }
 
-    /// What is said of an execution that there was no time to look at.
+    /// Returns an unlimited loss for an execution that there was no time to look at.
     fn unknown(&self, execution: &Execution) -> Result<LargestLoss, LogsError> {
         Ok(LargestLoss {
             mu: f64::INFINITY,

@@ -146,15 +146,15 @@ impl Gate<'_> {
         among(piece, colluding).into_iter().map(chain).collect()
     }
 
-    /// What happened, for a statement about every coalition: against the departed and the first
-    /// members.
+    /// Returns the execution for a statement about every coalition: against the departed and the
+    /// first members.
     fn against_first(&self, happened: Execution, publish: &BTreeSet<Party>) -> Result<Execution, LogsError> {
         let first = publish.iter().copied().take(self.coalition_size(publish.len()));
         Ok(happened.with_corrupted(self.departed(publish).into_iter().chain(first))?)
     }
 }
 
-/// Which members a share between them joined, numbered in their order.
+/// Returns the graph of members that a share between them joined, numbered in their order.
 pub(super) fn shared(happened: &Execution, members: &[Party]) -> Graph {
     let place = |party: Party| members.binary_search(&party).ok();
     let mut edges = Vec::new();

@@ -1,4 +1,4 @@
-//! What the gate knows of a plan before anything has happened, and what follows from that alone.
+//! The facts of a plan that the gate knows before anything has happened, and their consequences.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -144,7 +144,7 @@ impl<'a> Gate<'a> {
         local_loss(&self.setting, self.noise)
     }
 
-    /// What a party can lose before its final leaves, by the mechanism's theorem.
+    /// Returns a bound on a party's loss before its final leaves, by the mechanism's theorem.
     pub(super) fn bound_before_publishing(&self, party: Party) -> Result<f64, LogsError> {
         Ok(bound(&self.setting, party, self.noise)? * (1.0 + SLACK))
     }
@@ -161,7 +161,7 @@ impl<'a> Gate<'a> {
             .with_published(publish.iter().copied())?)
     }
 
-    /// What is stated of a run with that loss.
+    /// Returns the statement about a run with that loss.
     pub(super) fn audit(&self, found: LargestLoss, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
         let LargestLoss {
             mu,

@@ -1,4 +1,4 @@
-//! What is stated of a run with sealed finals that gave this node no result
+//! The statement about a run with sealed finals that gave this node no result
 //! (protocol/docs/sealing.md).
 
 use undertone_protocol::plan::checked::Plan;

@@ -1,4 +1,4 @@
-//! What went wrong in a run, in words.
+//! Sentences for the faults of a run.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ impl Gate<'_> {
             .join("; ")
     }
 
-    /// What the logs say went wrong.
+    /// Returns the faults that the logs show, as sentences.
     pub(super) fn sentences(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Vec<String> {
         let mut sentences = Vec::new();
         let deniers = deniers(logs);

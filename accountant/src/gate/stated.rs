@@ -41,7 +41,7 @@ impl<'a> StatedExecution<'a> {
     /// Reads the execution that a receipt of `plan` states; the plan has the schedule that START
     /// drew, if it did.
     ///
-    /// Which shares arrived is not held against anything: only the agreed logs say it.
+    /// Differences in which shares arrived are accepted: only the agreed logs say which did.
     ///
     /// # Errors
     /// It cannot be read, or parties, rounds, injection, schedule or sensitivities are not the
@@ -81,7 +81,7 @@ impl<'a> StatedExecution<'a> {
         }
     }
 
-    /// Whose finals it says are seen.
+    /// Returns the parties whose finals the statement says are seen.
     pub fn published(&self) -> &BTreeSet<Party> {
         self.execution.published()
     }

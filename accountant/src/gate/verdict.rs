@@ -1,4 +1,4 @@
-//! What the gate says, and what is stated of a run.
+//! The gate's verdict, and its statement about a run.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::execution::checked::Execution;
 
-/// What is stated about a run as it turned out.
+/// The statement about a run as it turned out.
 #[derive(Debug, Clone)]
 pub struct Audit {
     /// The largest loss of any party, departed ones included: the smallest of the valid statements.
@@ -18,7 +18,7 @@ pub struct Audit {
     /// The execution of the largest loss, with its coalition as `corrupted` and the sensitivities:
     /// `account inca` on it with the plan's standard deviations gives `mu`, or less.
     pub execution: Execution,
-    /// What the statement rests on.
+    /// The basis of the statement.
     pub basis: Basis,
     /// With exact sums revealed (`mu` is then infinite once finals are out): the loss of changes
     /// that keep these sums.
@@ -28,11 +28,11 @@ pub struct Audit {
     pub among: Option<usize>,
     /// Who departed (everybody who may not publish).
     pub departed: BTreeSet<Party>,
-    /// What went wrong, in sentences, with the parties' names.
+    /// The faults, in sentences, with the parties' names.
     pub faults: Vec<String>,
 }
 
-/// What the loss of an audit rests on.
+/// The basis of an audit's loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// Every coalition was computed; the execution's loss is not above it.
@@ -50,13 +50,13 @@ pub enum Basis {
     Theorem,
 }
 
-/// What the gate says.
+/// The gate's decision.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// Who may publish; none: everybody withholds.
     pub publish: Option<BTreeSet<Party>>,
     /// Why somebody withholds; empty if nobody of the logs does.
     pub reason: String,
-    /// What the run lost: with the finals of `publish`, or with what left before.
+    /// The loss in the run: with the finals of `publish`, or with the shares that left before.
     pub audit: Audit,
 }

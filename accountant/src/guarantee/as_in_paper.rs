@@ -21,7 +21,7 @@ use crate::calibration::error::CalibrateError;
 /// The seed of the first outer iteration's schedule; each later one has the next.
 const SEED: u64 = 0;
 
-/// What everybody who reads the public graph learns.
+/// Says what everybody who reads the public graph learns.
 pub fn learned_by_readers(draft: &Draft, outer: &RecursionSettings) -> String {
     let gradients = draft.computation.task() == TaskName::Optimise
         || outer.inconsistent == Some(Inconsistent::LeastSquares);
@@ -44,7 +44,7 @@ pub fn learned_by_readers(draft: &Draft, outer: &RecursionSettings) -> String {
     )
 }
 
-/// What the noise of an exchange says nothing of, where it is a theorem's.
+/// Says why a theorem's noise of an exchange gives no ε; `None` where the noise is not a theorem's.
 pub fn of_theorem(draft: &Draft, outer: &RecursionSettings) -> Option<String> {
     let (theorem, more) = match (outer.pairwise_std, draft.computation.task()) {
         (PairwiseStd::Given(_), _) => return None,

@@ -1,5 +1,5 @@
-//! Which guarantee a plan has: the one place that decides it, and the functions that follow from
-//! it.
+//! The choice of a plan's guarantee: the one place that decides it, and the functions that follow
+//! from it.
 
 use undertone_protocol::plan::calibration::Calibration;
 use undertone_protocol::plan::checked::Plan;
@@ -15,7 +15,7 @@ use crate::guarantee::mixed::{OfRelease, expected, of_all_releases};
 use crate::guarantee::{as_in_paper, circles, connected, drawn, exact_sum, gaussian, own_noise};
 use crate::losses::loss::Noise;
 
-/// What a plan's claims rest on.
+/// The basis of a plan's claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarantee {
     /// Uniform noise, or masks: values are hidden among those whom nobody separates (Theorem U).
@@ -26,7 +26,7 @@ pub enum Guarantee {
     Gaussian,
     /// Each party's own noise alone, as messages are open.
     OwnNoise,
-    /// What the worst coalition reads of sums over neighbourhoods.
+    /// Sums over neighbourhoods, as the worst coalition reads them.
     Circles,
     /// Only changes that keep the exact sums, which are revealed: PPSC without own noise.
     ExactSum,
@@ -34,7 +34,7 @@ pub enum Guarantee {
     AsInPaper,
 }
 
-/// What is established of a plan, computed from its own schedule and standard deviations.
+/// The established facts of a plan, computed from its own schedule and standard deviations.
 pub(crate) struct Established {
     /// The claims of one release, whatever becomes of the sealing: what the gate may meet.
     pub(crate) of_release: Vec<Claim>,
@@ -101,7 +101,7 @@ impl Guarantee {
             .map_or(Ok(vec![]), |claims| claims(setting, Stated { noise, delta }))
     }
 
-    /// What can be established of a plan with this guarantee.
+    /// Establishes the claims of a plan with this guarantee.
     ///
     /// # Errors
     /// Noise that no claim could be about, or too many coalitions.

@@ -22,15 +22,15 @@ use crate::class::gossip::{GossipClass, WorstGossip, open_loss};
 use crate::guarantee::own_noise::{self, OpenGossip, SEED, claim, predicted};
 use crate::losses::gaussian::{self, GaussianError, SLACK};
 
-/// What rounding may add to a loss, as a part of it, and what noise makes room for.
+/// A bound on the relative error that rounding adds to a loss; the noise makes room for it.
 const ROUNDING_SHARE: f64 = 1e-4;
 
-/// What the worst coalition learns of whom.
+/// The coalition that learns most, the party it learns of, and the loss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorstReaders {
     /// Who reads, c + D of them at most.
     pub readers: Vec<Party>,
-    /// Whose releases they learn of.
+    /// The party whose releases they learn of.
     pub party: Party,
     /// Their squared loss over that of open messages, above 0 and at most 1.
     pub part_of_open: f64,
@@ -38,8 +38,8 @@ pub struct WorstReaders {
     pub exhaustive: bool,
 }
 
-/// The worst of the class at unit noise and sensitivity, with executions in which the party itself
-/// departs.
+/// Returns the largest loss of the class at unit noise and sensitivity, including executions in
+/// which the party itself departs.
 fn worst(draft: &Draft, schedule: &Schedule, rounds: usize) -> WorstGossip {
     let (class, protect) = (
         GossipClass::of_schedule(schedule).first(rounds),
@@ -138,7 +138,7 @@ fn claims(draft: &Draft, worst: &WorstGossip, open: &OpenGossip<'_>) -> Result<V
     Ok(claims)
 }
 
-/// What can be established of a plan.
+/// Establishes the claims of a plan.
 ///
 /// # Errors
 /// δ is out of range.

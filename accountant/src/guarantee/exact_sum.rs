@@ -138,7 +138,7 @@ fn pairwise_std_needed(setting: &Setting, mu: f64) -> Result<Option<f64>, Execut
     ))
 }
 
-/// What any coalition learns before publishing at most.
+/// Returns the largest loss to any coalition before publishing.
 fn largest_bound(setting: &Setting, noise: Noise) -> Result<f64, ExecutionError> {
     let bounds = (0..setting.parties()).map(|party| bound(setting, party, noise));
     bounds

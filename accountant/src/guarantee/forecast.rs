@@ -1,5 +1,5 @@
-//! What else a quote says: errors with more parties gone, errors at other ε, and what would help
-//! where a target cannot be met.
+//! Forecasts for a quote: errors with more departures, errors at other ε, and changes that would
+//! help where a target cannot be met.
 
 use serde::Serialize;
 use undertone_protocol::plan::checked::Plan;
@@ -125,9 +125,9 @@ pub fn beyond_theorems(plan: &Plan) -> Option<&'static str> {
     )
 }
 
-/// What would let most of the noise cancel, where the headline is the theorem's and the noise that
-/// of local privacy: so many rounds that no coalition is all that a party exchanges shares with, or
-/// fewer in a coalition. Empty if the noise cancels, or nothing here helps.
+/// Returns changes that would let most of the noise cancel, where the headline is the theorem's and
+/// the noise is that of local privacy. With more rounds, or a smaller coalition, no coalition is
+/// all that a party exchanges shares with. It is empty if the noise cancels, or nothing here helps.
 pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     let silent = plan.draws_at_start() || !gains_from_rounds(plan) || beyond_theorems(plan).is_some();
     let Some(here) = Setting::of_plan(plan).ok().filter(|_| is_local(plan) && !silent) else {

@@ -32,8 +32,8 @@ use crate::losses::releases;
 use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::rules::Rules;
 
-/// What other seeds can win over the first, at most, in our measurements: numbers of rounds that
-/// are further off are not tried again.
+/// The largest factor on the error that other seeds win over the first, in our measurements.
+/// Numbers of rounds that are further off are not tried again.
 const SEEDS_CAN_WIN: f64 = 1.05;
 
 /// The most seeds that are tried.
@@ -42,7 +42,8 @@ const MOST_SEEDS: u64 = 12;
 /// Multiplications of all seeds' passes over their coalitions: half a second of one core.
 const SEED_PRODUCTS: f64 = 1e8;
 
-/// What one more round, or a few, must win for the next to be tried.
+/// The fraction of the least error so far that a number of rounds must stay below. After two in a
+/// row that do not, no more are tried.
 const WORTH_A_ROUND: f64 = 0.995;
 
 /// Noise that meets the draft's budget, whoever colludes.
@@ -94,7 +95,7 @@ pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, Cl
     Ok(claims)
 }
 
-/// What holds over the tolerated class, where more is known of it than the loss of local noise.
+/// Returns the claim over the tolerated class, where its bound is below the loss of local noise.
 fn of_class(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
     let bound = Bound::of(setting);
     if bound.is_local() {

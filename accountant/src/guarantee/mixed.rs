@@ -1,4 +1,4 @@
-//! What follows from a schedule and noise where values are mixed, by whichever theorem: claims of
+//! The consequences of a schedule and noise where values are mixed, by whichever theorem: claims of
 //! all releases, and errors of the result.
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
@@ -42,7 +42,7 @@ pub(super) fn of_all_releases(draft: &Draft, claims: Vec<Claim>) -> Result<Vec<C
     over_releases(draft, claims_when_sealed(draft, claims))
 }
 
-/// What is expected of the result, in the data's unit.
+/// Predicts the errors of the result, in the data's unit.
 pub(super) fn expected(draft: &Draft, setting: &Setting, noise: Noise) -> Result<Predicted, ClaimError> {
     let budget = releases::budget(draft)?;
     let of_mean = predicted_when_sealed(draft, predicted(setting, noise, budget)?);

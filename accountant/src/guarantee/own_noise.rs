@@ -33,7 +33,7 @@ pub fn loss_of(draft: &Draft, independent_std: f64, releases: u64) -> f64 {
     }
 }
 
-/// What a plan of gossip with open messages has, beside its draft.
+/// The parts of a plan of gossip with open messages, beside its draft.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenGossip<'a> {
     /// The edges of each round.
@@ -45,7 +45,7 @@ pub(crate) struct OpenGossip<'a> {
 }
 
 impl OpenGossip<'_> {
-    /// What holds against all others together, with any faults: the headline.
+    /// Returns the headline: the claim against all others together, with any faults.
     ///
     /// # Errors
     /// δ is out of range.
@@ -60,10 +60,10 @@ impl OpenGossip<'_> {
         })
     }
 
-    /// What strangers learn of each other as long as nothing fails, every coalition of as many as
-    /// collude computed. None where rows may follow estimates, where a release is averaged in
-    /// rounds without noise of their own, where nobody is a stranger, or where coalitions are too
-    /// many.
+    /// Returns the claim about strangers as long as nothing fails, from every coalition of as many
+    /// as collude. It is `None` where rows may follow estimates, or where a release is averaged in
+    /// rounds without noise of their own. Nor is there one where nobody is a stranger, or where
+    /// coalitions are too many.
     ///
     /// # Errors
     /// δ is out of range.
@@ -107,7 +107,7 @@ pub(super) fn claim(draft: &Draft, mu: f64) -> Result<Claim, GaussianError> {
     theorem(draft.privacy.colluding, Faults::Any, mu, draft.privacy.delta)
 }
 
-/// What can be established of a plan; what strangers learn only if it claims that.
+/// Establishes the claims of a plan; the one about strangers only if the plan makes it.
 ///
 /// # Errors
 /// δ is out of range.
@@ -174,7 +174,7 @@ fn rounds_of_one_value(draft: &Draft, independent_std: f64) -> Result<u32, Calib
     })
 }
 
-/// What is expected of the estimate at the node that is furthest from the mean. `budget` is the
+/// Predicts the errors of the estimate at the node that is furthest from the mean. `budget` is the
 /// loss that the plan's (ε, δ) allows.
 pub(super) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64, budget: f64) -> Predicted {
     let (parties, releases) = (draft.parties() as f64, draft.releases() as f64);
@@ -196,7 +196,7 @@ pub(super) fn predicted(draft: &Draft, schedule: &Schedule, independent_std: f64
     }
 }
 
-/// What is expected of the estimates of a plan, in a state's units.
+/// Predicts the errors of a plan's estimates, in a state's units.
 ///
 /// # Errors
 /// δ is out of range.

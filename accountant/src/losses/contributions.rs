@@ -1,5 +1,5 @@
-//! What the worst contributions to several rounds of gossip averaging cost their party (Koskela and
-//! Kulkarni, with their errata).
+//! Losses of the worst contributions to several rounds of gossip averaging (Koskela and Kulkarni,
+//! with their errata).
 //!
 //! M is the matrix that gives c ↦ cᵀMc, the squared loss of contributions that change by cₜ in
 //! round t. The worst of all |cₜ| ≤ 1 is at most min(1ᵀ|M|1, T λ_max(M)), T the number of rounds
@@ -14,11 +14,11 @@ use crate::losses::gaussian::SLACK;
 /// The squared losses of one party's contributions, at unit sensitivity of each.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ContributionLoss {
-    /// The worst of all contributions is at least this: that of change 1 in every round.
+    /// A lower bound on the largest squared loss: that of change 1 in every round.
     pub lower: f64,
-    /// The worst of all contributions, of any dimension, is at most this.
+    /// An upper bound on the largest squared loss, for contributions of any dimension.
     pub upper: f64,
-    /// What the change of one contribution costs, the worst one.
+    /// The largest squared loss of a change of one contribution.
     pub one: f64,
 }
 

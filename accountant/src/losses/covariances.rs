@@ -40,9 +40,9 @@ impl Covariances {
         }
     }
 
-    /// What [`squared_losses`] says of the view, by a Cholesky factorisation of
-    /// Σ = σ*² B Bᵀ + σ_Δ² A Aᵀ; within 10⁻⁷ of it, relatively, as nine of sixteen digits are lost
-    /// at most. Where a pivot loses more, it is asked.
+    /// Returns the losses as [`squared_losses`] has them, by a Cholesky factorisation of Σ = σ*² B
+    /// Bᵀ + σ_Δ² A Aᵀ. They are within 10⁻⁷ of it, relatively, as at most nine of sixteen digits
+    /// are lost. Where a pivot loses more, [`squared_losses`] itself is asked.
     pub(crate) fn squared_losses(&self, noise: Noise) -> Vec<f64> {
         let rows = self.view.b.nrows();
         let (own, common) = (noise.independent_std.powi(2), noise.correlated_std.powi(2));

@@ -28,8 +28,8 @@ pub struct Noise {
 /// ratio that a plan can have.
 const DEPENDENT: f64 = 1e-12;
 
-/// What a dropped direction may carry of a party's column by rounding alone, relative to the column
-/// and to what explains it.
+/// The largest part of a party's column that a dropped direction carries by rounding alone,
+/// relative to the column and to what explains it.
 const ROUNDING: f64 = 1e-10;
 
 /// The squared losses hᵢᵀ Σ⁺ hᵢ of the view's honest parties at unit sensitivity, in the order of

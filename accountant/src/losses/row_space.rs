@@ -1,5 +1,5 @@
-//! What is seen, as a space: rows over independent noises of unit variance, and what of the noises
-//! themselves they determine.
+//! The span of a view's rows over independent noises of unit variance, and the part of the noises
+//! themselves that they determine.
 //!
 //! Where a party's contribution enters together with its own unknown noise, a change of it moves
 //! what is seen as that noise does, so that the squared loss of changes c is ‖P E c‖², P the

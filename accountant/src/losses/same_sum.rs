@@ -12,7 +12,7 @@ use crate::losses::view::View;
 /// largest, for n parties; these are 4,096 at most.
 const ZERO: f64 = 1e-9;
 
-/// What joint changes lose that keep every revealed sum, and how small a noise can get in a view.
+/// The loss of joint changes that keep every revealed sum, and the smallest noise in a view.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SameSum {
     /// The supremum of ‖D⁺Cv‖₂ over changes ‖v‖₂ ≤ 1 with Cv in range(D), never below the true one;

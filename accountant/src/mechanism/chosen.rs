@@ -30,7 +30,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// What this mechanism answers for itself.
+    /// Returns this mechanism's own answers.
     pub fn rules(&self) -> &dyn Rules {
         match self {
             Mechanism::Inca(injection) => injection,

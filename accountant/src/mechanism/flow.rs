@@ -40,8 +40,8 @@ pub fn sendings(sends: &[Vec<Vec<Party>>]) -> Vec<Sending> {
     sends.iter().enumerate().flat_map(of_round).collect()
 }
 
-/// What has led out of `party`, net, by the end of round `until`: each of its shares carries the
-/// flow of its sending out, each that it accepts carries some in.
+/// Returns the net flow out of `party` by the end of round `until`. Each of its shares carries the
+/// flow of its sending out, and each that it accepts carries some in.
 pub fn led_out(sendings: &[Sending], party: Party, until: u32) -> Row {
     let part = |(index, sending): (usize, &Sending)| {
         if sending.from == party {

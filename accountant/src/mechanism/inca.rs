@@ -45,9 +45,10 @@ pub enum NamedInjection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomInjection {
-    /// What comes in of the value before round 1 and in each round: T + 1 shares of it.
+    /// The parts of the value injected before round 1 and in each round: T + 1 shares of it.
     pub c: Vec<f64>,
-    /// What comes in of the noises before round 1 and in each round: T + 1 rows of T factors.
+    /// The factors of the noises injected before round 1 and in each round: T + 1 rows of T
+    /// factors.
     pub z: Vec<Vec<f64>>,
 }
 

@@ -1,4 +1,4 @@
-//! Which values and which noises each final of a fault-free run holds, without the rows.
+//! The values and the noises that each final of a fault-free run holds, without the rows.
 //!
 //! A hand-over moves all that its out-agent has to its in-agent, less a fresh noise γ that stays:
 //! each value is at one place at any time, each γ at two, once with each sign, or, where both have
@@ -8,16 +8,17 @@ use std::collections::BTreeSet;
 
 use undertone_protocol::topology::party::Party;
 
-/// What the state of a party is made of.
+/// The components of a party's state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Whose values are in it.
+    /// The parties whose values are in it.
     pub values: Vec<Party>,
     /// How many noises are in it, each once, with either sign.
     pub noises: usize,
 }
 
-/// What each party holds at the end of a schedule in which each share is accepted in its round.
+/// Returns the components of each party's final, for a schedule in which each share is accepted in
+/// its round.
 pub fn finals(out: &[Vec<Vec<Party>>]) -> Vec<Held> {
     let parties = out.first().map_or(0, Vec::len);
     let mut values: Vec<Vec<Party>> = (0..parties).map(|party| vec![party]).collect();

@@ -1,4 +1,4 @@
-//! What every mechanism answers for itself.
+//! The questions that every mechanism answers for itself.
 
 use std::fmt::Debug;
 
@@ -24,10 +24,10 @@ pub enum Format {
 /// A schedule as lists: for each round, for each party, to whom it sends.
 pub type Sends = [Vec<Vec<Party>>];
 
-/// What differs between mechanisms, for whoever accounts for a run.
+/// The differences between mechanisms, for code that accounts for a run.
 ///
-/// What is not answered here holds of all of them. Where there is a default, it is INCA's: every
-/// state is split in every round.
+/// Facts without a method here hold of all mechanisms. Where there is a default, it is INCA's:
+/// every state is split in every round.
 pub trait Rules: Debug + Send + Sync {
     // What a run is made of.
 
@@ -117,9 +117,9 @@ pub trait Rules: Debug + Send + Sync {
         false
     }
 
-    /// What it costs at most to move a change of one value along a tree of mean depth `depth`, in
-    /// squares of the noise that cancels: E or K of [`crate::bounds::closed_form`], which bounds
-    /// all coalitions at once. None where no theorem does.
+    /// Returns the largest cost of moving a change of one value along a tree of mean depth `depth`,
+    /// in squares of the noise that cancels. This is E or K of [`crate::bounds::closed_form`],
+    /// which bounds all coalitions at once. It is `None` where no theorem does.
     fn cost_of_moving(&self, _sends: &Sends, _depth: f64) -> Option<f64> {
         None
     }

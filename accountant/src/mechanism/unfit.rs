@@ -1,4 +1,4 @@
-//! What of a run its mechanism cannot be accounted for.
+//! Errors for runs that a mechanism cannot be accounted for.
 
 use undertone_protocol::lattice::injection::InjectionError;
 use undertone_protocol::topology::party::Party;
@@ -16,7 +16,7 @@ pub enum Unfit {
         place: &'static str,
         /// The product that is too large, in words.
         size: &'static str,
-        /// What that product may be at most.
+        /// The largest product allowed.
         most: usize,
     },
     /// A hand-over to several parties at once.

@@ -6,11 +6,11 @@ use serde_json::Value;
 /// A figure or table of a paper, computed again.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// What it shows, and of which setting.
+    /// The subject, and the setting.
     pub title: String,
     /// Its numbers.
     pub table: Table,
-    /// What a reader has to know about it, a sentence or two each.
+    /// Notes for a reader, a sentence or two each.
     pub notes: Vec<String>,
     /// Its curves; a table of a paper has none.
     pub chart: Option<Chart>,
@@ -22,7 +22,7 @@ pub type Column<R> = (&'static str, fn(&R) -> Cell);
 /// Rows of cells, and the same rows as objects.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What stands above the columns.
+    /// The headings of the columns.
     pub headings: Vec<&'static str>,
     /// A list of cells a row.
     pub cells: Vec<Vec<Cell>>,
@@ -30,7 +30,7 @@ pub struct Table {
     pub objects: Vec<Value>,
 }
 
-/// What a table shows of a number.
+/// An entry of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// This, as it stands.
@@ -68,24 +68,24 @@ impl Table {
 /// A picture with a line for each of several things that are compared.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// What it shows.
+    /// The subject of the plot.
     pub title: &'static str,
-    /// What is across.
+    /// The label of the horizontal axis.
     pub x: &'static str,
-    /// What is up.
+    /// The label of the vertical axis.
     pub y: &'static str,
     /// Whether what is across is counted: its ticks are whole numbers.
     pub counted: bool,
     /// Whether what is up is on a logarithmic axis.
     pub logarithmic: bool,
-    /// What is compared.
+    /// The curves that are compared.
     pub curves: Vec<Curve>,
 }
 
 /// A named line of a [`Chart`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// What it is of.
+    /// The name of the curve's subject.
     pub name: String,
     /// Its points, across and up.
     pub points: Vec<(f64, f64)>,

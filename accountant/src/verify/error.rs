@@ -16,9 +16,9 @@ pub enum VerifyError {
         index: usize,
         /// The claim, in words.
         what: String,
-        /// What the plan says.
+        /// The value that the plan states.
         claimed: f64,
-        /// What follows from the plan's own schedule and noise.
+        /// The value that follows from the plan's own schedule and noise.
         found: f64,
     },
     /// A claim whose ε does not follow from its loss μ.
@@ -30,9 +30,9 @@ pub enum VerifyError {
         index: usize,
         /// The claim, in words.
         what: String,
-        /// What the plan says.
+        /// The value that the plan states.
         claimed: f64,
-        /// What follows from the plan's own schedule and noise.
+        /// The value that follows from the plan's own schedule and noise.
         found: f64,
     },
     /// A claim for another δ than the plan's privacy target.
@@ -56,9 +56,9 @@ pub enum VerifyError {
         index: usize,
         /// The claim, in words.
         what: String,
-        /// What the plan says.
+        /// The value that the plan states.
         claimed: f64,
-        /// What follows from the plan's own lattice.
+        /// The value that follows from the plan's own lattice.
         found: f64,
     },
     /// A claim that this version cannot establish.
@@ -114,17 +114,17 @@ pub enum VerifyError {
     Predicted {
         /// The key of the number.
         field: &'static str,
-        /// What the plan says, if it does.
+        /// The value that the plan states, if it does.
         claimed: Option<f64>,
-        /// What follows from the plan's own schedule and noise.
+        /// The value that follows from the plan's own schedule and noise.
         found: Option<f64>,
     },
     /// Noise that is not that of the theorem which the plan names.
     #[error("mechanism.pairwise_std: the plan says {claimed}, the theorem that it names gives {found:?}")]
     PairwiseStd {
-        /// What the plan says.
+        /// The value that the plan states.
         claimed: f64,
-        /// What the theorem gives, if it gives anything.
+        /// The value that the theorem gives, if it gives any.
         found: Option<f64>,
     },
     /// The injection is refused.

@@ -97,7 +97,7 @@ const KEYS_OF_RUNS: &str = "Keys of RUN.toml: undertone help mean (or regression
 /// Where the keys of a daemon's configuration are explained.
 const KEYS_OF_NODE: &str = "Keys of NODE.toml: undertone help node";
 
-/// What each command's page says of the flags that all have.
+/// The line on each command's page about the flags that all commands have.
 const EVERY_COMMAND: &str = "Every command takes --json, --log and -v: see undertone --help";
 
 #[derive(Debug, Subcommand)]

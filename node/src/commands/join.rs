@@ -199,7 +199,7 @@ impl ResultFiles<'_> {
     }
 }
 
-/// What a party takes part with.
+/// The source of a party's contribution.
 enum OwnInput {
     /// Its vector or rows, and where they were read.
     File(VectorFile, PathBuf),
@@ -208,7 +208,7 @@ enum OwnInput {
 }
 
 impl OwnInput {
-    /// What the flags name, held against the plan.
+    /// Returns the source that the flags name, checked against the plan.
     fn of(arguments: &JoinArgs, plan: &Plan, me: Party) -> Result<Self, Failure> {
         let rounds = plan.draft().computation.task() == TaskName::Rounds;
         if let (Some(program), true) = (&arguments.program, part::streams(plan)) {
@@ -237,7 +237,7 @@ impl OwnInput {
 }
 
 impl OwnInput {
-    /// What its file looks like, where it is one.
+    /// Returns the layout of its file, where it is one.
     fn layout(&self) -> Option<&Layout> {
         match self {
             OwnInput::File(vector, _) => Some(&vector.layout),
@@ -245,7 +245,8 @@ impl OwnInput {
         }
     }
 
-    /// What leaves of it, with its own noise; a program is started, with `input` for its argument.
+    /// Reads the input and adds this party's own noise. A program is started, with `input` for its
+    /// argument.
     fn privatise(self, plan: &Arc<Plan>, me: Party, input: Option<&Path>) -> Result<Private, Failure> {
         let rng = randomness::for_noise()?;
         match self {
@@ -267,7 +268,7 @@ struct Prepared {
     /// No daemon takes part with this key meanwhile.
     lock: KeyLock,
     own_input: OwnInput,
-    /// What the result looks like.
+    /// The layout of the result.
     layout: Layout,
     /// The state folder.
     state: PathBuf,

@@ -126,7 +126,7 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
     Ok(Report::done(json, verdict(&plan, &arguments.policy) + &quoted))
 }
 
-/// What was checked, and that it holds: the first thing that a member wants to know.
+/// Says what was checked, and that it holds: the first thing that a member wants to know.
 fn verdict(plan: &Plan, policy: &Policy) -> String {
     let claims = plan.calibration().claims.len();
     let within = match policy.max_epsilon {

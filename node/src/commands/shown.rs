@@ -25,7 +25,7 @@ pub(super) struct Shown<'a> {
     /// The standard error of the last row, per coordinate; where columns have widths of their own,
     /// the root of their mean square.
     pub(super) error: Option<f64>,
-    /// What the columns are called.
+    /// The names of the columns.
     pub(super) names: Option<&'a [String]>,
 }
 

@@ -1,9 +1,9 @@
 //! `undertone testnet`: one of several daemons that know nothing of each other yet and meet in a
 //! shared folder.
 //!
-//! What a container of the composition runs. Each node makes its own key in its own folder, leaves
-//! its lines for the peer list in the shared one, waits for the others' lines, and becomes the
-//! daemon of `undertone node`. Keys never leave their folder.
+//! A container of the composition runs one node. Each node makes its own key in its own folder,
+//! leaves its lines for the peer list in the shared one, waits for the others' lines, and becomes
+//! the daemon of `undertone node`. Keys never leave their folder.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! What a plan and a vector must pass before they are a run.
+//! Checks that a plan and a vector must pass before they are a run.
 
 use std::sync::Arc;
 

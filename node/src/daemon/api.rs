@@ -1,7 +1,7 @@
 //! The local HTTP API: loopback or a Unix socket, a bearer token, problem+json, an OpenAPI
 //! document.
 //!
-//! What holds:
+//! Invariants:
 //! - All that it answers comes from the [`Service`](crate::daemon::service::Service); it has no
 //!   state of a run of its own.
 //! - `/healthz` and `/readyz` answer anybody, and so does `/`, a page that is the same for all;

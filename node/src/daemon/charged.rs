@@ -1,5 +1,5 @@
-//! What a run costs while it goes on: its charges in the ledger, the plan's mark as spent, and the
-//! room on the disk that is kept for its result.
+//! The cost of a run while it goes on: its charges in the ledger, and the plan's mark as spent.
+//! With them goes the room on the disk that is kept for its result.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

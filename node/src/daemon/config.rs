@@ -107,9 +107,9 @@ pub struct ApiConfig {
 /// A data set with its budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSet {
-    /// What submissions call it.
+    /// The name that submissions use for it.
     pub name: String,
-    /// Whose change the budget counts.
+    /// The unit whose change the budget counts.
     pub unit: Unit,
     /// The file in the data folder that has the data set's vector.
     pub file: Option<String>,
@@ -119,7 +119,7 @@ pub struct DataSet {
     pub delta: f64,
 }
 
-/// Whose plans are accepted unasked.
+/// A proposer whose plans are accepted without asking, and on what terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutoAccept {
     /// A name of the peer list.
@@ -152,7 +152,7 @@ pub struct Config {
     pub public: Address,
     /// How the API is served.
     pub api: ApiConfig,
-    /// What every plan must keep to.
+    /// The policy that every plan must keep to.
     pub policy: Policy,
     /// Members that are vouched for; None: there is no such list.
     pub vouched: Option<BTreeSet<PeerId>>,
@@ -160,7 +160,7 @@ pub struct Config {
     pub max_runs: usize,
     /// The data sets that runs may be charged to.
     pub data_sets: Vec<DataSet>,
-    /// Whose plans are accepted unasked.
+    /// The proposers whose plans are accepted without asking.
     pub auto_accept: Vec<AutoAccept>,
     /// Every key with its value as TOML and where that stands.
     shown: Vec<(String, String, String)>,

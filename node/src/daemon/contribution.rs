@@ -1,4 +1,4 @@
-//! What this party contributes to a run, and which budget pays for it.
+//! This party's contribution to a run, and the budget that pays for it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ impl fmt::Debug for Vector {
     }
 }
 
-/// What this party contributes to a run.
+/// This party's contribution to a run.
 #[derive(Debug, Default)]
 pub struct Contribution {
     /// The party's vector; None: the file of the data set.
@@ -52,7 +52,7 @@ pub(super) struct BudgetedContribution {
     pub(super) upload: Option<TempPath>,
     /// The data set's name, if the configuration has any.
     pub(super) data_set: Option<String>,
-    /// What the run is charged for.
+    /// The data set that the run is charged to, and the changes that it hides.
     pub(super) of: Protected,
     /// The totals of the accounts that it is charged to, of those that have one.
     pub(super) totals: Vec<(AccountName, Total)>,

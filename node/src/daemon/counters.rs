@@ -1,4 +1,4 @@
-//! What `GET /metrics` counts.
+//! The counters of `GET /metrics`.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What happened in a run: kept for those who look later, and followed.
+//! The events of a run: kept for later readers, and followed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub struct RunEvent {
     pub fields: Value,
 }
 
-/// What happened in a run, kept and followed.
+/// The events of a run, kept and followed.
 #[derive(Clone, Debug)]
 pub struct EventLog {
     kept: Arc<Mutex<VecDeque<RunEvent>>>,

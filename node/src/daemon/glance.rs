@@ -1,4 +1,4 @@
-//! What the daemon says of itself at a glance: budgets, readiness, metrics, what a mean is utility.
+//! Summaries of the daemon: budgets, readiness, metrics, and the utility of a mean.
 
 use serde_json::Value;
 
@@ -67,8 +67,8 @@ impl Service {
         .await
     }
 
-    /// What `GET /metrics` shows. Peers are looked for meanwhile: who asks again soon gets to see
-    /// which of them answer.
+    /// Returns the numbers of `GET /metrics`. It looks for peers meanwhile, so that the next
+    /// request shows which of them answer.
     pub fn metrics(&self) -> Metrics {
         let count = |state: fn(RunState) -> bool| self.shared.runs.count(state) as u64;
         let (peers, peers_private, peers_public) = self.shared.peers.answering();

@@ -26,7 +26,7 @@ pub(super) struct Kept {
     pub(super) digest: String,
     /// Whether it was accepted by a rule of the configuration.
     pub(super) unasked: bool,
-    /// Whose budget is set aside.
+    /// The data set whose budget is set aside, and the changes that are hidden.
     pub(super) of: Protected,
     /// How much of it.
     pub(super) charge: Charge,

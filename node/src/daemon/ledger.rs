@@ -1,6 +1,6 @@
-//! What each data set has spent: the charges of its runs, which add up ([`Charge`]), on disk before
-//! they are spent. All of it counts in δ: the loss, the chance of a bad draw, and what sampling
-//! adds.
+//! The spending of each data set: the charges of its runs, which add up ([`Charge`]), on disk
+//! before they are spent. All of it counts in δ: the loss, the chance of a bad draw, and what
+//! sampling adds.
 //!
 //! A run is *reserved* when it is taken, so that two that are taken together cannot both count on
 //! the same rest; *drawn*, before this node reveals its number for the draw of a schedule;
@@ -18,9 +18,9 @@
 //! was not synced yet, so that nothing of it had been spent; it is counted all the same if its JSON
 //! is whole. Anything else that does not fit is refused.
 //!
-//! What a run is charged with is kept beside the key, too, with its mark ([`Marks`]): a state
-//! directory that comes back from a backup, or is another one, has a ledger without the runs since,
-//! and would let their budget be spent twice. Who raises a charge writes ledger, then mark; who
+//! The charge of a run is kept beside the key, too, with its mark ([`Marks`]). A state directory
+//! that comes back from a backup, or is another one, has a ledger without the runs since. It would
+//! let their budget be spent twice. Code that raises a charge writes ledger, then mark; code that
 //! lowers one, mark, then ledger. So at any moment no mark is above the ledger that belongs to it,
 //! and a ledger that is below a mark is refused: [`Ledger::adopt`] charges what it lacks.
 
@@ -341,12 +341,12 @@ impl Ledger {
         self.journal.is_sound() && self.marks.is_sound()
     }
 
-    /// What a run is charged with, once its plan is spent.
+    /// Returns the charge of a run, once its plan is spent.
     pub fn charged(&self, digest: &str) -> Option<Charge> {
         self.books.charged(digest).map(|booked| booked.charge)
     }
 
-    /// What an account's runs have spent together, never below it.
+    /// Returns the composed charge of an account's runs, never below the true one.
     pub fn spent(&self, account: &AccountName) -> Charge {
         self.books.spent_besides(account, "")
     }
@@ -384,7 +384,7 @@ impl Ledger {
         Some(after.partition_point(|&after| total.allows(after)) as u64)
     }
 
-    /// What a data set has spent.
+    /// Returns the budget of a data set, and what of it is spent.
     pub fn budget(&self, set: &DataSet) -> BudgetStatus {
         let account = AccountName::new(&set.name, set.unit);
         let spent = self.spent(&account);

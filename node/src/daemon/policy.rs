@@ -1,5 +1,5 @@
-//! What this node accepts, beyond what a plan claims: the loss against all members that nobody
-//! vouches for.
+//! The policy of this node beyond a plan's claims: a bound on the loss against all members that
+//! nobody vouches for.
 //!
 //! A plan's claims are about coalitions of a size that its proposer chose. One who fills 6 of 8
 //! seats satisfies any claim about one colluder, so the members outside of `policy.vouched` are

@@ -78,7 +78,7 @@ impl std::fmt::Debug for Archive {
 struct DamagedLine {
     /// From 1.
     number: u64,
-    /// Whose receipt it was, if that can be read.
+    /// The digest of the plan whose receipt it was, if that can be read.
     digest: Option<String>,
 }
 

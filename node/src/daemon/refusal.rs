@@ -6,10 +6,10 @@ use std::fmt;
 use crate::reporting::escaped::shortened;
 use crate::reporting::failure::{Exit, Failure};
 
-/// What kind of refusal it is: fixes the HTTP status and the exit code of the client.
+/// The kind of a refusal: fixes the HTTP status and the exit code of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What was asked makes no sense: 400, exit 2.
+    /// The request makes no sense: 400, exit 2.
     Malformed,
     /// The ledger has not enough left: 403, exit 6.
     Budget,
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// What a client exits with.
+    /// Returns the exit code of a client.
     pub fn exit(self) -> Exit {
         match self {
             Kind::Budget | Kind::Spent => Exit::PrivacyRefused,
@@ -95,13 +95,13 @@ impl Kind {
 /// A refusal: one sentence, what is at fault, and what to do about it. Never a private value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// What kind of refusal it is.
+    /// The kind of refusal.
     pub kind: Kind,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
     /// The key, parameter or file at fault.
     pub field: Option<String>,
-    /// What to do about it.
+    /// A step that would help.
     pub hint: Option<String>,
 }
 
@@ -116,7 +116,8 @@ impl Refusal {
         }
     }
 
-    /// What another node may read of it: what is wrong with this one's disk is nobody else's.
+    /// Returns the message for other nodes: what is wrong with this one's disk is nobody else's
+    /// concern.
     pub fn for_others(self) -> String {
         match self.kind {
             Kind::Storage | Kind::Internal => "this node cannot keep it now; its operator is told why".into(),

@@ -1,5 +1,5 @@
-//! What runs left in the state directory: plans, means, receipts. Served as they were written, or
-//! not at all.
+//! The files of runs in the state directory: plans, means, receipts. They are served as they were
+//! written, or not at all.
 
 use std::path::Path;
 

@@ -41,7 +41,7 @@ const ENDED: &str = "run.json";
 /// Ends the name of a run's folder that is being deleted.
 const DELETED: &str = ".deleted";
 
-/// What is on disk of a run, beside its plan and its results.
+/// The record of a run on disk, beside its plan and its results.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Record {
     status: RunStatus,
@@ -87,7 +87,7 @@ pub(super) struct Run {
     record: Mutex<Record>,
     stage: Mutex<Stage>,
     stop: watch::Sender<Option<Stop>>,
-    /// What happened in the run.
+    /// The events of the run.
     pub(super) events: EventLog,
     /// Tells an accepted offer to look at the others again.
     pub(super) nudge: Notify,
@@ -126,7 +126,7 @@ impl Run {
         &self.folder
     }
 
-    /// What is said of it.
+    /// Returns the status of the run.
     pub(super) fn status(&self) -> RunStatus {
         locked(&self.record).status.clone()
     }

@@ -1,4 +1,4 @@
-//! What the service and its runs share.
+//! The state that the service and its runs share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;

@@ -35,7 +35,8 @@ pub struct State {
     probed: Mutex<Option<(Instant, bool)>>,
 }
 
-/// What is written to see whether there is room: a record, a line of the ledger and a receipt.
+/// The number of bytes written to see whether there is room: a record, a line of the ledger and a
+/// receipt.
 const PROBE: u64 = 64 << 10;
 
 /// For how long what was seen is good: whoever asks often does not make the disk work.

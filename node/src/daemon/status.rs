@@ -1,5 +1,4 @@
-//! What the daemon says of itself and of its runs: the objects of the API. No private value is in
-//! them.
+//! The objects of the API: the status of the daemon and of its runs. No private value is in them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

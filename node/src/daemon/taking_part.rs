@@ -33,7 +33,7 @@ use crate::reporting::output_file;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
 
-/// What a run needs to begin.
+/// The inputs that a run needs to begin.
 pub(super) struct Job {
     pub(super) plan: Arc<Plan>,
     pub(super) me: Party,
@@ -161,7 +161,7 @@ fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
     tracing::info!(digest, state = ?status.state, outcome = status.outcome, reason = status.reason, "run over");
 }
 
-/// What the result looks like: the plan's template, or what this party contributed.
+/// Returns the layout of the result: the plan's template, or that of this party's contribution.
 fn layout_of_result(shared: &Shared, plan: &Plan, contributed: &Layout) -> Result<Layout, Failure> {
     let template = template::in_folder(plan, &shared.config().data)?;
     Ok(template.unwrap_or_else(|| input::layout_of_mean(plan, contributed)))
@@ -309,8 +309,8 @@ fn may_gather_again(until_ms: Option<u64>, finish: &Finish) -> bool {
     is_aborted && !has_begun && until_ms.is_some_and(|until_ms| now_ms() < until_ms)
 }
 
-/// What leaves of what the party contributes: of rounds the first part, and then what is handed
-/// over.
+/// Adds noise to the party's contribution. In a task of rounds this is the first part, and then
+/// each part that is handed over.
 fn privatise(
     run: &Run,
     (plan, me): (&Arc<Plan>, Party),
@@ -379,7 +379,7 @@ async fn broken_off(run: &Run) -> Stop {
     why
 }
 
-/// What a run that ended by itself left.
+/// The results of a run that ended by itself.
 struct Delivered {
     account: Option<Account>,
     /// Rounds to which this party contributed nothing.

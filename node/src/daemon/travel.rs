@@ -157,7 +157,7 @@ impl Service {
         others.into_iter().map(|(name, _)| name).zip(words).collect()
     }
 
-    /// What one member says; why it cannot be reached.
+    /// Offers the plan to one member and returns its answer, or why it cannot be reached.
     async fn offer_to(&self, peer: PeerId, plan: &str, digest: [u8; 32]) -> Result<String, AskFault> {
         let ask = async {
             let mut inquiry = self.hub().inquire(Network::Public, peer).await?;
@@ -182,7 +182,7 @@ impl Service {
         timeout(ANSWER, ask).await.unwrap_or(Err(AskFault::Silent))
     }
 
-    /// Whose plans are looked at.
+    /// Returns the name of the peer if plans of its are looked at.
     pub(super) fn proposer(&self, from: PeerId) -> Result<String, Refusal> {
         let config = self.config();
         let peers = config.peers.as_slice();

@@ -94,7 +94,7 @@ impl BaselineServer {
     }
 }
 
-/// What came in on one graph: the first frame announces how many bytes follow.
+/// A count of the bytes that came in on one graph: the first frame announces how many follow.
 #[derive(Default)]
 struct Tally {
     announced: Option<u64>,

@@ -19,7 +19,7 @@ use crate::vector_file::layout::{Dtype, Layout};
 /// Rows of each party.
 const ROWS: usize = 1000;
 
-/// What is measured.
+/// The size of a measured training.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrainingSize {
     pub(crate) nodes: usize,

@@ -14,7 +14,7 @@ use crate::measuring::failed::failed;
 use crate::reporting::failure::Failure;
 use crate::reporting::output;
 
-/// What the keys of the pair whose server is process `index` follow from.
+/// Returns the seed of the keys of the pair whose server is process `index`.
 fn seed(index: u64) -> [u8; 31] {
     let digest = Sha256::digest(format!("undertone benchmark {index}: no secret, loopback only"));
     let mut seed = [0; 31];

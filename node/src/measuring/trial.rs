@@ -39,7 +39,7 @@ impl CachedGate {
         })
     }
 
-    /// What `of` takes of the whole verdict, computed once for each set of logs.
+    /// Applies `of` to the whole verdict, which is computed once for each set of logs.
     pub fn answer<R>(&self, plan: &Plan, logs: &AgreedLogs, of: impl FnOnce(&Verdict) -> R) -> R {
         let mut latest = self.latest.borrow_mut();
         let same = |asked: &GateQuestion| {
@@ -82,7 +82,7 @@ pub trait Contributions {
 pub struct Trial<C> {
     /// The plan that is run.
     pub plan: Arc<Plan>,
-    /// What is contributed.
+    /// The contributions.
     pub of: C,
     /// The gate of every node.
     pub gate: CachedGate,

@@ -64,8 +64,8 @@ impl Trial<Vectors> {
         rows.rchunks(dimension).next()
     }
 
-    /// What the last row would be everywhere with equal weights and without noise: the means over
-    /// those who were in each release's round, added up.
+    /// Returns the last row as it would be everywhere with equal weights and without noise. This is
+    /// the sum, over the releases, of the means over those who were in each release's round.
     pub fn truth(&self, simulated: &Simulated) -> Vec<f64> {
         let was_in: Vec<u64> = (0..self.plan.parties())
             .map(|party| rounds_of(simulated, party))

@@ -53,7 +53,7 @@ const PIECE: usize = 64 << 10;
 /// dropped, the hub says no.
 #[derive(Debug)]
 pub enum Asked {
-    /// What became of this plan? It is not one of the attached runs.
+    /// A question about a plan that is not one of the attached runs.
     Plan {
         /// Who asks; it has proved that.
         peer: PeerId,
@@ -125,7 +125,7 @@ pub enum AskFault {
     /// It took the question and said nothing in time.
     #[error("it did not answer in time")]
     Silent,
-    /// What came back is no reply to this question.
+    /// The answer is no reply to this question.
     #[error("its reply is unusable: {0}")]
     Reply(#[from] AskError),
 }

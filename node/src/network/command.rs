@@ -1,4 +1,4 @@
-//! What edges and the hub ask of a swarm.
+//! The commands of edges and the hub to a swarm.
 
 use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId, StreamProtocol};
@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::network::dial_fault::DialFault;
 use crate::network::lane::{Lane, NotOpened};
 
-/// What edges ask of the swarm.
+/// A command of an edge to the swarm.
 #[derive(Debug)]
 pub(super) enum SwarmCommand {
     /// Dial once, unless a dial is on its way. The peer's link changes either way.

@@ -1,4 +1,4 @@
-//! What the network must be told, and why it may refuse to start.
+//! The settings of the network, and the reasons why it may refuse to start.
 
 use std::io;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct PeerAddress {
     pub address: Multiaddr,
 }
 
-/// What a run needs of one graph.
+/// The settings of one graph of a run.
 #[derive(Clone, Debug)]
 pub struct RunGraph {
     /// All neighbours of this node on the graph.
@@ -59,7 +59,7 @@ impl RunGraph {
     }
 }
 
-/// What a hub needs to know of a run.
+/// The settings of a run, for its hub.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
     /// Names the run: streams that name another one are not this run's.
@@ -109,7 +109,7 @@ impl Default for Patience {
     }
 }
 
-/// What a hub needs to know.
+/// The settings of a hub.
 #[derive(Clone)]
 pub struct HubConfig {
     /// Our ed25519 identity.
@@ -138,7 +138,7 @@ pub enum NetworkError {
     Listen {
         /// The address as it was listed.
         address: Multiaddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// An address of another kind than we speak.
@@ -154,7 +154,7 @@ pub enum NetworkError {
         graph: Network,
         /// The peer id in question.
         peer: PeerId,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: &'static str,
     },
     /// A limit that makes no sense.
@@ -177,7 +177,7 @@ pub enum NetworkError {
     /// The transport could not be set up.
     #[error("the network could not be set up: {reason}")]
     Setup {
-        /// What the library says.
+        /// The library's message.
         reason: String,
     },
 }

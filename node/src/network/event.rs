@@ -1,4 +1,4 @@
-//! What the network tells its driver.
+//! The events that the network reports to its driver.
 
 use libp2p::{Multiaddr, PeerId};
 use undertone_protocol::messages::notice::Network;
@@ -7,7 +7,7 @@ use crate::network::dial_fault::DialFault;
 use crate::network::offence::Offence;
 use crate::network::received::Received;
 
-/// What happens on the network.
+/// An event on the network.
 #[derive(Debug)]
 pub enum NetworkEvent {
     /// Streams both ways are up and both hellos done.
@@ -106,7 +106,7 @@ pub enum NetworkEvent {
     ListenFailed {
         /// The graph that it happened on.
         graph: Network,
-        /// What the system says.
+        /// The system's message.
         reason: String,
     },
 }

@@ -51,7 +51,7 @@ pub(super) const OPENER_BYTES: usize = HELLO;
 /// Bytes that the acceptor of a stream sends.
 pub(super) const ACCEPTOR_BYTES: usize = CHALLENGE + ANSWER;
 
-/// What both ends of a stream must agree on whatever the run, and the keys to prove it.
+/// The facts that both ends of a stream must agree on whatever the run, and the keys to prove it.
 #[derive(Clone)]
 pub(super) struct Credentials {
     pub(super) graph: Network,
@@ -98,7 +98,7 @@ impl HelloError {
     }
 }
 
-/// What an acceptor makes of the run that the opener names.
+/// The acceptor's decision on the run that the opener names.
 pub(super) enum Verdict<R> {
     /// It is one of ours.
     Welcome(R),

@@ -60,7 +60,7 @@ pub struct Hub {
     state: Arc<HubState>,
 }
 
-/// What all clones of a hub hold together.
+/// The state that all clones of a hub share.
 struct HubState {
     key: Keypair,
     version: u32,
@@ -388,7 +388,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// What the run sends its frames with.
+    /// Returns the handle that the run sends its frames with.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -463,7 +463,7 @@ impl Drop for Berth {
     }
 }
 
-/// What is needed only while an attachment is put together.
+/// The parts that are needed only while an attachment is put together.
 struct Builder<'a> {
     state: &'a HubState,
     digest: [u8; 32],

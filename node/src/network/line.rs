@@ -1,4 +1,5 @@
-//! What an edge shares with the handle that sends and with the tasks that carry its frames.
+//! The state that an edge shares with the handle that sends and with the tasks that carry its
+//! frames.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use undertone_protocol::messages::notice::Network;
 
 use crate::network::queue::Queue;
 
-/// What the edge shares with the handle and with its own tasks.
+/// The state that the edge shares with the handle and with its own tasks.
 pub(super) struct Line {
     pub(super) graph: Network,
     pub(super) peer: PeerId,

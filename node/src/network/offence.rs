@@ -1,4 +1,4 @@
-//! What a peer did wrong, in words that name both sides' facts.
+//! Offences of a peer, in words that name both sides' facts.
 
 use std::fmt;
 
@@ -21,10 +21,10 @@ pub enum Offence {
         /// The version that we speak.
         ours: u32,
     },
-    /// What it sent first is no valid signed hello. On the public graph this may be an impostor,
-    /// not the peer.
+    /// The first bytes that it sent are no valid signed hello. On the public graph this may be an
+    /// impostor, not the peer.
     NoHello {
-        /// What is wrong with it.
+        /// The fault in it.
         reason: &'static str,
     },
     /// It announced a frame above the limit.
@@ -48,10 +48,10 @@ pub enum Offence {
         /// Bytes that were queued.
         bytes: usize,
     },
-    /// What came in is not our protocol at all, or it did not get through the security handshake in
-    /// time.
+    /// The incoming bytes are not our protocol at all, or did not get through the security
+    /// handshake in time.
     NoProtocol {
-        /// What the transport says.
+        /// The transport's message.
         reason: String,
     },
 }

@@ -29,7 +29,7 @@ const RETAINED: Duration = Duration::from_secs(30);
 /// Our choice: more than an operator is offered in the time that any of them waits.
 const DECLINED: usize = 256;
 
-/// What the swarm's task knows of a peer's usable connections.
+/// The usable connections of a peer, as the swarm's task knows them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Link {
     /// All connections on which streams may be opened.
@@ -45,7 +45,7 @@ pub(super) struct Link {
     pub(super) fault: Option<DialFault>,
 }
 
-/// What comes in for one edge.
+/// An arrival for one edge.
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// The peer has said hello.
@@ -201,7 +201,8 @@ impl PeerTable {
         self.lock().peers.get(peer).map(|listed| listed.key.clone())
     }
 
-    /// What it takes to reach a peer whose edges we are not: its key, its place, its connections.
+    /// Returns the key, the place and the connections with which to reach a peer whose edges are
+    /// not ours.
     pub(super) fn look_up(&self, peer: &PeerId) -> Option<(PublicKey, Place, watch::Receiver<Link>)> {
         let lists = self.lock();
         let listed = lists.peers.get(peer)?;
@@ -258,7 +259,7 @@ impl PeerTable {
         }
     }
 
-    /// What to answer a peer that names this run.
+    /// Decides how to answer a peer that names this run.
     pub(super) fn verdict(&self, peer: &PeerId, digest: &[u8; 32]) -> Verdict<mpsc::Sender<Arrival>> {
         let lists = self.lock();
         let going = lists

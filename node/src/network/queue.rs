@@ -26,7 +26,7 @@ impl TakeTicket for undertone_protocol::mixing::ticket::Ticket {
 /// Bytes for one peer.
 #[derive(Clone)]
 pub struct Frame {
-    /// What the peer receives, bit for bit.
+    /// The bytes that the peer receives.
     pub bytes: Arc<[u8]>,
     /// If there is one, it is taken before the first byte leaves, and `NetworkEvent::Left` follows.
     pub ticket: Option<Arc<dyn TakeTicket>>,

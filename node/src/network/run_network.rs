@@ -29,7 +29,7 @@ impl RunNetwork {
         Ok((RunNetwork { hub, run }, events))
     }
 
-    /// What the run sends its frames with.
+    /// Returns the handle that the run sends its frames with.
     pub fn handle(&self) -> Handle {
         self.run.handle()
     }

@@ -26,8 +26,8 @@ use crate::network::reports::Reports;
 pub(super) const STREAM: StreamProtocol = StreamProtocol::new("/undertone/stream/1");
 /// Bytes of a frame's length.
 pub(super) const HEADER: usize = 4;
-/// What is written under one deadline, and the most that a reader's buffer uses ahead of what
-/// arrived. A peer must take or send this much within the stall time-out.
+/// The number of bytes written under one deadline, and the most that a reader's buffer grows beyond
+/// the bytes that arrived. A peer must take or send this much within the stall time-out.
 const PIECE: usize = 64 << 10;
 /// Frames of one edge that may wait for the driver, however short they are.
 pub(super) const FRAMES_IN_FLIGHT: usize = 64;

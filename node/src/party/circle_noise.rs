@@ -11,8 +11,8 @@ use undertone_protocol::topology::party::Party;
 /// reader of sums: 2^-6 (protocol/docs/streams.md).
 const OWN_NOISE: f64 = 1.0 / 64.0;
 
-/// What a party contributes to a round, and where neighbours read sums the noise of the vector for
-/// each of them, in units of 2^-16 of a step: fresh, of 2^-6·N·σ for a weight of N units.
+/// Returns a party's contribution to a round. Where neighbours read sums it comes with fresh noise
+/// for each, of 2^-6·N·σ for a weight of N units. That noise counts in units of 2^-16 of a step.
 pub(super) fn with_noise_of_circles(
     plan: &Plan,
     me: Party,

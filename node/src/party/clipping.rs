@@ -1,4 +1,4 @@
-//! What a party's owner is told of clipping, and means of raw rows.
+//! Reports to a party's owner on clipping, and means of raw rows.
 
 use undertone_protocol::clipping::range::ClippingReport;
 use undertone_protocol::plan::run_file::settings::{Clip, Data, Unit};

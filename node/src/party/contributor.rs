@@ -1,4 +1,4 @@
-//! What a party contributes to the iterations of a training, wherever it comes from.
+//! A party's contributions to the iterations of a training, whatever their source.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,8 +33,8 @@ pub trait Contributor: Send {
 /// Somebody who hands over a party's vectors or rows, one matrix a round: a program, or whoever
 /// asks over the API.
 pub trait PartSource: Send {
-    /// What is handed over for a round, from 1, once the mean of the round before is told. None
-    /// after `until`.
+    /// Returns the vector handed over for a round, from 1, once the mean of the round before is
+    /// reported. After `until` there is none.
     ///
     /// # Errors
     /// Why there is nothing of use, for the party's owner alone.

@@ -59,11 +59,11 @@ const FLUSH: Duration = Duration::from_millis(500);
 pub struct Part {
     /// The plan that all members agreed on.
     pub plan: Arc<Plan>,
-    /// Which of the plan's parties this node is.
+    /// The party of the plan that this node is.
     pub me: Party,
     /// The key that it signs with.
     pub key: Keypair,
-    /// What the party contributes, x̃: its clipped value with its own noise, on the lattice.
+    /// The party's contribution, x̃: its clipped value with its own noise, on the lattice.
     pub value: Noisy,
     /// The source of its correlated noise.
     pub noise: Noise,
@@ -80,7 +80,7 @@ pub struct Part {
 /// How the run ended, with what the gate computed.
 #[derive(Debug)]
 pub struct Finish {
-    /// What the machine of the run says.
+    /// The outcome that the machine of the run reports.
     pub outcome: Outcome,
     /// The gate's account of the agreed logs, if it came to that.
     pub gate: Option<Verdict>,
@@ -127,7 +127,7 @@ struct Driver {
     /// The others begin without it.
     left_out: bool,
     complete: bool,
-    /// Whom the present stage waits for, as it was told last.
+    /// The parties that the present stage waits for, as last reported.
     awaited: Vec<Party>,
     offences: BTreeMap<Party, u32>,
     strangers: BTreeSet<PeerId>,

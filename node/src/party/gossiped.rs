@@ -69,7 +69,7 @@ pub(super) struct Gossiped {
     spread: Option<f64>,
     /// Why it is of fewer rounds or parties than planned.
     pub(super) reason: Option<String>,
-    /// Whose messages were missing, in sentences.
+    /// Sentences on the parties whose messages were missing.
     faults: Vec<String>,
     /// Names of those that were missing at the end.
     pub(super) departed: Vec<String>,
@@ -125,14 +125,14 @@ impl Gossiped {
         })
     }
 
-    /// What it adds to a receipt or a final object.
+    /// Adds the entries of gossip to a receipt or a final object.
     pub(super) fn add_to(&self, object: &mut Value) {
         object["agreed"] = Value::Null;
         object["spread"] = json!(self.spread);
         object["iterations"] = self.rounds.clone();
     }
 
-    /// What it adds to a receipt alone.
+    /// Adds the entries of gossip that only a receipt has.
     pub(super) fn add_faults_to(&self, receipt: &mut Value) {
         receipt["gossip"] = self.settings.clone();
         receipt["faults"] = json!(self.faults);

@@ -20,7 +20,7 @@ use crate::reporting::input_file;
 pub struct Identity {
     /// The key that the party signs with.
     pub keypair: Keypair,
-    /// What the party is called in peer lists.
+    /// The party's name in peer lists.
     pub name: String,
     /// Multiaddress of the private listener, if it was given.
     pub private: Option<String>,

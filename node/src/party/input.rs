@@ -1,4 +1,4 @@
-//! What a party contributes, held against the plan.
+//! A party's contribution, checked against the plan.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn names(draft: &Draft) -> Option<&[String]> {
     }
 }
 
-/// What a plan says of a party's file before it is read.
+/// Returns the plan's expectations of a party's file before it is read.
 pub fn expected(plan: &Plan, me: Party) -> Expected<'_> {
     let draft = plan.draft();
     let rows = match has_rows(plan) {
@@ -104,7 +104,7 @@ fn check_shape(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
     ))
 }
 
-/// What was handed over, row by row.
+/// Returns the values handed over, row by row.
 ///
 /// # Errors
 /// Those of [`check_handed_over`].
@@ -176,7 +176,7 @@ pub fn shape_handed_over(plan: &Plan, me: Party) -> Vec<usize> {
     shape
 }
 
-/// What names the columns of a plan, in messages.
+/// The source of the column names of a plan, in messages.
 pub const PLAN: &str = "the plan (data.columns)";
 
 /// Refuses a table whose names are not these, in this order; `whose` is what messages call them.
@@ -339,7 +339,7 @@ fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
         .hint(hint)
 }
 
-/// What the mean looks like in a party's own format.
+/// Returns the layout of the mean in a party's own format.
 pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
     if let Some(model) = plan.draft().computation.model() {
         return layout_of_model(model);
@@ -353,9 +353,9 @@ pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
     }
 }
 
-/// What the last mean of many looks like in a file of this name: numbers, or a model of the plan's
-/// tensors. It is written as the plan's template is, `template`, where the plan names one; else,
-/// where what a program reads is such a model, `own`, as that is, with its tensors of whole
+/// Returns the layout of the last mean of many, in a file of this name: numbers, or a model of the
+/// plan's tensors. Where the plan names a template the layout is that of `template`. Otherwise,
+/// where a program reads such a model, the layout is that of `own`, with its tensors of whole
 /// numbers.
 ///
 /// # Errors
@@ -409,7 +409,7 @@ pub fn layout_of_tensors(plan: &Plan, dtype: Dtype) -> Option<Layout> {
     })
 }
 
-/// What a model's numbers look like in a file of numbers alone.
+/// Returns the layout of a model in a file of numbers alone.
 pub fn layout_of_model(model: &ModelSettings) -> Layout {
     let shape = match model.classes {
         Some(classes) => vec![classes, model.features()],

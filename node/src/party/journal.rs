@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::reporting::failure::Failure;
 
-/// What is done on the disk, in the order in which it is done. Who does it is an argument: a test
+/// A step on the disk, in the order in which steps are done. Who does it is an argument: a test
 /// follows the order, and has any step fail.
 pub enum Step<'a> {
     /// These bytes are added to the file.
@@ -91,7 +91,7 @@ pub struct Journal {
     version: u32,
     file: File,
     disk: Disk,
-    /// What was read or written so far, and its last checksum.
+    /// The length that was read or written so far, and its last checksum.
     length: u64,
     lines: u64,
     last: String,

@@ -33,7 +33,7 @@ struct Mark {
     charge: Option<Noted>,
 }
 
-/// What happened to a plan.
+/// The kinds of marks on a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Happened {
@@ -55,7 +55,7 @@ pub struct Noted {
     pub charge: Charge,
 }
 
-/// What the marks say of one plan.
+/// The marks on one plan, together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marked {
     draws: u8,

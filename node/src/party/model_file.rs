@@ -225,7 +225,7 @@ pub fn rows(model: &ModelSettings, path: &Path) -> Result<Rows, Failure> {
     Rows::prepare(model, &file.values, path)
 }
 
-/// What names the columns of a model, in messages.
+/// The source of the column names of a model, in messages.
 const MODEL: &str = "the model";
 
 /// Reads a table of which the model may name the columns.

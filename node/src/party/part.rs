@@ -1,4 +1,4 @@
-//! What a party does before its part in a run begins, whoever carries it: `join` or the daemon.
+//! The steps of a party before its part in a run begins, whoever carries it: `join` or the daemon.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::reporting::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::vector::VectorFile;
 
-/// Which party of the plan this node is (exit 3 if none).
+/// Returns the party of the plan that this node is (exit 3 if none).
 pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
     plan.draft()
         .members
@@ -50,13 +50,13 @@ pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure
     Ok(vector)
 }
 
-/// What a party contributes to a run; there is no `Debug` that prints it.
+/// A party's contribution to a run; there is no `Debug` that prints it.
 pub struct Private {
     /// x̃.
     pub value: Noisy,
     /// Its correlated noise.
     pub noise: SystemNoise,
-    /// What clipping did, for the party's owner.
+    /// The effect of clipping, for the party's owner.
     pub clipped: ClippingReport,
     /// In a training: what contributes to its later iterations.
     pub contributor: Option<Box<dyn Contributor>>,
@@ -126,8 +126,8 @@ pub fn streams(plan: &Plan) -> bool {
     draft.computation.stream().is_some() && draft.releases() > 1
 }
 
-/// What is handed over round by round, of which the first contribution is waited for here. Whatever
-/// the source does is no error.
+/// Prepares the contributions that are handed over round by round, and waits for the first.
+/// Whatever the source does is no error.
 pub fn privatise_handed_over(
     plan: &Arc<Plan>,
     me: Party,

@@ -41,7 +41,7 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// How long after its last byte a program that ends is waited for. Our choice.
 const REAPING: Duration = Duration::from_millis(200);
 
-/// What a plan's frames are within.
+/// The limits of a plan's frames.
 #[derive(Clone, Copy)]
 struct FrameLimits {
     /// The number of the last round.
@@ -70,7 +70,7 @@ pub struct Program {
     child: Child,
     means: Option<SyncSender<ProgramFrame>>,
     answers: Receiver<Result<ProgramFrame, Silent>>,
-    /// What a mean looks like in a `.npy`, and as tensors if the plan has them.
+    /// The layouts of a mean in a `.npy`, and as tensors if the plan has them.
     numbers: Layout,
     tensors: Option<Layout>,
     /// Whether its latest answer was a `.safetensors`: it is told means as one, too.

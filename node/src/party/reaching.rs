@@ -1,4 +1,4 @@
-//! Whom a party listens for and reaches, as the plan says.
+//! The peers that a party listens for and reaches, as the plan says.
 
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
@@ -34,7 +34,7 @@ pub fn hub_configuration(plan: &Plan, me: Party, key: &Keypair) -> HubConfig {
     }
 }
 
-/// What the plan says of this party's neighbours.
+/// Returns the network settings of this party's neighbours in the plan.
 pub(super) fn run_configuration(plan: &Plan, me: Party) -> RunConfig {
     let members = &plan.draft().members;
     let (public_limit, private_limit) = Run::frame_limits(plan);

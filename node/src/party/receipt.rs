@@ -33,7 +33,7 @@ use crate::planning::utility::Utility;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::output_file;
 
-/// What is said of a run as it turned out. No private value is in it.
+/// The account of a run as it turned out. No private value is in it.
 #[derive(Clone, Debug)]
 pub struct Account {
     ending: Ending,
@@ -313,8 +313,8 @@ impl Account {
         gossiped.or_else(|| self.lost(|audit| audit.mu))
     }
 
-    /// What sampling the noise adds to δ at most: 0 where nothing private left, None where there is
-    /// no ε.
+    /// Returns the most that sampling the noise adds to δ: 0 where nothing private left, `None`
+    /// where there is no ε.
     fn sampling_delta(&self, plan: &Plan) -> Option<f64> {
         match self.ending {
             Ending::Aborted { .. } => Some(0.0),
@@ -363,7 +363,7 @@ impl Account {
         &self.weights
     }
 
-    /// What the process exits with.
+    /// Returns the exit code of the process.
     pub fn exit(&self) -> Exit {
         match self.ending {
             Ending::Done if self.finished() => Exit::Done,
@@ -392,8 +392,8 @@ impl Account {
         gossiped.or(self.trained.as_ref().map(|trained| &trained.iterations))
     }
 
-    /// What gossip adds to a final object: that nothing is agreed on, and how far a node's estimate
-    /// can be from the mean.
+    /// Adds the entries of gossip to a final object: that nothing is agreed on, and how far a
+    /// node's estimate can be from the mean.
     pub fn add_gossip_to(&self, object: &mut Value) {
         if let Some(gossiped) = &self.gossiped {
             gossiped.add_to(object);
@@ -532,8 +532,8 @@ pub fn signature_of(path: &Path) -> PathBuf {
     output_file::with_suffix(path, ".sig")
 }
 
-/// What the run cost, where finals are not sealed. Nothing, if nothing private has left; never
-/// nothing, if anything may have.
+/// Returns the loss of the run, where finals are not sealed. It is `None` if nothing private has
+/// left, and never if anything may have.
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,

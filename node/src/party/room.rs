@@ -10,12 +10,12 @@ use undertone_protocol::plan::checked::Plan;
 use crate::reporting::failure;
 use crate::vector_file::layout::Layout;
 
-/// What a receipt takes beside its entries for each party, and what it takes for each of them:
-/// measured, 2 kB and 200 bytes; and with it an entry of the ledger and the record of a run.
+/// The bytes that a receipt takes beside its entries for each party, and those for each of them.
+/// Measured: 2 kB and 200 bytes. The room includes an entry of the ledger and the record of a run.
 const RECEIPT: u64 = 64 << 10;
 const OF_A_PARTY: u64 = 4 << 10;
 
-/// What is written of it at once.
+/// The number of bytes of it written at once.
 const PAGE: usize = 4096;
 
 /// Room that nobody else gets until this is dropped, or its process ends. It is a file without a

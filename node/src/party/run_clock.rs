@@ -10,7 +10,7 @@ pub(super) struct RunClock {
     begun: Duration,
 }
 
-/// What the system's clock shows that goes on while the machine is suspended.
+/// Returns the time on the system's clock that goes on while the machine is suspended.
 #[cfg(target_os = "linux")]
 fn shown() -> Duration {
     let shown = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -18,7 +18,7 @@ fn shown() -> Duration {
     since_boot.unwrap_or_default()
 }
 
-/// What the system's clock shows that nobody sets.
+/// Returns the time on the system's clock that nobody sets.
 #[cfg(not(target_os = "linux"))]
 fn shown() -> Duration {
     use std::sync::OnceLock;
@@ -32,7 +32,7 @@ impl RunClock {
         RunClock { begun: shown() }
     }
 
-    /// What it shows.
+    /// Returns the time since the run began.
     pub(super) fn now(&self) -> Time {
         Time::from_nanos(shown().saturating_sub(self.begun).as_nanos() as u64)
     }

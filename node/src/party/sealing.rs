@@ -1,5 +1,5 @@
-//! What an account says of a run whose finals were sealed: what became of this node's, and what it
-//! has cost (protocol/docs/sealing.md).
+//! The account of a run whose finals were sealed: the fate of this node's final, and its loss
+//! (protocol/docs/sealing.md).
 
 use undertone_accountant::gate::sealed::{closed, perhaps_opened};
 use undertone_accountant::gate::verdict::Audit;
@@ -21,8 +21,8 @@ pub(super) fn fate(plan: &Plan, outcome: &Outcome) -> Option<SealedFinal> {
     }
 }
 
-/// What the run has cost: nothing where nothing is opened, and the largest loss within the plan
-/// where others may have opened what this node could not.
+/// Returns the loss of the run. It is nothing where nothing is opened, and the largest within the
+/// plan where others may have opened what this node could not.
 pub(super) fn audit(plan: &Plan, finish: &Finish, fate: SealedFinal) -> Option<Audit> {
     let verdict = finish.gate.as_ref();
     match fate {

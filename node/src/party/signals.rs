@@ -1,4 +1,4 @@
-//! What a person or a supervisor sends to stop a node.
+//! The signals with which a person or a supervisor stops a node.
 
 use std::future::pending;
 
@@ -7,8 +7,8 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use crate::reporting::output_file;
 
-/// What `local` tells its nodes to leave by. A SIGTERM to the whole group has reached them already;
-/// this beside it does not count as a second one.
+/// The signal with which `local` asks its nodes to leave. A SIGTERM to the whole group has reached
+/// them already; beside it, this one does not count as a second.
 pub const LEAVE: Signal = Signal::SIGUSR1;
 
 /// SIGINT (Ctrl-C) and SIGTERM, as they come; neither ends this process any more.

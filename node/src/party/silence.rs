@@ -117,7 +117,7 @@ impl SilenceLog {
         self.with(|silence| note(&mut silence.rows, round, reason));
     }
 
-    /// What was noted so far.
+    /// Returns the notes so far.
     pub fn so_far(&self) -> Silence {
         self.with(|silence| silence.clone())
     }

@@ -9,7 +9,7 @@ use crate::party::journal::disk;
 use crate::party::marks::{self, Marks};
 use crate::reporting::failure::Failure;
 
-/// What has to be on disk before anything private leaves this node.
+/// The records that have to be on disk before anything private leaves this node.
 pub trait Costs: Send {
     /// Marks the plan as spent, before the first share leaves. If it fails none does.
     fn spend(&mut self) -> Result<(), Failure>;

@@ -1,4 +1,4 @@
-//! What an account says of a training: how far it came, and what all of it has cost.
+//! The account of a training: how far it came, and its total loss.
 
 use serde_json::{Value, json};
 use undertone_accountant::gate::verdict::Audit;
@@ -20,11 +20,11 @@ pub(super) struct Trained {
     pub(super) iterations: Value,
     /// Why it ended before its last iteration, if it did.
     stopped: Option<String>,
-    /// What each round's release is, where there is no model.
+    /// The kind of each round's release, where there is no model.
     result: Option<ReleaseKind>,
     /// The loss of the iteration that cost most.
     pub(super) mu_iteration: Option<f64>,
-    /// What an account of sums of everybody has besides, where it is one.
+    /// The further entries of an account of sums of everybody, where it is one.
     pub(super) stream: Option<SummedStream>,
 }
 
@@ -61,8 +61,8 @@ pub(crate) fn stream_error(plan: &Plan, rounds: impl Iterator<Item = u64>, depar
 }
 
 impl Trained {
-    /// What an account says of it; `audit` is that of the iteration that cost most, and becomes
-    /// that of all of them.
+    /// Returns the account of a training. `audit` is that of the iteration that cost most, and
+    /// becomes that of all of them.
     pub(super) fn of(plan: &Plan, training: &TrainingOutcome, audit: &mut Option<Audit>) -> Self {
         let mu_iteration = audit.as_ref().map(|audit| audit.mu);
         *audit = audit.take().map(|audit| together(plan, training, audit));
@@ -95,7 +95,7 @@ impl Trained {
         })
     }
 
-    /// What it adds to a receipt.
+    /// Adds the entries of a training to a receipt.
     pub(super) fn add_to(&self, receipt: &mut Value) {
         receipt["iterations"] = self.iterations.clone();
         if let Some(result) = self.result {

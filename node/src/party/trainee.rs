@@ -1,4 +1,4 @@
-//! What a party contributes to each iteration of a training: its rows' clipped gradients at the
+//! A party's contribution to each iteration of a training. It is its rows' clipped gradients at the
 //! model, or their second moments, with fresh noise of its own.
 
 use std::path::Path;
@@ -89,8 +89,8 @@ impl TrainingRows {
         model.expect("rows of a training are of a plan that fits a model")
     }
 
-    /// What the party contributes to a sum at a model, on the lattice and within the range that Δ
-    /// was derived from.
+    /// Returns the party's contribution to a sum at a model, on the lattice and within the range
+    /// that Δ was derived from.
     pub(crate) fn sum(&self, model: &[f64]) -> Clipped {
         match self.plan.draft().data.unit {
             Unit::Record => self.sum_of_rows(model),

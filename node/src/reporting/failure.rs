@@ -57,8 +57,8 @@ impl Exit {
         .find(|e| e.code() == code)
     }
 
-    /// The worst of several nodes' codes, with which `local` exits: the first in the order 70, 6,
-    /// 3, 7, 2, 75, 4, 5, 0.
+    /// Returns the most serious of several nodes' codes, with which `local` exits. It is the first
+    /// in the order 70, 6, 3, 7, 2, 75, 4, 5, 0.
     pub fn worst(codes: impl IntoIterator<Item = i32>) -> i32 {
         const ORDER: [i32; 9] = [0, 5, 4, 75, 2, 7, 3, 6, 70];
         let rank = |code: i32| ORDER.iter().position(|&c| c == code).unwrap_or(ORDER.len() - 1);
@@ -83,13 +83,13 @@ impl Exit {
 /// Why a command did not do what it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What the process exits with.
+    /// The exit code of the process.
     pub exit: Exit,
-    /// What is wrong, in one sentence; never a private value.
+    /// The problem, in one sentence; never a private value.
     pub message: String,
     /// The flag, key, column or file at fault.
     pub field: Option<String>,
-    /// What to do about it.
+    /// A step that would help.
     pub hint: Option<String>,
 }
 
@@ -166,7 +166,8 @@ pub fn is_full(error: &io::Error) -> bool {
 }
 
 impl Failure {
-    /// What another process of this program failed with, from the object that its `--json` printed.
+    /// Reads the failure of another process of this program from the object that its `--json`
+    /// printed.
     pub fn from_json(object: &Value) -> Option<Self> {
         let code = object["exit_code"].as_i64()?;
         let error = &object["error"];

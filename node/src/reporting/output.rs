@@ -7,8 +7,8 @@ use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use crate::reporting::escaped::escaped;
 use crate::reporting::failure::Failure;
 
-/// What a shell shows for a process that SIGPIPE ended (128 + SIGPIPE): the exit code of a command
-/// that has nothing to do but to print, once nobody reads.
+/// The exit code of a command that has nothing to do but to print, once nobody reads. A shell shows
+/// it for a process that SIGPIPE ended (128 + SIGPIPE).
 pub const NO_READER: i32 = 141;
 
 /// Writes to standard output at once, escaped. False: nobody reads it any more. Fails where it

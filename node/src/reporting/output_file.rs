@@ -28,7 +28,7 @@ const NEW: u32 = 0o644;
 pub struct OutputFile {
     /// Where the file is: what links lead to.
     place: PathBuf,
-    /// What is known of the file that is there.
+    /// The metadata of an existing file.
     earlier: Option<Metadata>,
 }
 

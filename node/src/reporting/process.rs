@@ -1,4 +1,4 @@
-//! What this process has used so far, where the system tells, and how much it may use.
+//! The resources that this process has used so far, where the system tells, and its limits.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 #[cfg(target_os = "linux")]

@@ -11,10 +11,11 @@ use crate::reporting::output;
 /// How often the time on the line moves.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What the line is while nobody knows how long the work is: a sentence, and how long it took yet.
+/// The template of the line while nobody knows how long the work is: a sentence, and the time so
+/// far.
 const SENTENCE: &str = "{msg}  {elapsed}";
 
-/// What the line is where the work is counted.
+/// The template of the line where the work is counted.
 const COUNTED: &str = "{msg}  [{bar:30}] {pos} of {len}, {eta} left";
 
 /// The line. Nothing is shown if standard error is not a terminal, except what

@@ -1,13 +1,13 @@
-//! What a command ends with.
+//! The report that a command ends with.
 
 use crate::reporting::failure::Exit;
 
-/// What a command ends with: an object for `--json`, a text for people, and an exit code.
+/// The output of a command: an object for `--json`, a text for people, and an exit code.
 #[derive(Debug)]
 pub struct Report {
     /// The object that `--json` prints.
     pub json: serde_json::Value,
-    /// What the object says, as a text for people.
+    /// The object's content, as a text for people.
     pub text: String,
     /// The process's exit code.
     pub exit: i32,

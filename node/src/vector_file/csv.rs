@@ -70,7 +70,7 @@ fn quotes_names(file: &mut File) -> Result<bool, UnusableFile> {
     Ok(first.iter().all(marked) && !second.iter().any(|cell| cell.starts_with(b"\"")))
 }
 
-/// What was read of a table so far.
+/// The rows of a table that were read so far.
 #[derive(Default)]
 struct TableRows {
     header: Option<Vec<String>>,

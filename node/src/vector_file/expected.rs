@@ -1,7 +1,7 @@
-//! What is known of a file before it is read.
+//! The expectations of a file before it is read.
 
-/// What a plan or a model says of a party's file. A first row of numbers in a table may be names or
-/// data: this tells.
+/// The expectations of a plan or a model of a party's file. They decide whether a first row of
+/// numbers in a table is names or data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Expected<'a> {
     /// The names of the columns; of a model's file one may be left out, the target's.

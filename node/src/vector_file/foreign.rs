@@ -21,7 +21,7 @@ const OF_ARROW: &str = "with pandas: pandas.read_feather(path).to_csv('table.csv
 const OF_HDF5: &str = "with h5py: numpy.save('x.npy', h5py.File(path)['NAME'][:])";
 const OF_PICKLE: &str = "a pickle may run any program when it is read, and is not; where it was made: \
                          numpy.save('x.npy', array), or table.to_csv('table.csv', index=False)";
-/// What PyTorch pickles may run any program when it is read.
+/// The advice for files that PyTorch pickles, which may run any program when they are read.
 const OF_TORCH: &str =
     "save it as .safetensors: safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")";
 const OF_NPZ: &str = "it holds several arrays: numpy.save('x.npy', numpy.load(path)['NAME'])";
@@ -81,8 +81,8 @@ const BEGINNINGS: [(&[u8], &str, &str); 21] = [
     (b"%PDF-", "it is a PDF", FORMATS),
 ];
 
-/// What a file is, by its first bytes, where those are not of its extension, and how one of ours is
-/// made of it.
+/// Returns the format of a file, by its first bytes, where those are not of its extension. With it
+/// comes how to make one of ours from it.
 pub(super) fn of_start(start: &[u8], extension: &str) -> Option<(&'static str, &'static str)> {
     // Such a file begins with a length, which may be any bytes; its reader checks what follows.
     if extension == "safetensors" && start.get(8) == Some(&b'{') {

@@ -101,7 +101,8 @@ enum Ragged {
     TooDeep,
 }
 
-/// What was read so far. The shape is that of the first elements; all others must agree.
+/// The values that were read so far. The shape is that of the first elements; all others must
+/// agree.
 #[derive(Default)]
 struct Reading {
     values: Vec<f64>,

@@ -1,4 +1,4 @@
-//! What a file of data looks like: shape, dtype and names, without a value.
+//! The layout of a file of data: shape, dtype and names, without a value.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// What numpy calls it; bfloat16 as PyTorch does.
+    /// Returns numpy's name of it; for bfloat16, PyTorch's.
     pub fn name(self) -> &'static str {
         match self {
             Dtype::F16 => "float16",
@@ -82,7 +82,7 @@ impl Format {
     }
 }
 
-/// What a file looks like, without its values.
+/// The layout of a file, without its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Lengths of the axes; empty for a scalar; `[rows, columns]` for a `.csv`; `[all coordinates]`

@@ -90,7 +90,7 @@ enum HeaderError {
     Dtype(String),
 }
 
-/// What stands before the values.
+/// The header that stands before the values.
 struct Header {
     shape: Vec<usize>,
     /// Bytes of a value.
@@ -136,7 +136,7 @@ impl Header {
     }
 }
 
-/// What follows a key of the header, which is a literal of a Python dictionary.
+/// Returns the text that follows a key of the header, which is a literal of a Python dictionary.
 fn value_of<'a>(header: &'a str, key: &'static str) -> Result<&'a str, HeaderError> {
     let rest = ['\'', '"'].iter().find_map(|quote| {
         let (_, rest) = header.split_once(&format!("{quote}{key}{quote}"))?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is wrong with a file, and what to do; never a value of it.
+/// The fault of a file, and what to do; never a value of it.
 #[derive(Debug)]
 pub(super) struct UnusableFile {
     pub(super) what: String,

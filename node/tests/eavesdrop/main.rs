@@ -1,6 +1,6 @@
-//! What somebody on the wire sees of a run, and what a node tells at TRACE. Three nodes in this
-//! process, each behind a proxy on both graphs that records every byte, with marked values and
-//! marked noise.
+//! Tests of what somebody on the wire sees of a run, and of what a node logs at TRACE. Three nodes
+//! in this process, each behind a proxy on both graphs that records every byte, with marked values
+//! and marked noise.
 
 mod marked;
 mod proxy;
@@ -45,7 +45,7 @@ fn entropy(bytes: &[u8]) -> f64 {
         .sum::<f64>()
 }
 
-/// What went each way over each connection.
+/// Returns the bytes that went each way over each connection.
 fn sides(captures: &[Capture]) -> impl Iterator<Item = &Vec<u8>> {
     captures
         .iter()

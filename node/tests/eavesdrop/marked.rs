@@ -78,7 +78,7 @@ fn pair(steps: [i128; 2], width: usize) -> Vec<u8> {
         .collect()
 }
 
-/// What is looked for: a name, and the bytes that would give it away.
+/// A mark to look for: a name, and the bytes that would give it away.
 type Marker = (String, Vec<u8>);
 
 /// The secrets of the run as they would look in bytes and in words.

@@ -51,7 +51,7 @@ fn plan(listed: &[[u16; 2]]) -> Arc<Plan> {
     Arc::new(make::make(run, &peers, 3).expect("a plan"))
 }
 
-/// What everybody can know of a run after it: all that was sent, logged, told and written.
+/// All that anybody can see of a run after it: all bytes sent, logged, reported and written.
 pub(crate) struct Seen {
     pub(crate) plan: Arc<Plan>,
     pub(crate) private: Vec<Capture>,

@@ -90,7 +90,7 @@ fn next_mean(input: &mut impl Read) -> io::Result<Option<(u32, Vec<f64>)>> {
     Ok(Some((round, mean.collect())))
 }
 
-/// What this party is to do wrong in a round.
+/// Returns the fault that this party is to commit in a round.
 fn fault(party: &str, round: u32) -> Option<String> {
     let faults = std::env::var("FAULTS").ok()?;
     let of_round = |entry: &str| {

@@ -1,5 +1,5 @@
-//! What a party runs in the test of streams: hands over one row a round, and notes how many bytes
-//! of an estimate it was told before each.
+//! The program that a party runs in the test of streams. It hands over one row a round, and notes
+//! how many bytes of an estimate it was given before each.
 
 use std::io::{self, Read, Write};
 

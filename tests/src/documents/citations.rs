@@ -50,7 +50,7 @@ pub fn absent(source: &str) -> Vec<usize> {
     cites.map(|(index, _)| index + 1).collect()
 }
 
-/// What stands between single backticks in a Markdown text.
+/// Returns the texts between single backticks in a Markdown text.
 fn codes(text: &str) -> impl Iterator<Item = &str> {
     text.split('`')
         .skip(1)

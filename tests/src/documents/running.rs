@@ -21,7 +21,7 @@ use crate::{Running, left_out, undertone};
 /// Programs that a block may need and that not every machine has.
 const PROGRAMS: [&str; 6] = ["awk", "cmp", "curl", "cut", "python3", "sha256sum"];
 
-/// What a block needs and a machine with these folders on its PATH lacks.
+/// Returns a program that a block needs and that a machine with these folders on its PATH lacks.
 pub fn lacking(commands: &str, path: &str) -> Option<String> {
     let word = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
     let program = |word: &&str| PROGRAMS.contains(word);
@@ -104,7 +104,7 @@ pub struct Output {
     pub page: String,
     /// The block's lines.
     pub commands: String,
-    /// What they printed.
+    /// The text that they printed.
     pub stdout: String,
 }
 

@@ -13,7 +13,7 @@ pub struct File {
     pub defines: bool,
     /// Names that follow `impl`: whose methods it may hold.
     pub implements: BTreeSet<String>,
-    /// Which files it imports, with the first line that does.
+    /// The files that it imports, with the first line that does.
     pub imports: BTreeMap<String, usize>,
 }
 
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What stands between the commas of a group.
+/// Splits the tokens of a group at its commas.
 fn branches(tokens: &[Token]) -> Vec<Vec<Token>> {
     let (mut branches, mut branch, mut depth) = (vec![], vec![], 0usize);
     for token in tokens {

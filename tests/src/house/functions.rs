@@ -32,7 +32,7 @@ fn parenthesis(tokens: &[Token], from: usize) -> Option<usize> {
     None
 }
 
-/// What stands between commas, `self` apart.
+/// Counts the parameters between commas, without `self`.
 fn parameters(list: &[Token]) -> usize {
     let (mut depth, mut count, mut empty, mut own) = (0usize, 0, true, false);
     for (at, token) in list.iter().enumerate() {

@@ -12,7 +12,7 @@ pub const CODE_COLUMNS: usize = 110;
 /// No line of prose is wider.
 pub const PROSE_COLUMNS: usize = 100;
 
-/// What is wrong with the shape of a source file, with its line.
+/// Returns the faults in the shape of a source file, each with its line.
 pub fn faults(source: &str) -> Vec<(usize, String)> {
     let lexed = lex(source);
     let count = source.lines().count();

@@ -39,9 +39,9 @@ pub struct Literal {
 /// A source text taken apart.
 #[derive(Clone, Debug, Default)]
 pub struct Lexed {
-    /// What the compiler sees.
+    /// The tokens that the compiler sees.
     pub tokens: Vec<Token>,
-    /// What only people see, documentation included.
+    /// The comments, which only people see, documentation included.
     pub comments: Vec<Comment>,
     /// The strings, with where they stand.
     pub literals: Vec<Literal>,

@@ -13,7 +13,7 @@ pub struct Row {
     pub mechanism: &'static str,
     /// The fault's name.
     pub fault: &'static str,
-    /// Which run it was.
+    /// The seed of the run.
     pub seed: u64,
     /// Parties that are alive, honest and connected to most others.
     pub survivors: usize,

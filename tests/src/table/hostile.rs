@@ -166,7 +166,7 @@ pub fn once(at: Moment, slips: Vec<Slip>) -> impl FnMut(Party, &Output) -> Turn 
     }
 }
 
-/// What the hostile member says in a round to its neighbours, in place of the truth.
+/// Replaces the hostile member's frames of a round to its neighbours with lies.
 pub fn lies(table: &mut Table, number: u32, mut lie: impl FnMut(Party, Round, Vec<u8>) -> Vec<u8>) {
     table.play(|party, output| match sends(output) {
         Some((peer, round, values)) if party == HOSTILE && round.round == number => {

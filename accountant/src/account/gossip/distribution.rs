@@ -48,7 +48,7 @@ pub struct Distribution {
     pub histogram: Vec<(f64, f64, u64)>,
 }
 
-/// Whose contributions are asked about.
+/// The nodes whose contributions are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Targets {
     /// Those of every node.
@@ -111,7 +111,7 @@ pub fn all_pairs(
     Ok(tally.distribution(nodes, rounds))
 }
 
-/// What was counted so far: 16 million values need not be kept.
+/// The counts so far: 16 million values need not be kept.
 #[derive(Default)]
 struct Tally {
     pairs: u64,

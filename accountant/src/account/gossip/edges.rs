@@ -11,7 +11,7 @@ pub enum EdgesError {
     Word {
         /// The line at fault.
         line: usize,
-        /// What stands there, cut short.
+        /// The text in place of a node, cut short.
         found: String,
     },
     /// A line with one number, or with three.

@@ -23,11 +23,11 @@ pub struct GossipAccount {
     pub delta: f64,
     /// The squared losses of each party outside of the coalition, the squared sensitivity included.
     pub losses: BTreeMap<Party, ContributionLoss>,
-    /// What noise does to the estimates, see
+    /// The error that noise adds to the estimates, see
     /// [`GossipOutcome`](crate::execution::gossip::GossipOutcome); null if nobody is there in the
     /// last round.
     pub noise_error: Option<f64>,
-    /// What uneven weights do to the estimates, see
+    /// The error that unequal weights add to the estimates, see
     /// [`GossipOutcome`](crate::execution::gossip::GossipOutcome); null if nobody is there in the
     /// last round.
     pub weight_error: Option<f64>,

@@ -9,7 +9,7 @@ use crate::account::gossip::weights::Weights;
 use crate::losses::row_space::independent;
 use crate::parallel::in_parallel;
 
-/// What observers see of some targets, ready to be asked what it costs these.
+/// The view that observers have of some targets, prepared for computing these targets' losses.
 pub struct Observers {
     rounds: usize,
     shape: Shape,
@@ -106,8 +106,8 @@ impl Observers {
         self.quick().into_iter().map(|(answer, _)| answer).collect()
     }
 
-    /// What a product for all targets of one observer says, and whether that settles it; nothing
-    /// for several observers.
+    /// Returns the answer of one product for all targets of a single observer, and whether it
+    /// settles each target. It is empty for several observers.
     pub(super) fn quick(&self) -> Vec<(Sensitivity, bool)> {
         let (targets, Shape { first, rounds }) = (self.exposed.len(), self.shape);
         let [entries] = &self.entries[..] else {

@@ -359,7 +359,7 @@ fn view() -> impl Strategy<Value = ObserversView> {
     prop_oneof![Just(ObserversView::Sum), Just(ObserversView::Messages)]
 }
 
-/// What observers see, and whether they know their own noise.
+/// Draws a view of the observers, and whether they know their own noise.
 fn sight() -> impl Strategy<Value = (ObserversView, ObserversNoise)> {
     let noise = prop_oneof![Just(ObserversNoise::Unknown), Just(ObserversNoise::Known)];
     (view(), noise)
@@ -419,7 +419,8 @@ proptest! {
         assert_agree(varying(&weights, &threat, target).expect("an answer"), naive(&dense, &threat, target));
     }
 
-    /// What a product for all targets settles is what each target's own matrix says.
+    /// Checks that a product for all targets agrees, where it settles a target, with that target's
+    /// own matrix.
     #[test]
     fn all_targets_at_once_are_each_target_alone(
         weights in weights(),

@@ -10,7 +10,7 @@ use crate::account::gossip::weights::WeightsError;
 /// factorise.
 pub(super) const LARGEST_GRAM: usize = 1 << 13;
 
-/// What observers see of a round.
+/// The observers' view of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObserversView {
     /// The weighted sum over the neighbourhood, as secure summation gives it.
@@ -35,7 +35,7 @@ pub struct Threat<'a> {
     pub observers: &'a [usize],
     /// For how many rounds they look.
     pub rounds: usize,
-    /// What they see of a round.
+    /// Their view of a round.
     pub view: ObserversView,
     /// Whether they know the noise that they added themselves.
     pub noise: ObserversNoise,
@@ -45,12 +45,13 @@ pub struct Threat<'a> {
 /// a round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sensitivity {
-    /// The worst is at least this: that of contribution 1 in every round. Infinite if the
-    /// contributions are seen without noise.
+    /// A lower bound on the largest squared sensitivity: that of contribution 1 in every round.
+    /// Infinite if the contributions are seen without noise.
     #[serde(rename = "sensitivity_squared_lower", serialize_with = "finite")]
     pub lower: f64,
-    /// The worst is at most this, for contributions of any dimension: min(1ᵀ|M|1, T λ_max(M)) of
-    /// the matrix M of [`crate::account::gossip`] and T rounds, rounded up.
+    /// An upper bound on the largest squared sensitivity, for contributions of any dimension. It is
+    /// min(1ᵀ|M|1, T λ_max(M)) of the matrix M of [`crate::account::gossip`] and T rounds, rounded
+    /// up.
     #[serde(rename = "sensitivity_squared_upper", serialize_with = "finite")]
     pub upper: f64,
     /// Present, and true, if both numbers are infinite.
@@ -202,7 +203,7 @@ impl Threat<'_> {
     }
 }
 
-/// Which blocks of H, the observations as functions of the contributions, say anything.
+/// The blocks of H that are not zero, H being the observations as functions of the contributions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     /// The power of the gossip matrix W in the block of one's own round: S W^(t−s+first) for what

@@ -18,7 +18,7 @@ pub enum Scheme {
     ClosedNeighbourhood,
 }
 
-/// Which sums must be 1.
+/// The sums of weights that must be 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stochastic {
     /// Those of rows: consensus is reached, on some weighted mean.
@@ -63,7 +63,7 @@ pub enum WeightsError {
     Row {
         /// The row, from 0.
         row: usize,
-        /// What the weights of that row sum to.
+        /// The sum of that row's weights.
         sum: f64,
     },
     /// A column that does not sum to 1 where it must.
@@ -71,7 +71,7 @@ pub enum WeightsError {
     Column {
         /// The column, from 0.
         column: usize,
-        /// What the weights of that column sum to.
+        /// The sum of that column's weights.
         sum: f64,
     },
 }

@@ -322,8 +322,8 @@ fn no_exchange_hides_nothing() {
     assert_eq!(answer.components, [[0], [1]]);
 }
 
-/// What a joint change v loses, ‖D⁺Cv‖² at unit noise, by the losses of a view in which Cv is one
-/// party's whole column.
+/// Returns the loss of a joint change v, ‖D⁺Cv‖² at unit noise. It asks for the losses of a view in
+/// which Cv is one party's whole column.
 fn loss_of_direction(view: &View, v: &[f64]) -> f64 {
     let column = view
         .b

@@ -18,7 +18,8 @@ fn close(found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{found} for {expected}");
 }
 
-/// What the design quotes of 20 releases, all protected, over what open messages tell.
+/// Checks the ratio that the design quotes for 20 releases, all protected, over the loss to open
+/// messages.
 #[test]
 fn twenty_releases_over_open_messages() {
     let part = |worst: WorstGossip| worst.square / 20.0;
@@ -97,7 +98,7 @@ fn the_machine_sees_the_same() {
     }
 }
 
-/// The worst of a small class, with every case through the machine.
+/// Checks the worst case of a small class against every case, computed by the machine.
 #[test]
 fn small_classes_by_brute_force() {
     let edges = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (1, 4), (0, 2)];

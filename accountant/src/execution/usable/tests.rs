@@ -1,6 +1,6 @@
-//! What a view tells of the honest values where correlated noise is uniform, by ranks modulo a
-//! prime, against the components of the graph of usable shares. The residues of a plan are taken
-//! modulo 2^w − 1 or 2^w: they are what they are modulo each prime factor.
+//! Tests of what a view reveals of the honest values where correlated noise is uniform. They
+//! compare ranks modulo a prime with the components of the graph of usable shares. The residues of
+//! a plan are taken modulo 2^w − 1 or 2^w: they are what they are modulo each prime factor.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -110,8 +110,8 @@ fn who_departs_is_in_the_class() {
     }
 }
 
-/// What was only looked for is no headline: noise is that of open messages then, as it is where
-/// rows may follow estimates.
+/// Checks that a loss that was only searched for is no headline. Noise is that of open messages
+/// then, as it is where rows may follow estimates.
 #[test]
 fn what_is_not_computed_is_no_headline() {
     let searched = drafted(

@@ -24,8 +24,8 @@ fn one_and_one(mechanism: &str) -> String {
     lines("colluding = 1\ndropouts = 1", mechanism, "")
 }
 
-/// What the error is expected to be, in multiples of the floor: without a departure, with one in
-/// mixing, with one right after its log, and with one while corrections are out.
+/// Returns the expected errors, in multiples of the floor. They are those without a departure, with
+/// one in mixing, with one right after its log, and with one while corrections are out.
 fn over_floor(plan: &Plan) -> [f64; 4] {
     let predicted = &plan.calibration().predicted;
     [
@@ -132,8 +132,9 @@ fn what_becomes_of_a_late_departure_depends_on_the_sealing() {
     );
 }
 
-/// What holds because finals stay sealed says so; Δ/σ* holds whatever becomes of that. And who is
-/// more than the plan covers may open finals before anybody publishes.
+/// Checks that claims that hold because finals stay sealed say so, while Δ/σ* holds whatever
+/// becomes of the sealing. A coalition larger than the plan covers may open finals before anybody
+/// publishes.
 #[test]
 fn claims_say_what_rests_on_sealing() {
     let said = |run: &str| {
@@ -190,7 +191,7 @@ fn a_plan_that_says_otherwise_of_its_sealing_is_refused() {
     assert_eq!(refused.field(), Some("claims"), "{refused}");
 }
 
-/// What a plan could say better than the truth is refused.
+/// Checks that a plan is refused in which a claim is better than the truth.
 #[test]
 fn a_plan_that_says_more_than_its_schedule_withstands_is_refused() {
     let honest = plan(8, &one_and_one(""));

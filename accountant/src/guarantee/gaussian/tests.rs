@@ -72,7 +72,8 @@ fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> 
     verify(&changed)
 }
 
-/// What is bounded by the closed form: too many coalitions to compute each.
+/// Checks the claims of plans with too many coalitions to compute each: the closed form bounds
+/// them.
 #[test]
 fn many_parties_have_the_claim_of_the_closed_form() {
     for (parties, lines) in [(MANY, INCA), (MANY, PPSC), (200, INCA)] {

@@ -74,8 +74,8 @@ fn planned(lines: &str, parties: usize) -> Plan {
     Plan::assemble(draft, calibration, [7; 16]).expect("a plan")
 }
 
-/// What the design quotes: of the ring of eight, strangers reach 0.247 of a neighbour's squared
-/// loss; and what rounding adds is in it.
+/// Checks the numbers that the design quotes: of the ring of eight, strangers reach 0.247 of a
+/// neighbour's squared loss, rounding included.
 #[test]
 fn what_strangers_learn_stands_beside_the_headline() {
     let plan = planned(&format!("releases = 20\n{OPEN}{RING}"), 8);

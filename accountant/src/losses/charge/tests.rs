@@ -65,8 +65,8 @@ fn moved(chances: &[f64], values: &[f64], distance: f64, raise: bool) -> f64 {
         .sum()
 }
 
-/// What an adversary sees of `releases` one after another, each moved for the worst: P(S) − e^ε
-/// P′(S) of the event S that is best against the ideal ones, by induction from the last release.
+/// Returns the true δ of `releases` one after another, each moved for the worst: P(S) − e^ε P′(S).
+/// S is the best event against the ideal ones, by induction from the last release.
 fn truth(releases: &[Release], epsilon: f64, bins: usize) -> f64 {
     /// (P(S), P′(S)) given what was seen so far, of which the log-likelihood ratio is `ratio`.
     fn go(releases: &[Release], (epsilon, bins): (f64, usize), ratio: f64) -> (f64, f64) {
@@ -150,7 +150,8 @@ fn delta_is_that_of_the_worst_law_that_the_parts_allow() {
     }
 }
 
-/// What each run states of its own ε adds up to less than the truth: hence d is what is charged.
+/// Checks that the ε that each run states of its own adds up to less than the truth: hence d is
+/// what is charged.
 #[test]
 fn what_sampling_adds_to_each_run_is_less_than_what_it_adds_to_all() {
     let delta = 0.1;

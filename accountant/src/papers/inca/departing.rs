@@ -30,7 +30,7 @@ pub(super) struct Departing {
     pub(super) delta: f64,
 }
 
-/// What the caption of Figure 3 says: n = 200, ε = 0.2, δ = 10⁻⁵, a tenth colludes.
+/// The setting in the caption of Figure 3: n = 200, ε = 0.2, δ = 10⁻⁵, a tenth colludes.
 pub(super) const IN_PAPER: Departing = Departing {
     parties: 200,
     colluding: 20,

@@ -19,14 +19,14 @@ struct Figure1 {
     delta: f64,
 }
 
-/// What the paper's caption says: n = 2^10, ε = 0.1, δ = 10⁻⁵.
+/// The setting in the paper's caption: n = 2^10, ε = 0.1, δ = 10⁻⁵.
 const IN_PAPER: Figure1 = Figure1 {
     parties: 1024,
     epsilon: 0.1,
     delta: 1e-5,
 };
 
-/// What Appendix B prints for Muffliato's mean squared error.
+/// Muffliato's mean squared error, as printed in Appendix B.
 const MUFFLIATO_IN_PAPER: f64 = 0.1764;
 
 /// A mechanism's error: by the paper's formula, and with the noise that (ε, δ) really asks for.

@@ -240,18 +240,17 @@ struct WhatStays {
 /// Variances of the mean that the finals of one execution give.
 #[derive(Debug, Clone, Copy, Default)]
 struct Remainder {
-    /// What all parties' own noises come to, at σ* = 1.
+    /// The contribution of all parties' own noises, at σ* = 1.
     own: f64,
-    /// What all noises that were to cancel come to, at σ_Δ = 1.
+    /// The contribution of all noises that were to cancel, at σ_Δ = 1.
     uncancelled: f64,
-    /// What missing parts of some values, and too much of others, come to: each value is uniform
-    /// from 0 to 1.
+    /// The contribution of missing parts of some values, and of too much of others: each value is
+    /// uniform from 0 to 1.
     values: f64,
 }
 
 impl Remainder {
-    /// What the finals of those who stayed add up to, divided by the weight that they have of
-    /// values.
+    /// Adds up the finals of the parties that stayed, and divides by their weight of values.
     fn of(execution: &Execution, trace: &Trace) -> Self {
         let parties = execution.parties();
         let mut sum = vec![0.0; trace.unknowns()];
@@ -309,8 +308,8 @@ impl WithoutRollBack {
         }))
     }
 
-    /// What one draw's finals come to, and the σ_Δ²/σ*² that it needs, or `known` if that is
-    /// enough.
+    /// Returns the remainder of one draw's finals, and the σ_Δ²/σ*² that it needs, or `known` if
+    /// that is enough.
     fn draw(
         &self,
         draw: u64,

@@ -10,7 +10,7 @@ use undertone_protocol::topology::graph::Graph;
 pub(super) struct Pair {
     /// Who looks.
     pub(super) observer: usize,
-    /// Whose contributions are protected.
+    /// The node whose contributions are protected.
     pub(super) target: usize,
 }
 

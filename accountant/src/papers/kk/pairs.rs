@@ -258,7 +258,7 @@ struct PairSquare {
     upper: f64,
 }
 
-/// What a pair's squared sensitivity comes to after each of these numbers of rounds.
+/// Returns a pair's squared sensitivity after each of these numbers of rounds.
 fn over_rounds(
     weights: &Weights,
     pair: Pair,

@@ -118,12 +118,12 @@ fn table_2() -> Vec<Coverage> {
     in_paper.into_iter().map(row).collect()
 }
 
-/// What an edge marks, as bits: its ends.
+/// Returns the marks of an edge, as bits: its ends.
 pub(super) fn every_state(out: usize, into: usize) -> usize {
     1 << out | 1 << into
 }
 
-/// What an edge marks, as bits: itself, whichever way.
+/// Returns the mark of an edge, as a bit: the edge itself, whichever way.
 pub(super) fn every_edge(out: usize, into: usize) -> usize {
     1 << out.min(into)
 }

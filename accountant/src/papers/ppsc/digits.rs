@@ -30,7 +30,7 @@ const STEADY: f64 = 0.005;
 /// Every so many iterations the model is judged.
 const JUDGED: u64 = 10;
 
-/// What makes a digit a positive one: the paper does not say.
+/// The rule by which a digit is a positive one: the paper does not say.
 type Positive = fn(u8) -> bool;
 
 const LABELS: [(&str, Positive); 4] = [

@@ -42,8 +42,8 @@ const GOSSIP_ITERATIONS: usize = 26;
 /// The chance that is asked for: ρ.
 const RHO: f64 = 0.95;
 const DELTA: f64 = 1e-6;
-/// What the paper does not print, and what its numbers follow from: ε₀ of L*, and the lengths of ζ₀
-/// and of ζ₀ − y*, the latter squared.
+/// Numbers that the paper does not print, and that its own follow from. They are ε₀ of L*, and the
+/// lengths of ζ₀ and of ζ₀ − y*, the latter squared.
 const SLACK: f64 = 0.01;
 const START_LENGTH: f64 = 14.0;
 const START_APART_SQUARED: f64 = 395.0;
@@ -56,7 +56,7 @@ fn paper_lambda() -> f64 {
     (3.0 - 5f64.sqrt()).sqrt()
 }
 
-/// What y* and the equations' directions come to.
+/// The lengths of y* and of the equations' directions.
 struct TableFour {
     /// ‖y*‖.
     solution: f64,

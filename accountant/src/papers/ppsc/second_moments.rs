@@ -1,7 +1,7 @@
-//! What multi-gossip does to expectations: of states, and of the products of two of them.
+//! The effect of multi-gossip on expectations: of states, and of the products of two of them.
 //!
-//! Which edge a component draws depends on nothing, so both are linear, exactly, and no samples are
-//! needed.
+//! The edge that a component draws depends on nothing, so both are linear, exactly, and no samples
+//! are needed.
 
 use ndarray::{Array1, Array2};
 
@@ -12,11 +12,11 @@ pub(super) type Paths<'a> = &'a [(usize, usize)];
 /// products of two parties' states are read row by row.
 #[derive(Debug, Clone)]
 pub(super) struct SecondMoments {
-    /// What becomes of the parties' mean states.
+    /// The map of the parties' mean states.
     pub(super) means: Array2<f64>,
-    /// What becomes of the mean products of two parties' states.
+    /// The map of the mean products of two parties' states.
     pub(super) products: Array2<f64>,
-    /// What noise of variance 1 in each exchange adds to them.
+    /// The addition to the mean products by noise of variance 1 in each exchange.
     pub(super) noise: Array2<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the questions of `undertone account` have in common: how they are read, told and refused.
+//! Shared parts of the answers of `undertone account`: reading, showing and refusing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,7 +67,8 @@ pub(super) fn read_input(path: &Path, field: &str) -> Result<String, Failure> {
     })
 }
 
-/// What the accountant refuses of an execution: the file, with its place, or a flag.
+/// Returns the failure for an execution that the accountant refuses. It names the file, with its
+/// place, or a flag.
 pub(super) fn refuse_execution(path: &Path, error: AccountError) -> Failure {
     match error {
         AccountError::Execution(error) => {

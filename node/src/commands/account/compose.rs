@@ -107,9 +107,9 @@ struct OfFile {
     name: String,
     /// The digest of its plan.
     digest: String,
-    /// What it cost, or may cost.
+    /// The loss of the run, or the most that it may be.
     charge: Charge,
-    /// Whose change is hidden, and how it may change; none if the file does not say.
+    /// The unit whose change is hidden, and how it may change; `None` if the file does not say.
     protected: Option<[String; 2]>,
 }
 
@@ -186,7 +186,7 @@ enum NoRelease {
     NoLoss,
 }
 
-/// What a plan's headline says of its run.
+/// Reads the loss of a run from the headline of its plan.
 fn of_plan(name: String, plan: &Plan) -> Result<OfFile, NoRelease> {
     let claims = plan.calibration().claims.iter();
     let headline: Vec<_> = claims.filter(|claim| claim.holds_as_headline).collect();
@@ -205,7 +205,7 @@ fn of_plan(name: String, plan: &Plan) -> Result<OfFile, NoRelease> {
     })
 }
 
-/// What a receipt says of its run.
+/// Reads the loss of a run from its receipt.
 fn of_receipt(name: String, object: &Value) -> Result<OfFile, NoRelease> {
     let digest = object["digest"].as_str().ok_or(NoRelease::NoDigest)?;
     let mu = match (&object["mu"], &object["unbounded"], object["outcome"].as_str()) {

@@ -19,7 +19,7 @@ use crate::reporting::progress::Progress;
 use crate::reporting::report::Report;
 use crate::reporting::table::{Table, at_most, precise};
 
-/// What asks about a graph, not about a run.
+/// The flags of a question about a graph, not about a run.
 const OF_A_GRAPH: [&str; 8] = [
     "graph",
     "weights",

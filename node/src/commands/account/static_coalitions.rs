@@ -9,7 +9,7 @@ use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
 use crate::reporting::table::Table;
 
-/// What a round draws.
+/// The kind of draw in each round.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum RoundOf {
     /// A permutation.

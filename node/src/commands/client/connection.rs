@@ -25,7 +25,7 @@ const ANSWER: Duration = Duration::from_secs(600);
 /// A request's body as it is sent.
 pub(super) type Pieces = std::pin::Pin<Box<dyn Stream<Item = std::io::Result<Bytes>> + Send>>;
 
-/// What a request carries besides its path.
+/// The headers and the body of a request.
 #[derive(Default)]
 pub(super) struct Sent {
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,

@@ -8,8 +8,8 @@ pub(super) fn event(event: &Value) -> String {
     format!("{seconds:8.3} s  {}", sentence(event))
 }
 
-/// What happened. An event that is not known here, of a newer daemon say, is told by its name and
-/// its fields.
+/// Puts an event into a sentence. An event that is not known here, of a newer daemon say, is shown
+/// by its name and its fields.
 fn sentence(event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or_default();
     let count = |key: &str| event[key].as_u64().unwrap_or(0);

@@ -249,7 +249,7 @@ fn peer(peer: &PeerStatus) -> [String; 3] {
     [peer.name.clone(), answers(&peer.private), answers(&peer.public)]
 }
 
-/// What a daemon made of a run file.
+/// Shows a daemon's answer to a proposed run file.
 pub(super) fn proposed(proposed: &Value) -> String {
     let digest = proposed["digest"].as_str().unwrap_or_default();
     let mut text = format!("Proposed: {digest}\n\n");

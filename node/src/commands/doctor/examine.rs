@@ -36,14 +36,14 @@ pub(super) struct Subject {
 /// A neighbour that was visited, and what was found.
 pub(super) struct Visit {
     pub(super) subject: Subject,
-    /// What stands against this edge, in a sentence that says what to do.
+    /// The problem with this edge, in a sentence that says what to do.
     pub(super) problem: Option<String>,
-    /// What is worth knowing although nothing is wrong with it.
+    /// Notes that are of interest although they are no problem.
     pub(super) notes: Vec<String>,
     pub(super) answers: Option<Answers>,
 }
 
-/// What the peer says, and how fast.
+/// The answers of the peer, and how fast they came.
 #[derive(Clone, Debug)]
 pub(super) struct Answers {
     pub(super) software: String,

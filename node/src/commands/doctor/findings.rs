@@ -1,4 +1,5 @@
-//! What all visits say together: whether the run could work, and how long its rounds should be.
+//! The findings of all visits together: whether the run could work, and how long its rounds should
+//! be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,9 +29,9 @@ pub(super) struct Findings<'a> {
     visits: Vec<Visit>,
     problems: Vec<String>,
     notes: Vec<String>,
-    /// What a round takes.
+    /// The time that a round takes.
     needed_ms: Option<f64>,
-    /// What an agreement takes.
+    /// The time that an agreement takes.
     needed_to_settle_ms: Option<f64>,
     exit: Exit,
 }
@@ -198,7 +199,7 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// Whom the run would have to do without decides.
+    /// Decides by the parties that the run would have to do without.
     fn verdict(&self) -> Exit {
         let lost: BTreeSet<Party> = self
             .visits

@@ -1,4 +1,4 @@
-//! What `join` ends with: the final object, and a text for people.
+//! The output of `join`: the final object, and a text for people.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -31,15 +31,15 @@ pub struct Delivery {
     pub receipt: Option<Failure>,
     /// Rounds to which this party contributed nothing.
     pub silence: Silence,
-    /// What the columns of the mean are called, if they have names.
+    /// The names of the mean's columns, if they have any.
     pub names: Option<Vec<String>>,
     /// Where the mean goes, and where the receipt goes if anywhere.
     pub places: Vec<PathBuf>,
 }
 
 impl Delivery {
-    /// What the process exits with: the run's code, and where that is 0 although this party
-    /// contributed nothing to some of its rounds, 5.
+    /// Returns the exit code of the process: the run's code. Where that is 0 although this party
+    /// contributed nothing to some of its rounds, it is 5.
     pub fn exit(&self) -> Exit {
         if let Some(failure) = self.unwritten() {
             return failure.exit;
@@ -62,7 +62,7 @@ impl Delivery {
     }
 }
 
-/// What is told of the private input, to its owner only.
+/// Facts about the private input, for its owner only.
 #[derive(Default)]
 pub struct Owners {
     /// How many of its vectors or records were clipped; none unless asked for.
@@ -70,7 +70,7 @@ pub struct Owners {
     /// The error of each parameter of a model, by the curvature of its rows; none unless they are
     /// asked for, or a terminal shows them.
     pub errors: Option<Vec<f64>>,
-    /// What clipping did, in words; none unless a terminal shows them.
+    /// A sentence on the effect of clipping; `None` unless a terminal shows it.
     pub sentence: Option<String>,
 }
 
@@ -237,7 +237,7 @@ fn numbers(plan: &Plan, delivery: &Delivery, errors: Option<&[f64]>) -> String {
     shown.table() + &gain
 }
 
-/// What the run came to; `alone`: no table of columns stands above it.
+/// Tabulates the result of a run; `alone`: no table of columns stands above it.
 fn table(plan: &Plan, object: &Value, account: &Account, alone: bool) -> Table {
     let shown = |key: &str, show: fn(f64) -> String| object[key].as_f64().map_or("–".to_owned(), show);
     let mut table = Table::new();

@@ -38,12 +38,12 @@ pub(super) struct Cluster {
     _held: Vec<HeldPort>,
 }
 
-/// What every node of a cluster is given.
+/// The files and settings that every node of a cluster is given.
 #[derive(Clone, Debug)]
 pub(super) struct Handed {
-    /// What hands over its part of every round.
+    /// The program that hands over its part of every round.
     pub(super) program: Option<PathBuf>,
-    /// What its result is written as.
+    /// The file whose layout its result is written in.
     pub(super) template: Option<PathBuf>,
 }
 
@@ -361,7 +361,7 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         .spawn()
 }
 
-/// What a party of the plan is called.
+/// Returns the name of a party of the plan.
 fn name_of(plan: &Plan, party: usize) -> &str {
     &plan.draft().members[party].name
 }
@@ -395,12 +395,12 @@ async fn follow(name: String, mut child: Child, lines: mpsc::Sender<(String, Nod
         .await;
 }
 
-/// What the nodes' events add up to, for the progress line.
+/// The state of all nodes from their events, for the progress line.
 struct Picture {
     parties: usize,
     rounds: u32,
     ready: usize,
-    /// Whom the node waits for that spoke last.
+    /// The party that the node waits for that spoke last.
     awaited: String,
     phase: BTreeMap<String, String>,
     round: BTreeMap<String, u64>,
@@ -487,7 +487,8 @@ impl Picture {
         }
     }
 
-    /// What a bar shows, where work is counted: releases of a training or a stream, or rounds.
+    /// Returns the numbers of a progress bar, where work is counted: releases of a training or a
+    /// stream, or rounds.
     fn counted(&self, phase: &str) -> Option<(&'static str, u64, u64)> {
         let round = self.round.values().max().copied().unwrap_or(0);
         match phase {

@@ -1,4 +1,4 @@
-//! What `local` shows without data of one's own: hospitals with synthetic patients.
+//! Demonstrations of `local` without data of one's own: hospitals with synthetic patients.
 
 use std::path::{Path, PathBuf};
 
@@ -103,7 +103,7 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is computed of the patients, as a run file that a person can change.
+/// Returns the task on the patients' data, as a run file that a person can change.
 pub(crate) fn run_file() -> String {
     let list = |of: &dyn Fn(&Column) -> String| COLUMNS.iter().map(of).collect::<Vec<_>>().join(", ");
     format!(

@@ -50,7 +50,7 @@ impl<'a> Ends<'a> {
         first.map(|(_, result)| *result)
     }
 
-    /// What the first object says under this key.
+    /// Returns the first object's value under this key.
     pub(super) fn said_first(&self, key: &str) -> Value {
         self.first().map_or(Value::Null, |result| result[key].clone())
     }
@@ -95,7 +95,7 @@ impl<'a> Ends<'a> {
             .reduce(f64::max)
     }
 
-    /// The worst of the nodes' codes; a killed node makes it 5 at least.
+    /// Returns the most serious of the nodes' codes; a killed node makes it 5 at least.
     pub(super) fn exit(&self) -> i32 {
         let codes = self.all.values().map(|end| end.code);
         Exit::worst(codes.map(|code| code.unwrap_or(Exit::Degraded.code())))
@@ -109,7 +109,7 @@ impl<'a> Ends<'a> {
             .collect()
     }
 
-    /// What the run came to, in a word.
+    /// Returns the outcome of the run, in a word.
     pub(super) fn outcome(&self) -> Value {
         let outcome = || Some(self.first()?.get("outcome")?.clone());
         if self.finished.is_empty() {

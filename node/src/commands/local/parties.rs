@@ -63,7 +63,8 @@ pub(crate) fn read(
     named.into_iter().map(read).collect()
 }
 
-/// What a run file says of the parties' files. How many rows of records they have is theirs to say.
+/// Returns what a run file says of the parties' files. How many rows of records they have is theirs
+/// to say.
 fn expected(raw: &RawRunFile) -> Expected<'_> {
     let releases = raw.data.releases.filter(|_| streams(raw)).unwrap_or(1);
     let extents = raw.data.shape.iter().flatten().copied();
@@ -88,7 +89,7 @@ pub(super) fn takes_features(raw: &RawRunFile) -> bool {
     !matches!(task, TaskName::Mean | TaskName::Rounds | TaskName::Stream)
 }
 
-/// Whose change is hidden.
+/// Returns the unit whose change is hidden.
 pub(super) fn unit(raw: &RawRunFile) -> Unit {
     raw.data.unit.unwrap_or(match takes_features(raw) {
         true => Unit::Record,

@@ -1,4 +1,4 @@
-//! What a local run came to: the final object, and a table that a person can read.
+//! The results of a local run: the final object, and a table that a person can read.
 
 mod columns;
 
@@ -32,13 +32,13 @@ pub(super) struct Summary<'a> {
     exit: i32,
     same_bits: bool,
     demonstration: bool,
-    /// What a training came to, for people.
+    /// The coefficients of a training, for people.
     coefficients: String,
-    /// What a training came to.
+    /// The model of a training.
     model: Option<Vec<f64>>,
-    /// Whose data were clipped, for whoever looks on.
+    /// Sentences on whose data were clipped, for a person at the terminal.
     clipping: Vec<String>,
-    /// What nodes said that have no mean.
+    /// The reasons that nodes without a mean gave.
     reasons: BTreeMap<String, String>,
     /// Rounds to which parties contributed nothing, by party.
     silences: BTreeMap<String, Silence>,
@@ -334,7 +334,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// What a sequence of means or sums comes to.
+/// Names the result of a sequence of means or sums.
 fn last_of(plan: &Plan) -> String {
     match plan.draft().sums_everybody() {
         true => "sum of the means".to_owned(),
@@ -366,7 +366,7 @@ fn tested(test: &Value) -> String {
     format!("On {} rows that it was not fitted to {quality}.\n", test["rows"])
 }
 
-/// What the plan said, and what the nodes say.
+/// Returns the entries from the plan, and those from the nodes.
 fn of_nodes(plan: &Plan, ends: &Ends<'_>) -> Map<String, Value> {
     let object = json!({
         "parties": plan.parties(),

@@ -6,13 +6,14 @@ use std::num::NonZeroUsize;
 
 use undertone_protocol::plan::run_file::raw::RawRunSettings;
 
-/// What each pair of parties takes of a core, in milliseconds: measured with 50 to 200 parties of
-/// 1,000 coordinates each, from START to the result.
+/// The time of a core for each pair of parties, in milliseconds. It was measured with 50 to 200
+/// parties of 1,000 coordinates each, from START to the result.
 const PAIR_MS: f64 = 1.0;
-/// What each coordinate of each pair takes more, in milliseconds: measured with 30 parties of a
-/// million coordinates.
+/// The additional time for each coordinate of each pair, in milliseconds: measured with 30 parties
+/// of a million coordinates.
 const COORDINATE_MS: f64 = 55e-6;
-/// What connecting each pair takes, and starting the nodes. Measured alike.
+/// The time to start the nodes and connect, for each pair, in milliseconds: measured with the runs
+/// of `PAIR_MS`.
 const JOIN_MS: f64 = 1.5;
 /// A deadline is so many times what it all takes on an idle machine. Our choice.
 const MARGIN: f64 = 4.0;

@@ -1,5 +1,4 @@
-//! What the inputs of a local run really come to: `local` knows them, since they are on this
-//! machine.
+//! The true results of a local run's inputs: `local` knows them, since they are on this machine.
 
 use serde_json::{Value, json};
 use undertone_protocol::clipping::range::{ClippingReport, clip_all};
@@ -22,11 +21,11 @@ pub(super) struct TrueErrors {
     pub(super) rms_plain: f64,
 }
 
-/// What a party's data really come to.
+/// A party's true data.
 struct Truth {
     /// The party's vector, the mean of its records, or the sum of its releases.
     plain: Vec<f64>,
-    /// What that is after clipping.
+    /// The vector after clipping.
     kept: Vec<f64>,
     clipped: ClippingReport,
 }
@@ -50,7 +49,7 @@ impl Truth {
     }
 }
 
-/// What all parties' data really come to.
+/// The true data of all parties.
 pub(super) struct Truths<'a> {
     plan: &'a Plan,
     parties: &'a [LocalParty],

@@ -1,4 +1,4 @@
-//! What is computed again of a receipt, and in words what is not.
+//! The parts of a receipt that are computed again, and in words those that are not.
 //!
 //! A loss that is stated is never taken over: it is held against the execution, or against the
 //! plan's noise where there is none. Which shares arrived, whether anything was opened and how much
@@ -33,7 +33,7 @@ const ROUNDING: f64 = 1e-9;
 pub(super) struct Recomputed {
     /// μ, never above what the receipt states; none where nothing could be computed.
     pub(super) mu: Option<f64>,
-    /// What was not computed, in sentences.
+    /// The parts that were not computed, in sentences.
     pub(super) unchecked: Vec<String>,
 }
 
@@ -441,8 +441,8 @@ impl Stated {
         }
     }
 
-    /// What the noise of those in the result comes to; none where a final is missing, of which
-    /// others' noise is left.
+    /// Returns the error from the noise of those in the result. It is `None` where a final is
+    /// missing, of which others' noise is left.
     fn least_error(&self, plan: &Plan) -> Result<Option<f64>, Failure> {
         if self.gossips() {
             return Ok(Some(gossiped::standard_error(plan)));

@@ -239,7 +239,7 @@ impl Stated {
             .hint("ask for the mean again, in the format in which this party wrote it: the hash is of that file's bytes"))
     }
 
-    /// What a receipt repeats of its plan is the plan's.
+    /// Refuses a receipt whose facts about its plan are not the plan's.
     fn check_plan(&self, plan: &Plan) -> Result<(), Failure> {
         let draft = plan.draft();
         let repeated = [

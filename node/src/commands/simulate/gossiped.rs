@@ -18,9 +18,9 @@ use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
 use crate::reporting::table::{at_most, precise};
 
-/// What a node's releases cost it, as it turned out: those that have left, or where all read the
-/// one sum, those whose sum may have been opened, each as much as the last one, which had the
-/// fewest parties.
+/// Returns the loss of a node's releases, as it turned out: of those that have left. Where all read
+/// the one sum, it is of those whose sum may have been opened. Each counts as much as the last one,
+/// which had the fewest parties.
 fn loss(trial: &Trial<Vectors>, outcome: &Outcome) -> f64 {
     let plan = &*trial.plan;
     if let Some(gossip) = &outcome.gossip {
@@ -61,7 +61,7 @@ impl Differences {
     }
 }
 
-/// What all runs add up to.
+/// The totals over all runs.
 #[derive(Default)]
 pub(super) struct GossipTotals {
     counted: Counted,

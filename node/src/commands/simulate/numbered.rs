@@ -56,7 +56,7 @@ impl RunsAsked {
     }
 }
 
-/// What is counted of all runs.
+/// The counts over all runs.
 #[derive(Default)]
 pub(super) struct Counted {
     pub(super) runs: u64,

@@ -1,4 +1,4 @@
-//! What simulated runs add up to.
+//! Totals over simulated runs.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::reporting::table::{at_most, precise};
 /// 97.5 % of a standard normal distribution lie below: intervals are at 95 %.
 const NORMAL_975: f64 = 1.959964;
 
-/// What all runs add up to.
+/// The totals over all runs.
 pub(super) struct Totals {
     counted: Counted,
     /// Runs in which every survivor holds the exact sum of one set that has all survivors.

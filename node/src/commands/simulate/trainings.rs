@@ -45,7 +45,7 @@ struct PartyTable {
     rows: u64,
 }
 
-/// What trainings are asked for.
+/// The settings of simulated trainings.
 pub(super) struct SimulatedTrainings {
     /// How many there are, where rows are made up.
     pub(super) parties: Option<usize>,
@@ -274,8 +274,8 @@ impl Qualities {
     }
 }
 
-/// What a training has cost a node: its last iteration, which had the fewest parties, as often as
-/// it contributed.
+/// Returns the ε of a training for a node: that of its last iteration, which had the fewest
+/// parties, as often as the node contributed.
 fn epsilon(trial: &Trial<Tables>, outcome: &Outcome) -> Option<f64> {
     let (training, logs) = (outcome.training.as_ref()?, outcome.logs.as_ref()?);
     let plan = outcome.plan(&trial.plan);

@@ -1,4 +1,4 @@
-//! What every route has at hand.
+//! The state that every route of the API shares.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::daemon::api::metrics::Requests;
 use crate::daemon::api::token::Tokens;
 use crate::daemon::service::Service;
 
-/// What every route has at hand.
+/// The state that every route shares.
 #[derive(Clone)]
 pub(super) struct ApiState {
     pub(super) service: Service,

@@ -92,7 +92,8 @@ impl ConnectionLimiter {
     }
 }
 
-/// What proxies add to the requests that they pass on (RFC 7239, RFC 9110, and what came before).
+/// The headers that proxies add to the requests that they pass on (RFC 7239, RFC 9110, and older
+/// customs).
 const FORWARDED: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /// Whether it is this machine.

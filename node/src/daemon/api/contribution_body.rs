@@ -34,7 +34,7 @@ impl FromRequestParts<ApiState> for HeavyPlace {
 pub(super) struct Named {
     /// Instead of a body: the name of a file in the daemon's data folder.
     data_file: Option<String>,
-    /// Whose budget pays; alone, its file is the vector.
+    /// The data set whose budget pays; alone, its file is the vector.
     data_set: Option<String>,
     /// The number of records, where the plan only bounds it and their sum is handed over.
     records: Option<u32>,

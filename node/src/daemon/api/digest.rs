@@ -24,8 +24,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Digest {
 }
 
 impl Digest {
-    /// What stands in a path for one: it is part of file names, so that nothing else may get
-    /// further.
+    /// Reads a digest from a path. It becomes part of file names, so nothing else may get further.
     pub(super) fn of(given: String) -> Result<Self, Problem> {
         if given.len() == 64 && given.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             return Ok(Digest(given));

@@ -1,4 +1,4 @@
-//! What stands before every route: the pace, the token, the count of requests.
+//! The checks before every route: the pace, the token, the count of requests.
 //!
 //! Layers of tower do the rest ([`super::routes`]): panics, headers, silent senders. They do not
 //! fit here: a stranger's request is refused at a pace of its own, before any of its body is read

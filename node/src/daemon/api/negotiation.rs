@@ -91,7 +91,8 @@ fn quality(ranges: &[(&str, f64)], media_type: &str) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// What many programs call a file that they know nothing of; a `.npy` has no registered type.
+/// The media type that many programs give to a file that they know nothing of; a `.npy` has no
+/// registered type.
 const BYTES: &str = "application/octet-stream";
 
 #[cfg(test)]

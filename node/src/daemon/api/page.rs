@@ -1,7 +1,7 @@
 //! The page for a browser: one file that is the same for everybody, and that shows what the API
 //! answers to whoever has the token.
 //!
-//! What holds:
+//! Invariants:
 //! - The daemon sends it without asking who wants it, since nothing of the daemon is in it. The
 //!   token stands in the address after `#`, which browsers do not send.
 //! - Its policy lets the browser run this very script, use this very style, and ask this daemon:
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 const PAGE: &str = include_str!("page.html");
 
-/// What a browser may do with the page (Content Security Policy, level 3).
+/// The page's permissions in a browser (Content Security Policy, level 3).
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     format!(
         "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; base-uri 'none'; \

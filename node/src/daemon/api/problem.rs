@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::reporting::failure::Exit;
 
-/// What `type` begins with.
+/// The prefix of every `type`.
 const TYPE: &str = "urn:undertone:problem:";
 
 /// The media type of a problem.

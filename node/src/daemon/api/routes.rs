@@ -73,7 +73,7 @@ fn around(routes: Router, silence: Duration) -> Router {
         ))
 }
 
-/// What a route left behind that gave up. What it says of itself may name a value, and is not told.
+/// Answers for a route that panicked. The panic's message may name a value, and is not shown.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("an API request was given up: this is an error in the daemon");
     let what = "the request was given up: an error in the daemon";

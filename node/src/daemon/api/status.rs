@@ -1,4 +1,4 @@
-//! What the daemon is and how it does.
+//! The routes that show the daemon's status.
 
 use axum::body::Body;
 use axum::extract::State;

@@ -17,7 +17,7 @@ use crate::reporting::input_file;
 
 /// Random bytes of a token that we make: beyond guessing, at any rate.
 const RANDOM_BYTES: usize = 32;
-/// What a request may ask for with the token that it carries.
+/// The requests that a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Everything.
@@ -52,7 +52,7 @@ impl Tokens {
         Ok(Tokens { full, reading })
     }
 
-    /// What a request may ask for; `None` without a token of this daemon.
+    /// Returns the access that a request's token gives; `None` without a token of this daemon.
     pub fn access(&self, headers: &HeaderMap) -> Option<Access> {
         // Both are compared, so that time does not tell which is near.
         let reads = self.reading.as_ref().is_some_and(|token| token.admits(headers));

@@ -61,7 +61,7 @@ pub const KEYS: &[Setting] = &[
     key("auto_accept", "data_set", None, "name", "[[auto_accept]]: with which data set"),
 ];
 
-/// What `node.toml`, the environment or the flags say.
+/// The settings in `node.toml`, the environment or the flags.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawConfig {

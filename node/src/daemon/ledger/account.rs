@@ -1,4 +1,4 @@
-//! Whose budget a run is charged to, and what it may cost in total.
+//! The accounts that runs are charged to, and the total that each may cost.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use undertone_accountant::losses::charge::Charge;
 use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
 
-/// Whose budget it is.
+/// The name of an account: whose budget it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountName {
     /// The data set's name in the configuration.
@@ -60,9 +60,9 @@ pub fn unit_name(unit: Unit) -> &'static str {
 pub struct Protected {
     /// The data set's name in the configuration.
     pub data_set: String,
-    /// Whose change the run hides.
+    /// The unit whose change the run hides.
     pub unit: Unit,
-    /// Which changes of it.
+    /// The changes of it that are hidden.
     pub adjacency: Adjacency,
 }
 
@@ -91,7 +91,7 @@ impl Protected {
     }
 }
 
-/// What an account may spend in total: ε at δ.
+/// The total that an account may spend: ε at δ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Total {
     /// The ε that all its runs together may cost.

@@ -21,9 +21,9 @@ const VERSION: u32 = 2;
 pub struct Adopted {
     /// The plan's digest.
     pub digest: String,
-    /// What it is charged for.
+    /// The data set that it is charged to, and the changes that it hides.
     pub of: Protected,
-    /// What it is charged with now.
+    /// The charge now.
     pub charge: Charge,
     /// Whether its plan is spent; else only its draw was revealed.
     pub spent: bool,
@@ -132,7 +132,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What the marks know of and the ledger lacks, or has lower.
+    /// Returns the charges that the marks have and the ledger lacks, or has lower.
     fn lacking(&self) -> Result<Vec<Adopted>, Failure> {
         let charges = self.marks.charges();
         let lacking =

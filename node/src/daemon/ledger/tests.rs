@@ -45,7 +45,7 @@ fn loss(mu_squared: f64) -> Charge {
     }
 }
 
-/// What an account of replaced parties, or records, is charged for.
+/// Returns the charged data set of an account of replaced parties, or records.
 fn of(account: &AccountName) -> Protected {
     Protected {
         data_set: account.data_set.clone(),

@@ -266,8 +266,8 @@ fn who_is_vouched_for_decides_what_a_plan_costs() {
     );
 }
 
-/// What was only searched for is no guarantee: without another headline the loss of local noise is
-/// charged.
+/// Checks that a loss that was only searched for is no guarantee. Without another headline the loss
+/// of local noise is charged.
 #[test]
 fn what_was_only_searched_for_is_not_charged() {
     let honest = plan(6, "");

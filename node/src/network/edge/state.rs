@@ -17,7 +17,7 @@ use crate::network::offence::Offence;
 use crate::network::peer_table::{Arrival, Link};
 use crate::network::reports::Reports;
 
-/// What the edges of one peer know together.
+/// The state that the edges of one peer share.
 #[derive(Default)]
 pub(in crate::network) struct Presence {
     /// It was reported gone, and has not been connected since.
@@ -59,8 +59,7 @@ pub(in crate::network) struct Edge {
     /// Everybody is known to have been up: one that refuses connections now is gone, even if this
     /// edge has never been.
     pub(in crate::network) begun: watch::Receiver<bool>,
-    /// What was reported last: the same offence is reported once, however often the peer tries
-    /// again.
+    /// The last offence reported: each is reported once, however often the peer tries again.
     pub(in crate::network) reported: Option<Offence>,
     /// It was reported that the peer has no such run.
     pub(in crate::network) absent: bool,

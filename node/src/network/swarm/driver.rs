@@ -64,7 +64,7 @@ enum Guest {
     Asker(Box<Credentials>),
 }
 
-/// What a hub says at every stream, whatever its run.
+/// The parts of a hub's hello that are alike at every stream, whatever its run.
 pub(in crate::network) struct Introduction {
     pub(in crate::network) graph: Network,
     pub(in crate::network) version: u32,

@@ -1,4 +1,4 @@
-//! What a failed connection says of the other side.
+//! Faults of the other side, as a failed connection shows them.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use libp2p::swarm::DialError;
 
 use crate::network::dial_fault::DialFault;
 
-/// What a failed dial says of the address.
+/// Returns the fault of the address that a failed dial shows.
 pub(super) fn fault(error: &DialError) -> DialFault {
     if let DialError::WrongPeerId { obtained, .. } = error {
         return DialFault::OtherPeer(*obtained);

@@ -1,4 +1,4 @@
-//! What a swarm's task knows of each peer: its connections, and who waits for one.
+//! The state of each peer in a swarm's task: its connections, and who waits for one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::network::dial_fault::DialFault;
 /// moment, and what is left of connections that broke unnoticed goes with the next pings.
 const USABLE_PER_PEER: usize = 4;
 
-/// What is known of one connection.
+/// The facts about one connection.
 pub(super) struct Connection {
     pub(super) dialled: bool,
     /// Somebody who holds the peer's key is at the other end.
@@ -40,7 +40,7 @@ impl Connection {
     }
 }
 
-/// What the swarm's task knows of one peer.
+/// The state of one peer in the swarm's task.
 #[derive(Default)]
 pub(super) struct Port {
     pub(super) connections: BTreeMap<ConnectionId, Connection>,

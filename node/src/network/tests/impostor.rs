@@ -180,7 +180,7 @@ async fn an_impostor_cannot_push_out_a_connected_peer() {
     }
 }
 
-/// What somebody at a peer's address says to a hello.
+/// The answer of somebody at a peer's address to a hello.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reply {
     /// An answer whose signature is wrong.

@@ -198,7 +198,7 @@ async fn every_byte_of_a_hello_and_of_its_answer_is_signed() {
     }
 }
 
-/// What an eavesdropper has heard from node 2 is worth nothing to whoever says it again.
+/// Checks that replaying what an eavesdropper has heard from node 2 gains nothing.
 #[tokio::test]
 async fn a_recorded_answer_is_worthless() {
     let (mut out, mut from_opener) = sockets().await;

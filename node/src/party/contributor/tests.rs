@@ -8,7 +8,7 @@ use crate::party::noise_tests::{COORDINATES, assert_planned_noise};
 use crate::testing::plan_of;
 use crate::vector_file::layout::{Dtype, Layout};
 
-/// What a source hands over: a shape with its values, or a reason.
+/// The outcome of asking a source: a shape with its values, or a reason.
 type Handed = Result<(Vec<usize>, Vec<f64>), String>;
 
 /// Hands over the same again and again, and keeps what it was told.

@@ -1,4 +1,4 @@
-//! What a node tells people of its run: events, log lines, and what peers do wrong.
+//! Reports of a node to people on its run: events, log lines, and offences of peers.
 
 use serde_json::json;
 use undertone_protocol::messages::stage::Phase;

@@ -8,7 +8,7 @@ use undertone_protocol::run::outcome::{Ending, GossipOutcome, TrainingOutcome};
 use super::*;
 use crate::testing::plan_of;
 
-/// What was asked of a party's owner and of its budget, in order.
+/// The requests to a party's owner and its budget, in order.
 type Asked = Arc<Mutex<Vec<String>>>;
 
 fn note(asked: &Asked, what: String) {

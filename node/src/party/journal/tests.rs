@@ -1,4 +1,4 @@
-//! What a journal does on the disk, step by step.
+//! Tests of a journal's steps on the disk.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,8 +15,8 @@ struct State {
 }
 
 impl Followed {
-    /// What was done since the last time: "write", "sync", "cut" and "sync folder", each with the
-    /// name of the file or folder.
+    /// Returns the steps since the last call: "write", "sync", "cut" and "sync folder", each with
+    /// the name of the file or folder.
     pub(crate) fn done(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().done)
     }

@@ -61,7 +61,8 @@ fn a_mean_leaves_with_the_planned_noise() {
     }
 }
 
-/// What leaves first in a training, rounds or a stream comes from its contributor, which goes on.
+/// Checks that the first vector of a training, rounds or a stream comes from its contributor, which
+/// goes on.
 #[test]
 fn whoever_goes_on_has_a_contributor() {
     let model = "task = \"regression\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\n";

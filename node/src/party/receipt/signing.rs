@@ -1,4 +1,4 @@
-//! What is signed of a receipt.
+//! The signed bytes of a receipt.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::reporting::failure::{Exit, Failure};
 
-/// What is signed of a receipt's file: the ASCII bytes `undertone/receipt/1`, one zero byte, then
-/// SHA-256 of the text.
+/// Returns the bytes of a receipt's file that are signed. These are the ASCII bytes
+/// `undertone/receipt/1`, one zero byte, then SHA-256 of the text.
 pub fn signed_bytes(receipt: &str) -> Vec<u8> {
     let mut bytes = b"undertone/receipt/1\0".to_vec();
     bytes.extend_from_slice(&Sha256::digest(receipt.as_bytes()));

@@ -130,8 +130,9 @@ fn account(plan: &Plan, finish: &Finish) -> Account {
 
 const EVERYBODY: [Party; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/// What nobody agreed to open costs nothing: without this node in the agreed logs, in the set that
-/// the gate lets through, or with nobody in it, and where it never sealed anything.
+/// Checks that a final that nobody agreed to open costs nothing. This node is missing in the agreed
+/// logs or in the set that the gate lets through. Or nobody is in that set, or this node never
+/// sealed anything.
 #[test]
 fn a_final_that_stays_closed_has_cost_nothing() {
     let plan = plan("");
@@ -267,7 +268,8 @@ fn who_was_opened_by_others_is_named() {
     assert_eq!((account.exit(), account.finished()), (Exit::Done, true));
 }
 
-/// What was opened is no sum of values and noise: a lie, and no mean; what it cost it cost.
+/// Checks an opened lie, which is no sum of values and noise. There is no mean, and the loss
+/// remains.
 #[test]
 fn an_opened_lie_has_cost_what_was_opened() {
     let plan = plan("");

@@ -80,7 +80,8 @@ fn finish(outcome: Outcome) -> Finish {
     }
 }
 
-/// What stays closed costs nothing; what others may have opened the largest loss within the plan.
+/// Checks that a closed final costs nothing, and that one that others may have opened costs the
+/// largest loss within the plan.
 #[test]
 fn a_fate_has_its_price() {
     let plan = plan("");

@@ -27,7 +27,7 @@ fn whole(plan: &Plan) -> TrainingOutcome {
     }
 }
 
-/// What an account says of it, and the loss of all of it, where one iteration's is 0.1.
+/// Returns the account of a training, and the loss of all of it, where one iteration's is 0.1.
 fn trained(plan: &Plan, training: &TrainingOutcome) -> (Trained, f64) {
     let mut audit = Some(Audit {
         mu: 0.1,

@@ -29,7 +29,7 @@ pub(super) enum WrongCell {
     Several(Separator),
 }
 
-/// What separates columns instead of commas.
+/// A separator of columns in place of commas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Separator {
     Semicolons,
@@ -66,8 +66,8 @@ impl Separator {
         }
     }
 
-    /// What separates the columns in a first row of one cell. Names have spaces of their own,
-    /// numbers have none.
+    /// Returns the separator of the columns in a first row of one cell. Names have spaces of their
+    /// own, numbers have none.
     pub(super) fn of_first_row(cell: &str) -> Option<Self> {
         let of_names = Self::ALL[..3]
             .iter()
@@ -76,7 +76,7 @@ impl Separator {
         of_names.or_else(|| Self::of_numbers(cell))
     }
 
-    /// What separates the numbers of a cell.
+    /// Returns the separator of the numbers of a cell.
     fn of_numbers(cell: &str) -> Option<Self> {
         let numbers = |separator: &Self| {
             let parts: Vec<&str> = cell
@@ -121,7 +121,7 @@ const EITHER: &str = "if the comma separates thousands, write 1234: pandas.read_
                       decimals, write 1.234: pandas.read_csv(path, decimal=','); then .to_csv(path, index=False)";
 
 impl WrongCell {
-    /// What to do; `last`: the cell is the last of a row of several.
+    /// Says what to do; `last`: the cell is the last of a row of several.
     pub(super) fn hint(self, last: bool) -> &'static str {
         match self {
             WrongCell::Several(separator) => separator.hint(),

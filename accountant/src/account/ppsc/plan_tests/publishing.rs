@@ -1,4 +1,4 @@
-//! What leaves a run of PPSC: the gate, missing finals, and what is lost before publishing.
+//! Tests of what leaves a run of PPSC: the gate, missing finals, and the loss before publishing.
 
 use std::collections::BTreeSet;
 

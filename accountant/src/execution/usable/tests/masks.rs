@@ -96,7 +96,7 @@ impl MaskedRun {
             .collect()
     }
 
-    /// Whose vectors are opened.
+    /// Returns the parties whose vectors are opened.
     fn opened(&self) -> &BTreeSet<Party> {
         self.sets.last().expect("who may publish")
     }
@@ -135,7 +135,7 @@ impl MaskedRun {
         pairs.map(|pair| self.mask(pair)).collect()
     }
 
-    /// What it has after the set's vectors are opened.
+    /// Returns the adversary's view after the set's vectors are opened.
     fn opened_view(&self) -> Vec<Vec<f64>> {
         let vectors = self.opened().iter().map(|&party| self.vector(party));
         self.masks_seen().into_iter().chain(vectors).collect()

@@ -31,8 +31,8 @@ enum Leaving {
 
 /// A random run up to its opening.
 struct SealedRun {
-    /// What happened in mixing. A share that left and that its receiver does not list is lost: so a
-    /// final state is what its party has sealed.
+    /// The events of mixing. A share that left and that its receiver does not list is lost, so a
+    /// final state is the one its party has sealed.
     execution: Execution,
     trace: Trace,
     logs: AgreedLogs,
@@ -105,7 +105,7 @@ fn shares(run: &Execution) -> impl Iterator<Item = (ShareId, Fate, u32)> {
     })
 }
 
-/// What `party` logs of its shares.
+/// Returns the log of `party`'s shares.
 fn log(run: &Execution, party: Party) -> Log {
     let of = |own: fn(&ShareId) -> Party| shares(run).filter(move |(id, ..)| own(id) == party);
     let sent = of(|id| id.from).map(|(id, fate, _)| SentEntry {
@@ -204,7 +204,7 @@ impl SealedRun {
         }
     }
 
-    /// Whose finals are opened.
+    /// Returns the parties whose finals are opened.
     fn opened(&self) -> &BTreeSet<Party> {
         self.sets.last().expect("who may publish")
     }
@@ -233,7 +233,7 @@ impl SealedRun {
         row
     }
 
-    /// What the adversary has before anything is opened.
+    /// Returns the adversary's view before anything is opened.
     fn sealed_view(&self) -> Vec<Vec<f64>> {
         let seen = |&(id, fate, _): &(ShareId, Fate, u32)| {
             let received = fate != Fate::Returned && !self.is_hidden(id.to);
@@ -246,7 +246,7 @@ impl SealedRun {
         shares.chain(corrections).collect()
     }
 
-    /// What it has after the set's finals are opened.
+    /// Returns the adversary's view after the set's finals are opened.
     fn opened_view(&self) -> Vec<Vec<f64>> {
         let finals = self
             .opened()
@@ -296,8 +296,8 @@ impl SealedRun {
             .expect("an execution")
     }
 
-    /// What each of the opened set has sealed and all of its corrections, where those after the
-    /// first are computed from `later`.
+    /// Returns the sealed final of each party in the opened set, with all of its corrections. Those
+    /// after the first are computed from `later`.
     fn corrected(&self, later: &AgreedLogs) -> BTreeMap<Party, Vec<f64>> {
         let first = first_corrections(&self.logs, &self.sets[0]);
         let next = self

@@ -1,5 +1,5 @@
-//! What the gate makes of what was planted in the logs, to the share, the party and the last digit
-//! of a budget.
+//! Tests of the gate's decision on faults planted in the logs, to the share, the party and the last
+//! digit of a budget.
 
 use undertone_protocol::plan::claim::{Claim, Established, Faults};
 

@@ -48,8 +48,8 @@ fn a_sparser_mask_graph_than_the_claim_needs_is_no_plan() {
     assert!(Plan::assemble(honest.draft().clone(), calibration, [7; 16]).is_err());
 }
 
-/// What the gate states is what the view of the masks tells: the sum over each piece of those who
-/// are opened, whoever colludes.
+/// Checks that the gate states what the view of the masks reveals. That is the sum over each piece
+/// of the opened parties, whoever colludes.
 #[test]
 fn the_gate_states_the_pieces_of_the_mask_graph() {
     let plan = plan(40, &lines("colluding = 2\ndropouts = 1", PAIRWISE, ""));

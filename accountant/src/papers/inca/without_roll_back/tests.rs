@@ -83,7 +83,7 @@ fn the_error_is_that_of_the_protocol_on_numbers() {
     );
 }
 
-/// What no noise hides is there without any, too: values that went astray.
+/// Checks that an error that no noise hides is there without noise, too: values that went astray.
 #[test]
 fn values_that_went_astray_are_in_the_error() {
     let setting = few(3);

@@ -62,7 +62,7 @@ impl Summary<'_> {
         planned.map_or(1, |planned| run.unwrap_or(planned).max(1))
     }
 
-    /// What a demonstration protected, for people who see it for the first time.
+    /// Says what a demonstration protected, for people who see it for the first time.
     pub(super) fn sentence(&self) -> String {
         let epsilon = self.object["epsilon"].as_f64();
         let (Some(epsilon), true) = (epsilon, self.demonstration) else {

@@ -100,7 +100,7 @@ fn a_charge_that_cannot_be_lowered_stays() {
     }
 }
 
-/// What the issue saw: a state folder of before the last run comes back.
+/// Checks the repair of a state folder that comes back from before the last run.
 #[test]
 fn a_ledger_from_a_backup_is_refused_until_what_it_lacks_is_adopted() {
     let folder = tempfile::tempdir().unwrap();
