@@ -71,6 +71,8 @@ fn claim(draft: &Draft, outer: &RecursionSettings) -> Claim {
             Some(theorem) => format!("{}; {theorem}", learned_by_readers(draft, outer)),
             None => learned_by_readers(draft, outer),
         }),
+        // An infinite loss and not a missing claim: no sum or comparison of losses can take it for
+        // a small one.
         ..Claim::theorem(
             0,
             Faults::Any,
@@ -125,6 +127,8 @@ pub(crate) fn noise_of_exchange(draft: &Draft, outer: &RecursionSettings) -> Res
         iterations: outer.iterations,
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
+        // The larger a piece, the smaller this value and the more noise: the largest decides for
+        // all.
         least_singular_value: least_singular_value(pieces.iter().map(Vec::len).max().unwrap_or(0)),
     };
     let std = match (outer.solution_norm, outer.gradient_change) {

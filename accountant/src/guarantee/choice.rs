@@ -47,6 +47,8 @@ pub(crate) struct Established {
 impl Guarantee {
     /// The guarantee of a draft.
     pub fn of(draft: &Draft) -> Self {
+        // A recursion reveals exact sums whatever noise its exchanges add, so it comes before any
+        // question about the noise.
         if draft.computation.recursion().is_some() {
             return Guarantee::AsInPaper;
         }
@@ -126,6 +128,7 @@ impl Guarantee {
                 });
             }
         };
+        // Only the verification of runs that mix asks for the claims of one release.
         Ok(Established {
             of_release: vec![],
             of_all,

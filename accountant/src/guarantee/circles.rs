@@ -50,6 +50,8 @@ fn worst(draft: &Draft, schedule: &Schedule, rounds: usize) -> WorstGossip {
     if draft.privacy.dropouts == 0 {
         return staying;
     }
+    // The party that departs is one of those that may be against the others, so its own coalition
+    // is one smaller.
     match class.departing(against - 1, protect) {
         Some(departing) => staying.max(departing),
         // What a party that departs loses itself is then not known.
@@ -86,11 +88,13 @@ pub fn loss_of(plan: &Plan, releases: u64) -> f64 {
         // The others may have gone on with what it contributed and without its later noise: such
         // executions are in the class.
         Some(claim) if releases > 0 && draft.privacy.dropouts > 0 => claim.mu.min(anybody),
+        // Nobody may depart, so nobody went on: the shorter stream is all that was read.
         Some(_) if releases > 0 => {
             let worst = worst(draft, plan.schedule(), releases as usize);
             let rounding = draft.rounding_loss(plan.lattice().step(), std);
             let each = draft.largest_sensitivity() / std;
             let within = (worst.square.sqrt() * each + rounding) * (1.0 + SLACK);
+            // A search can miss the worst coalition, so the loss that it found bounds nothing.
             if worst.exhaustive {
                 within.min(anybody)
             } else {
@@ -109,6 +113,7 @@ fn claims(draft: &Draft, worst: &WorstGossip, open: &OpenGossip<'_>) -> Result<V
     let rounding = draft.rounding_loss(open.step, open.independent_std);
     let each = draft.largest_sensitivity() / open.independent_std;
     let mu = (worst.square.sqrt() * each + rounding) * (1.0 + SLACK);
+    // Sums are all that a coalition reads only as long as single messages stay sealed.
     let class = Claim {
         faults: Faults::Class,
         established: match worst.exhaustive {
@@ -163,7 +168,9 @@ pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
     let schedule = Calibration::draw_schedule(draft, rounds, SEED).ok_or(CalibrateError::Kind)?;
     let worst = worst(draft, &schedule, rounds as usize);
     let open = open_loss(draft.computation.protect(), draft.releases());
+    // A claim adds the loss from rounding to that of the noise, so the noise leaves room for both.
     let with_rounding = worst.square / (1.0 - ROUNDING_SHARE).powi(2);
+    // Otherwise no claim of the class counts, and the noise has to suffice against anybody.
     let square = match worst.exhaustive && !draft.computation.is_adaptive() {
         true => open.min(with_rounding),
         false => open,

@@ -38,10 +38,13 @@ pub(super) fn calibrate(
     let setting = Setting::of_draft(draft, &schedule.schedule)?;
     let among = match withstands(&setting) {
         Some(found) => found.among,
+        // Some party may be left alone: then its own noise is all that hides its value.
         None if draft.exchange.accepts_local_noise() => 1,
         None => return Err(too_few_rounds(draft, rounds, wanted)),
     };
     let largest = setting.largest_sensitivity();
+    // A little more noise than the budget asks for: no other machine may round the loss to more
+    // than it when it checks the plan.
     let independent_std = largest / (budget * (among as f64 * MARGIN).sqrt());
     if !independent_std.is_normal() {
         let party = draft.members[0].name.clone();
@@ -53,6 +56,7 @@ pub(super) fn calibrate(
     }
     let noise = Noise {
         independent_std,
+        // Uniform noise has no deviation: a residue is hidden wholly or not at all.
         correlated_std: 0.0,
     };
     mixed(draft, &setting, Some(schedule), noise, claims)
@@ -80,6 +84,8 @@ pub(super) fn with_uniform_noise(
     class: Option<Claim>,
 ) -> Result<Vec<Claim>, ClaimError> {
     let noise = stated.noise;
+    // A deviation would say that the noise that cancels is Gaussian, and this theorem does not
+    // speak of that.
     if !(noise.independent_std > 0.0 && noise.independent_std.is_finite()) || noise.correlated_std != 0.0 {
         return Err(stated.refused());
     }
@@ -87,6 +93,7 @@ pub(super) fn with_uniform_noise(
     let anybody = setting.parties().saturating_sub(1);
     let mut claims: Vec<Claim> = class.into_iter().collect();
     claims.push(stated.theorem(anybody, Faults::BeforePublishing, 0.0)?);
+    // This holds whatever goes wrong: every such plan has it, so that no run is without a bound.
     claims.push(stated.theorem(anybody, Faults::Any, largest)?);
     mark_headline(&mut claims);
     Ok(claims)
@@ -110,6 +117,7 @@ fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
     if short.is_none() {
         return Ok(asked);
     }
+    // The default gives way where the graph has no room for it; a number in the run file does not.
     let short = match draft.privacy.share_faults {
         Some(_) => short,
         None => falls_apart(&draft.private_graph, least),
@@ -136,6 +144,7 @@ pub(super) fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
         let cut = shortfall.cut.unwrap_or_default();
         let left: Vec<Party> = (0..piece.len()).filter(|place| !cut.contains(place)).collect();
         let sides = among_members(&joined, &left).components();
+        // The error names one side, and the smaller one is the shorter list.
         let smallest = sides.into_iter().min_by_key(Vec::len).unwrap_or_default();
         let side: Vec<Party> = smallest.into_iter().map(|place| left[place]).collect();
         Some(Cut {
@@ -171,6 +180,8 @@ pub(super) fn fewest(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(u32, SeededSchedule), CalibrateError> {
     let rules = draft.exchange.rules();
+    // With masks of pairs the threat fixes how many partners a party has: there is nothing to
+    // search for.
     if let Some(rounds) = rules.rounds(draft.parties(), &draft.privacy) {
         return Ok((rounds, schedule(draft, rounds)?));
     }
@@ -188,6 +199,7 @@ pub(super) fn fewest(
             return Ok((rounds, drawn));
         }
         if rounds == most {
+            // No more rounds are allowed, so some party may be left with its own noise alone.
             return match draft.exchange.accepts_local_noise() {
                 true => Ok((rounds, drawn)),
                 false => Err(too_few_rounds(draft, rounds, wanted)),

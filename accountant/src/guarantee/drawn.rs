@@ -33,9 +33,12 @@ pub(super) fn calibrate(
         removed: privacy.colluding + privacy.dropouts,
         share_faults: drawn_share_faults(draft).unwrap_or(0),
     };
+    // A bad draw may hide nothing, so its chance is taken out of δ, and the noise has the rest.
     let budget = gaussian::mu(privacy.epsilon, delta_of_noise(privacy.delta))?;
     let most = draft.exchange.rules().most_rounds();
     progress("how many rounds keep a draw from leaving anybody apart");
+    // Whoever reveals last knows the draw and may stop that START, so a coalition can choose among
+    // several draws.
     let tries = tries(draw.parties, privacy.colluding, privacy.dropouts);
     let fewest = draw.fewest_rounds(&[most_chance(privacy.delta, tries)], most)[0];
     let rounds = match (draft.exchange.rounds(), fewest) {
@@ -53,6 +56,8 @@ pub(super) fn calibrate(
         }
     };
     let fanout = draft.exchange.fanout();
+    // Claims and errors depend on the number of rounds, not on the draw: one example stands for
+    // all.
     let example = Calibration::draw_schedule(draft, rounds, EXAMPLE_SEED);
     let example = example.ok_or(CalibrateError::Fanout { fanout })?;
     let setting = Setting::of_draft(draft, &example)?;
@@ -69,6 +74,7 @@ pub(super) fn calibrate(
         independent_std,
         correlated_std: 0.0,
     };
+    // The plan has no schedule: START draws it when coalitions are fixed.
     mixed(draft, &setting, None, noise, claims)
 }
 

@@ -61,6 +61,8 @@ fn of_class(setting: &Setting) -> Result<Option<Steepest>, ExecutionError> {
         return Ok(None);
     }
     let base = setting.fault_free()?;
+    // Parties that depart are in the coalitions already, so only shares that go astray need
+    // executions of their own.
     let faulted = faults::single_shares(setting)
         .into_iter()
         .map(|fault| base.clone().with_shares(vec![fault]));
@@ -82,6 +84,7 @@ pub(crate) fn steepest(
     coalitions: &[Vec<Party>],
 ) -> Result<Steepest, ExecutionError> {
     let of_execution = |index: usize| {
+        // Who colludes changes what is seen and not what happens: one trace serves all coalitions.
         let trace = Trace::of(&executions[index], &setting.weights);
         let largest = coalitions.iter().map(|coalition| {
             let against = executions[index]
@@ -166,6 +169,8 @@ pub(super) fn calibrate(
             search.suffices(rounds as usize)?;
             rounds as usize
         }
+        // More rounds would win nothing: the noise of an exchange cancels in the mean, however
+        // large it is.
         Rounds::Auto => search.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
     };
     let mut best: Option<(f64, SeededSchedule)> = None;
@@ -199,6 +204,7 @@ pub(super) fn calibrate(
 pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, ClaimError> {
     let (noise, delta) = (stated.noise, stated.delta);
     let is_usable = noise.correlated_std > 0.0 && noise.correlated_std.is_finite();
+    // With noise of their own parties hide the sums, too, and other claims hold.
     if !(is_usable && setting.reveals_sums(noise)) {
         return Err(stated.refused());
     }
@@ -215,6 +221,8 @@ pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, Cl
     };
     let before = largest_bound(setting, noise)? * (1.0 + SLACK);
     let before = theorem(setting.parties() - 1, Faults::BeforePublishing, before, delta)?;
+    // Sums are exact here: a change of one value alone is seen with certainty, so no claim is about
+    // it.
     let for_same_sums = |claim: Claim| Claim {
         changes: Some(Changes::SameSum),
         ..claim

@@ -56,6 +56,7 @@ fn rolled_back(plan: &Plan, departures: usize) -> f64 {
     let mut weights: Vec<f64> = (0..plan.parties())
         .map(|party| plan.draft().weight(party))
         .collect();
+    // Without the heaviest a mean has the smallest divisor, and so the largest error.
     weights.sort_by(f64::total_cmp);
     let rest = &weights[..weights.len() - departures];
     let divisor = plan.draft().computation.result().divisor(rest.iter().sum());
@@ -117,6 +118,8 @@ fn gains_from_rounds(plan: &Plan) -> bool {
 /// what would help; in sentences. None where one does.
 pub fn beyond_theorems(plan: &Plan) -> Option<&'static str> {
     let setting = Setting::of_plan(plan).ok()?;
+    // Connectivity bounds uniform noise among any number of parties, so this is about Gaussian
+    // noise.
     let silent = !setting.uniform && Flows::of(&setting).is_none() && !speaks_of(&setting);
     silent.then_some(
         "No theorem bounds this Gaussian noise: among many parties only fanout = 1 with injection = \
@@ -129,6 +132,7 @@ pub fn beyond_theorems(plan: &Plan) -> Option<&'static str> {
 /// the noise is that of local privacy. With more rounds, or a smaller coalition, no coalition is
 /// all that a party exchanges shares with. It is empty if the noise cancels, or nothing here helps.
 pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
+    // Where START draws the schedule, calibration itself refuses too few rounds and names enough.
     let silent = plan.draws_at_start() || !gains_from_rounds(plan) || beyond_theorems(plan).is_some();
     let Some(here) = Setting::of_plan(plan).ok().filter(|_| is_local(plan) && !silent) else {
         return vec![];
@@ -147,6 +151,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     };
     let suffices = |colluding: usize, dropouts: usize| match draft.exchange.rounds() {
         Rounds::Fixed(rounds) => with_rounds(rounds as usize, colluding, dropouts),
+        // Calibration tries up to as many, so the most rounds show what it could reach.
         Rounds::Auto => with_rounds(MOST_ROUNDS, colluding, dropouts),
     };
     // One change, the closest to what was asked for …

@@ -2,7 +2,7 @@
 //!
 //! For given rounds T and schedule the best noise is a minimum over one number, r = σ_Δ²/σ*²
 //! ([`crate::calibration::optimum`]): the same one at every number of parties. Of all T the
-//! smallest within 5 % of the best is taken; schedules of a few seeds are tried, since some mix
+//! smallest within 3 % of the best is taken; schedules of a few seeds are tried, since some mix
 //! better than others. With PPSC T is the number of network rounds that the exchanges take, and a
 //! schedule is only tried if noise cancels in it for everybody. Where no theorem says less, noise
 //! is local.
@@ -60,6 +60,8 @@ pub(super) fn calibrate(
         progress,
     };
     let chosen = search.choose()?;
+    // Losses scale with one over the noise, so rounds, schedule and r are chosen without the
+    // budget.
     let noise = search.noise(&chosen, releases::budget(draft)?)?;
     let setting = Setting::of_draft(draft, &chosen.drawn.schedule)?;
     mixed(draft, &setting, Some(chosen.drawn), noise, claims)
@@ -79,6 +81,7 @@ pub(super) fn claims(setting: &Setting, stated: Stated) -> Result<Vec<Claim>, Cl
     let local = setting.largest_sensitivity().powi(2);
     let mut claims: Vec<Claim> = of_class(setting, stated)?.into_iter().collect();
     claims.push(stated.theorem(anybody, Faults::BeforePublishing, before)?);
+    // Verification refuses a plan without this one, which holds whatever goes wrong.
     claims.push(stated.theorem(anybody, Faults::Any, local)?);
     if setting.mechanism.rules().claims_against_readers() && setting.colluding > 0 {
         // What the paper claims, beside what a coalition inside the private graph learns.
@@ -203,6 +206,8 @@ impl Search<'_> {
         }
         let schedule = self.schedule(rounds, seed)?;
         let setting = Setting::of_draft(self.draft, &schedule)?;
+        // Connectivity is looked at first: it is quick, and a bound takes a pass over all
+        // coalitions.
         Ok(self.are_joined(&schedule) && Bound::of(&setting).lets_noise_cancel())
     }
 
@@ -250,6 +255,8 @@ impl Search<'_> {
 
     /// That in so many rounds too few pairs meet.
     fn separated(&self, rounds: usize) -> Result<CalibrateError, CalibrateError> {
+        // No number of rounds joins parties that the private graph leaves apart: its edges are the
+        // problem then.
         if let Some(cut) = falls_apart(&self.draft.private_graph, removed(self.draft) + 1) {
             return Ok(too_thin(self.draft, &cut));
         }
@@ -267,6 +274,7 @@ impl Search<'_> {
         let rules = self.draft.exchange.rules();
         let fits = |rounds: usize| self.draft.exchange.takes_rounds(rounds as u32);
         let first = self.joined(FEWEST_ROUNDS)?;
+        // Where rounds do not widen states there is room for more, so twice as many are tried.
         let most = if rules.rounds_widen_states() {
             first.max(MOST_ROUNDS)
         } else {
@@ -313,6 +321,8 @@ impl Search<'_> {
             if self.seed(rounds)?.is_none() {
                 continue;
             }
+            // The best r changes little from one number of rounds to the next, and a search near it
+            // is short.
             let near = tried.last().map(|(_, last)| last.ratio);
             let Some(first) = self.first(rounds, near)? else {
                 continue;
@@ -376,6 +386,8 @@ impl Search<'_> {
                 continue;
             }
             let setting = Setting::of_draft(self.draft, &self.schedule(rounds, other)?)?;
+            // One r is enough to compare schedules; only the best of them is worth a search for its
+            // own.
             let found = Problem::of(&setting, largest)?.map(|problem| problem.at(first.ratio).objective);
             if let Some(found) = found.filter(|found| *found < least) {
                 (seed, least) = (other, found);

@@ -45,6 +45,8 @@ pub(super) fn of_all_releases(draft: &Draft, claims: Vec<Claim>) -> Result<Vec<C
 /// Predicts the errors of the result, in the data's unit.
 pub(super) fn expected(draft: &Draft, setting: &Setting, noise: Noise) -> Result<Predicted, ClaimError> {
     let budget = releases::budget(draft)?;
+    // The errors that a plan is compared with are those of one release, so they have its share of
+    // the budget.
     let of_mean = predicted_when_sealed(draft, predicted(setting, noise, budget)?);
     Ok(of_result(draft, of_mean))
 }

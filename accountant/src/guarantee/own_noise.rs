@@ -69,6 +69,8 @@ impl OpenGossip<'_> {
     /// δ is out of range.
     pub(crate) fn claim_of_strangers(&self, draft: &Draft) -> Result<Option<Claim>, GaussianError> {
         let size = draft.privacy.colluding;
+        // The class is computed for rows that are fixed before the run: those that follow estimates
+        // change with what is seen.
         if draft.releases() < 2 || draft.computation.is_adaptive() || size == 0 {
             return Ok(None);
         }
@@ -77,10 +79,13 @@ impl OpenGossip<'_> {
             return Ok(None);
         };
         let without_rounding = worst.square.sqrt() * draft.largest_sensitivity() / self.independent_std;
+        // Messages are rounded to the lattice, which the weights alone do not show.
         let rounding = draft.rounding_loss(self.step, self.independent_std);
         Ok(Some(Claim {
             adversary: Adversary::Apart,
             size,
+            // A departure changes the weights of later rounds, and only those without any were
+            // computed.
             faults: Faults::None,
             established: Established::Exhaustive,
             cases: worst.cases as u64,
@@ -214,6 +219,7 @@ pub(super) fn expected(plan: &Plan) -> Result<Predicted, GaussianError> {
 /// Noise from the budget, and of one value the number of rounds.
 pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    // Neighbours read every message, so that neither graph nor rounds enter the noise.
     let square = draft.largest_sensitivity().powi(2)
         * open_loss(draft.computation.protect(), draft.releases())
         / MARGIN;
@@ -225,6 +231,7 @@ pub(super) fn calibrate(draft: &Draft) -> Result<Calibration, CalibrateError> {
             party: draft.members[0].name.clone(),
         });
     }
+    // One value takes rounds to spread; of many releases each has a round of its own.
     let rounds = match (draft.releases(), draft.exchange.rounds()) {
         (1, Rounds::Auto) => rounds_of_one_value(draft, independent_std)?,
         (1, Rounds::Fixed(rounds)) => rounds,

@@ -67,6 +67,7 @@ fn no_random_execution_before_publishing_loses_more_than_is_claimed() {
             4..9,
         ),
         (Mechanism::from(InjectionSpec::Named(NamedInjection::Early)), 3..7),
+        // A custom (c, Z) has its own number of rounds.
         (Mechanism::from(there_and_back()), 3..4),
         (Mechanism::Ppsc, 3..9),
     ] {
