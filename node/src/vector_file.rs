@@ -1,5 +1,5 @@
-//! A party's data as a file, told apart by its extension: read with its shape, dtype and names, and
-//! the mean written in the same ones.
+//! A party's data as a file, in a format that its extension names. It is read with its shape, dtype
+//! and names, and the mean is written in the same ones.
 
 mod carried;
 mod csv;

@@ -1,5 +1,5 @@
-//! The binary's own help: every command tells its flags, the top page the exit codes, and every
-//! default of the run file is there.
+//! Tests of the binary's own help. Every command lists its flags, the top page the exit codes, and
+//! every default of the run file is there.
 
 use std::process::{Command, Output};
 

@@ -177,7 +177,7 @@ enum AnyCommand {
     Manual(manual::ManualArgs),
 }
 
-/// The command line, whose pages tell once what every command takes.
+/// Returns the command line, whose pages mention the flags of every command once.
 fn command() -> Command {
     fn with_flags_of_all(command: Command) -> Command {
         let below = |page: Option<String>, gap: &str| match page {

@@ -40,7 +40,7 @@ pub struct NewArgs {
     public: Option<String>,
 }
 
-/// Makes or reads an identity, and tells its lines for peer lists.
+/// Makes or reads an identity, and reports its lines for peer lists.
 pub fn run(command: IdentityCommand) -> Result<Report, Failure> {
     let identity = match command {
         IdentityCommand::Show { file } => Identity::load(&file)?,

@@ -45,11 +45,11 @@ pub struct TestnetArgs {
 
 /// The ports of the two listeners: every node has a host of its own.
 const PORTS: [u16; 2] = [7001, 7002];
-/// How often the shared folder is looked at: a volume of containers, perhaps of several machines,
-/// tells nobody of its changes.
+/// The interval at which the shared folder is looked at: a volume of containers, perhaps of several
+/// machines, reports no changes.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Prepares, meets, and runs the daemon until it is told to end.
+/// Prepares, meets, and runs the daemon until it is asked to end.
 pub fn run(arguments: TestnetArgs) -> Result<Report, Failure> {
     let TestnetArgs {
         node,

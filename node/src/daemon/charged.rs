@@ -65,7 +65,7 @@ pub(super) struct Iterations {
 
 impl Iterations {
     pub(super) fn of(plan: &Plan, me: Party) -> Self {
-        // What sums of neighbours tell is no sum of parts: of the whole stream at once.
+        // The loss from sums of neighbours does not add up by parts: it is of the whole stream.
         let planned = match plan.reads_circles() {
             true => 1,
             false => plan.draft().protected_releases(),

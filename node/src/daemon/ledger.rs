@@ -303,8 +303,8 @@ impl Ledger {
         self.book(digest, entry)
     }
 
-    /// Writes down what changes a run's charge, in ledger and mark, and tells of it. A charge that
-    /// is lowered is written in this order: mark, ledger; any other the other way round.
+    /// Writes a change of a run's charge to ledger and mark, and reports it. A charge that is
+    /// lowered is written in this order: mark, ledger; any other the other way round.
     fn book(&mut self, digest: &str, entry: Entry) -> Result<(), Refusal> {
         let before = self.charged(digest);
         let lowers = matches!(entry, Entry::Closed { .. } | Entry::Settled { .. });

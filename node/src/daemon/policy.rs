@@ -191,8 +191,8 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
     plan.draft().sensitivity(me) / plan.calibration().independent_std * (1.0 + SLACK)
 }
 
-/// The loss of party `me` where it is one against so many together: infinite where exact sums are
-/// told at every iterate; of gossip what is claimed of as many, or of all others.
+/// Returns the loss of party `me` against so many together. It is infinite where exact sums are
+/// revealed at every iterate. With gossip it is the claim against as many, or against all others.
 fn loss_to_anybody(plan: &Plan, me: Party, together: usize) -> Option<f64> {
     let draft = plan.draft();
     let revealed = draft.computation.recursion().map(|_| f64::INFINITY);

@@ -235,7 +235,8 @@ mod tests {
             .message
     }
 
-    /// Each part is taken once, in its round, and in time; whoever is refused is told why.
+    /// Checks that each part is taken once, in its round, and in time, and that a refusal gives its
+    /// reason.
     #[tokio::test]
     async fn parts_are_taken_in_their_round_only() {
         let desk = desk();

@@ -17,7 +17,7 @@ use crate::reporting::table::bytes;
 /// How long heavy work that nobody waits for any more may hold up the end.
 const WIND_UP: Duration = Duration::from_millis(500);
 
-/// Runs the daemon until it is told to end (SIGTERM or SIGINT).
+/// Runs the daemon until it is asked to end (SIGTERM or SIGINT).
 pub fn run(arguments: NodeArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
     let config = Config::load(&arguments)?;
@@ -88,7 +88,8 @@ async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the configuration again; what cannot be put in force is told, and changes nothing.
+/// Reads the configuration again. Settings that cannot be put in force are reported, and change
+/// nothing.
 async fn reload(service: &Service, arguments: &NodeArgs) {
     let fresh = match Config::load(arguments) {
         Ok(fresh) => service.reload(fresh).await,

@@ -230,7 +230,8 @@ impl Run {
         self.stop.borrow().filter(|_| cancelled)
     }
 
-    /// Ends it in memory and on disk, and tells those who follow. Only the first end counts.
+    /// Ends the run in memory and on disk, and reports the end to those who follow. Only the first
+    /// end counts.
     pub(super) fn end(&self, mean: Option<MeanFile>, change: impl FnOnce(&mut RunStatus)) {
         let record = {
             let mut record = locked(&self.record);

@@ -304,7 +304,8 @@ impl Service {
         }
     }
 
-    /// Withdraws what has not begun, tells the neighbours, and ends. Later calls do nothing.
+    /// Withdraws the runs that have not begun, notifies the neighbours, and ends. Later calls do
+    /// nothing.
     pub async fn shutdown(&self) {
         let mut tasks = {
             // Under the lock that runs begin under: whoever comes later finds that the daemon is

@@ -85,7 +85,7 @@ impl Service {
     /// Takes part in a plan that was handed in. Returns once vector and budget are checked and the
     /// run has its place in the queue.
     pub async fn submit(&self, digest: &str, contribution: Contribution) -> Result<RunStatus, Refusal> {
-        // Of a plan that goes on nobody is told that it was not handed in.
+        // A plan that goes on is not reported as one that was not handed in.
         let taken = match self
             .not_twice(digest)
             .and_then(|()| self.shared.handed_in.take(digest))

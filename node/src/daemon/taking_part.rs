@@ -47,7 +47,7 @@ pub(super) struct Job {
 
 /// How a run left its place.
 enum Left {
-    /// It ended by itself, and `deliver` has told how.
+    /// It ended by itself, and `deliver` has reported how.
     Finished,
     /// Somebody stopped it before its end.
     Stopped(Stop),
@@ -406,7 +406,7 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
         shared, run, plan, ..
     } = *destination;
     let digest = run.status().digest;
-    // What happened is told also where its files cannot be written.
+    // The outcome is reported also where its files cannot be written.
     let (account, values, (mean, problem)) = match Account::of(plan, me, finish) {
         Ok(mut account) => {
             let values = account.mean(plan, &finish.outcome);

@@ -28,7 +28,7 @@ use crate::network::run_network::RunNetwork;
 const LOCAL: &str = "/ip4/127.0.0.1/tcp/0";
 const SHUTDOWN: Duration = Duration::from_secs(5);
 
-/// Why there is no time to tell.
+/// The reason why no time was measured.
 #[derive(Debug, Error)]
 pub enum BenchError {
     /// This process got no network.

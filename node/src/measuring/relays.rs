@@ -22,9 +22,9 @@ fn seed(index: u64) -> [u8; 31] {
     seed
 }
 
-/// One of the baseline's processes: it serves the one before it and sends to the one after it. It
-/// says where it listens, is told where the next one does, says that it is connected, is told to
-/// begin, and says when its bytes have arrived.
+/// Runs one of the baseline's processes: it serves the one before it and sends to the one after it.
+/// It reports where it listens, receives the address of the next one, and reports that it is
+/// connected. It is then asked to begin, and reports when its bytes have arrived.
 pub(crate) async fn relay(numbers: &[u64]) -> Result<Infallible, Failure> {
     let &[index, processes, frame, private_bytes, public_bytes] = numbers else {
         return Err(failed("five numbers"));

@@ -73,7 +73,7 @@ pub enum Asked {
     },
 }
 
-/// Why an offer is not taken, in the words that its proposer is told.
+/// The reason why an offer is not taken, in the words that its proposer receives.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotTaken {
     /// As many offers as there are places for are looked at now.

@@ -114,7 +114,7 @@ impl Default for Patience {
 pub struct HubConfig {
     /// Our ed25519 identity.
     pub key: Keypair,
-    /// Version of the messages in frames: peers with another one are refused, and told.
+    /// Version of the messages in frames: peers with another one are refused, with the reason.
     pub version: u32,
     /// Where to listen on the private graph, and for whom.
     pub private: Listening,

@@ -1,6 +1,6 @@
-//! Who may connect, and the streams of each connection. Unlike libp2p's own stream behaviour it
-//! says which connection a stream is on, and opens one on the connection that it is told: on the
-//! public graph connections of the same peer id are not worth the same.
+//! The peers that may connect, and the streams of each connection. Unlike libp2p's own stream
+//! behaviour it says which connection a stream is on, and opens one on the connection that is asked
+//! for. On the public graph connections of the same peer id are not worth the same.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use tokio::net::TcpSocket;
 
-/// A port of 127.0.0.1 that nobody else takes for as long as this lives. Whoever is told of it can
+/// A port of 127.0.0.1 that nobody else takes for as long as this lives. Code that is given it can
 /// listen there meanwhile, any number of times; until then it refuses connections.
 #[derive(Debug)]
 pub(crate) struct HeldPort {

@@ -249,8 +249,8 @@ where
 }
 
 /// Challenges the opener of a new stream. `Ok`: it is the peer, in the run that `verdict` welcomes,
-/// and its frames may be read. One with another digest or version is told ours before the stream is
-/// closed.
+/// and its frames may be read. One with another digest or version receives ours before the stream
+/// is closed.
 pub(super) async fn accept<S, R>(
     stream: &mut S,
     ours: &Credentials,

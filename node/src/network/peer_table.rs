@@ -21,8 +21,8 @@ use crate::network::offence::Offence;
 use crate::network::pending_connections::PendingConnections;
 use crate::network::reports::Reports;
 
-/// A peer stays listed for this long after the last run with it: neighbours that still ask are told
-/// that the run is over, not turned away as strangers.
+/// The time for which a peer stays listed after the last run with it. Neighbours that still ask
+/// learn that the run is over, and are not turned away as strangers.
 const RETAINED: Duration = Duration::from_secs(30);
 
 /// The most declined runs that are remembered. A peer that asks for an earlier one hears "absent".

@@ -26,7 +26,7 @@ const PLACES: usize = 256;
 struct Newcomers {
     next: u64,
     entries: BTreeMap<u64, (IpAddr, Arc<Newcomer>)>,
-    /// By the address of the other end, as libp2p tells it.
+    /// By the address of the other end, as libp2p reports it.
     numbers: BTreeMap<Multiaddr, u64>,
     /// Hosts of the peer list, and those that peers have come from.
     known: BTreeSet<IpAddr>,

@@ -1,10 +1,10 @@
-//! How tasks reach the driver.
+//! The channel from tasks to the driver.
 
 use tokio::sync::{mpsc, watch};
 
 use crate::network::event::NetworkEvent;
 
-/// How tasks reach the driver. Once the network shuts down nothing is told any more.
+/// The channel from tasks to the driver. Once the network shuts down nothing is reported any more.
 #[derive(Clone)]
 pub(super) struct Reports {
     pub(super) events: mpsc::Sender<NetworkEvent>,

@@ -19,8 +19,8 @@ pub struct RunNetwork {
 
 impl RunNetwork {
     /// Listens on both addresses and starts to connect. Must be called inside a tokio runtime with
-    /// time and I/O. Of the events the driver must not stop taking any: a full channel holds back
-    /// all edges. Peers that name another run are told this one's digest.
+    /// time and I/O. The driver must not stop taking events: a full channel holds back all edges.
+    /// Peers that name another run receive this one's digest.
     pub async fn start(
         hub: HubConfig,
         run: RunConfig,

@@ -21,8 +21,8 @@ use crate::network::offence::Offence;
 use crate::network::received::Received;
 use crate::network::reports::Reports;
 
-/// The frames' protocol. Its number is that of the hello's layout, which never changes; versions
-/// are told apart in the hello, so that both sides can name them.
+/// The frames' protocol. Its number is that of the hello's layout, which never changes; the hello
+/// distinguishes versions, so that both sides can name them.
 pub(super) const STREAM: StreamProtocol = StreamProtocol::new("/undertone/stream/1");
 /// Bytes of a frame's length.
 pub(super) const HEADER: usize = 4;

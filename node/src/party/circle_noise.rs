@@ -40,8 +40,8 @@ mod tests {
     use super::*;
     use crate::testing::plan_of;
 
-    /// Two readers of one party, of three and of six neighbours, get noise of their own: without it
-    /// sums of whole numbers with other weights would tell each message.
+    /// Checks that two readers of one party, of three and of six neighbours, get noise of their
+    /// own. Without it sums of whole numbers with other weights would reveal each message.
     #[test]
     fn each_vector_has_noise_of_its_own_by_its_weight() {
         let edges = "[[\"party-0\", \"party-1\"], [\"party-0\", \"party-2\"], [\"party-0\", \"party-3\"], \

@@ -40,7 +40,7 @@ pub trait PartSource: Send {
     /// Why there is nothing of use, for the party's owner alone.
     fn ask(&mut self, round: u32, mean: &[f64], until: Instant) -> Result<VectorFile, String>;
 
-    /// The last mean is told, if there is one.
+    /// Reports the last mean, if there is one.
     fn conclude(&mut self, mean: Option<&[f64]>);
 }
 
@@ -50,9 +50,9 @@ const START_UP: Duration = Duration::from_secs(60);
 
 /// Contributions of `task = "rounds"` and of streams: whatever a source hands over, clipped here.
 ///
-/// For what is late or of another shape [`Clipped::stand_in`] counts, for what is not finite too,
-/// except where rows are clipped here: then for those rows alone. All of it has noise like any
-/// other contribution; nobody but the party's owner is told.
+/// A stand-in, [`Clipped::stand_in`], counts in place of a contribution that is late, of another
+/// shape or not finite. Where rows are clipped here it counts for the rows at fault alone. All of
+/// it has noise like any other contribution; only the party's owner learns of it.
 pub struct HandedOver<S> {
     plan: Arc<Plan>,
     me: Party,

@@ -49,7 +49,8 @@ use crate::party::silence::{Silence, SilenceLog};
 use crate::party::spent::Costs;
 use crate::reporting::failure::Failure;
 
-/// Offences of one peer that are told; a peer that goes on is ignored without a word.
+/// The number of one peer's offences that are reported; a peer that goes on is ignored without a
+/// word.
 const OFFENCES_REPORTED: u32 = 20;
 
 /// How long queued frames may take to leave at the end.
@@ -69,7 +70,7 @@ pub struct Part {
     pub noise: Noise,
     /// Where the plan is marked as spent.
     pub costs: Box<dyn Costs>,
-    /// Where the run's events are told.
+    /// The destination of the run's events.
     pub events: Events,
     /// Where it keeps everybody's finals.
     pub shelf: Shelf,
@@ -101,7 +102,8 @@ pub struct Finish {
     pub public_bytes: u64,
 }
 
-/// How often it is told whom a stage waits for: a stage that nothing holds up takes less.
+/// The interval between reports on the parties that a stage waits for: a stage that nothing holds
+/// up takes less.
 const LOOK: Duration = Duration::from_secs(1);
 
 struct Driver {
@@ -220,7 +222,7 @@ async fn drive_with(
         }
     }
     if let Some(concluding) = concluding {
-        // It has a time limit of its own; a panic in it is told by the runtime.
+        // It has a time limit of its own; the runtime reports a panic in it.
         let _ = concluding.await;
     }
     let mut finish = finish.ok_or_else(|| {

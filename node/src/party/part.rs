@@ -144,7 +144,7 @@ fn of_contributor(mut contributor: Box<dyn Contributor>, start: &[f64], noise: S
     Private {
         value: contributor.contribution(1, start),
         noise,
-        // How many gradients are clipped depends on the model, and is told nobody.
+        // How many gradients are clipped depends on the model, and is reported to nobody.
         clipped: ClippingReport::none(),
         contributor: Some(contributor),
     }

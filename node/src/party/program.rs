@@ -34,7 +34,7 @@ const OF_A_TENSOR: u64 = 1 << 10;
 const PRINTS: &str =
     "did the program print to its standard output? What it prints belongs on its standard error";
 
-/// How long a program that answered in the last round may go on once it was told the last mean. Our
+/// The time that a program that answered in the last round may take once it has the last mean. Our
 /// choice.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -73,7 +73,7 @@ pub struct Program {
     /// The layouts of a mean in a `.npy`, and as tensors if the plan has them.
     numbers: Layout,
     tensors: Option<Layout>,
-    /// Whether its latest answer was a `.safetensors`: it is told means as one, too.
+    /// Whether its latest answer was a `.safetensors`: it receives means as one, too.
     speaks_tensors: bool,
     /// Whether it answered in the latest round.
     answered: bool,

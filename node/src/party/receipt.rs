@@ -56,8 +56,8 @@ pub struct Account {
     gossiped: Option<Gossiped>,
     /// Where START drew the schedule: how often this node has revealed its number for that.
     draws: u64,
-    /// Whether the result is this party's alone: no receipt tells even its hash, from which numbers
-    /// of few bits could be found by trying them.
+    /// Whether the result is this party's alone. No receipt reveals even its hash, from which
+    /// numbers of few bits could be found by trying them.
     is_own: bool,
     receipt: Value,
 }

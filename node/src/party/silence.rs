@@ -1,5 +1,5 @@
-//! Rounds in which something else counted than what a party's source handed over, for the party's
-//! owner alone: others cannot tell, and are not told.
+//! Rounds in which something else counted than the vector that a party's source handed over. They
+//! are reported to the party's owner alone: others cannot see it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,30 +1,30 @@
-//! The resources that this process has used so far, where the system tells, and its limits.
+//! The resources that this process has used so far, where the system reports them, and its limits.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 #[cfg(target_os = "linux")]
 use procfs::process::{ProcState, Process};
 
-/// The largest resident memory so far, in bytes; None where the system does not tell.
+/// The largest resident memory so far, in bytes; `None` where the system does not report it.
 #[cfg(target_os = "linux")]
 pub fn peak_memory_bytes() -> Option<u64> {
     let kilobytes = Process::myself().ok()?.status().ok()?.vmhwm?;
     Some(kilobytes * 1024)
 }
 
-/// Resident memory now, in bytes; None where the system does not tell.
+/// Resident memory now, in bytes; `None` where the system does not report it.
 #[cfg(target_os = "linux")]
 pub fn resident_bytes() -> Option<u64> {
     let kilobytes = Process::myself().ok()?.status().ok()?.vmrss?;
     Some(kilobytes * 1024)
 }
 
-/// Open file descriptors; None where the system does not tell.
+/// Open file descriptors; `None` where the system does not report it.
 #[cfg(target_os = "linux")]
 pub fn open_files() -> Option<u64> {
     u64::try_from(Process::myself().ok()?.fd_count().ok()?).ok()
 }
 
-/// Processor seconds, user and system; None where the system does not tell.
+/// Processor seconds, user and system; `None` where the system does not report it.
 #[cfg(target_os = "linux")]
 pub fn cpu_s() -> Option<f64> {
     let stat = Process::myself().ok()?.stat().ok()?;
@@ -32,7 +32,7 @@ pub fn cpu_s() -> Option<f64> {
 }
 
 /// Whether another process is stopped, by SIGSTOP or a terminal; false where the system does not
-/// tell.
+/// report it.
 #[cfg(target_os = "linux")]
 pub fn is_stopped(pid: u32) -> bool {
     let state = |pid| Process::new(pid).ok()?.stat().ok()?.state().ok();
@@ -40,31 +40,31 @@ pub fn is_stopped(pid: u32) -> bool {
 }
 
 /// Whether another process is stopped, by SIGSTOP or a terminal; false where the system does not
-/// tell.
+/// report it.
 #[cfg(not(target_os = "linux"))]
 pub fn is_stopped(_: u32) -> bool {
     false
 }
 
-/// The largest resident memory so far, in bytes; None where the system does not tell.
+/// The largest resident memory so far, in bytes; `None` where the system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub fn peak_memory_bytes() -> Option<u64> {
     None
 }
 
-/// Resident memory now, in bytes; None where the system does not tell.
+/// Resident memory now, in bytes; `None` where the system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub fn resident_bytes() -> Option<u64> {
     None
 }
 
-/// Open file descriptors; None where the system does not tell.
+/// Open file descriptors; `None` where the system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub fn open_files() -> Option<u64> {
     None
 }
 
-/// Processor seconds, user and system; None where the system does not tell.
+/// Processor seconds, user and system; `None` where the system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub fn cpu_s() -> Option<f64> {
     None

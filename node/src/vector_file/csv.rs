@@ -154,7 +154,7 @@ fn next(reader: &mut Reader<File>, record: &mut StringRecord, rows: usize) -> Re
             UnusableFile::new(format!("row {} is not UTF-8 text", rows + 1), "save it as UTF-8")
         }
         ::csv::ErrorKind::Io(e) => UnusableFile::new(format!("cannot be read: {e}"), "copy it again"),
-        // The library's other errors are about what it is told to do; their text has no values.
+        // The library's other errors are about wrong uses of it; their text has no values.
         _ => UnusableFile::new(
             format!("row {} cannot be read", rows + 1),
             "save it as plain comma-separated numbers",

@@ -3,7 +3,7 @@
 
 use crate::vector_file::unusable::UnusableFile;
 
-/// Bytes of a file's start that tell what it is.
+/// The number of bytes at a file's start that show its format.
 pub(super) const START: usize = 512;
 
 const FORMATS: &str = "save it as .npy (numpy.save(path, vector)), .csv, .json or .safetensors";

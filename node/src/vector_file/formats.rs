@@ -1,4 +1,4 @@
-//! Reading and writing in any of the formats, told apart by the file's extension.
+//! Reading and writing in any of the formats, by the file's extension.
 
 use std::io::{BufWriter, Read, Seek, Write};
 use std::path::Path;

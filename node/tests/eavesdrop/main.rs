@@ -143,7 +143,8 @@ fn the_public_graph_is_readable(seen: &Seen) {
     );
 }
 
-/// Nobody tells a marked value or noise, in the clear, in a log, an event, a receipt or a report.
+/// Checks that no marked value or noise shows in the clear, in a log, an event, a receipt or a
+/// report.
 fn nothing_is_reported(seen: &Seen) {
     let (private, public) = (all(&seen.private), all(&seen.public));
     assert!(

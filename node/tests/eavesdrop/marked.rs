@@ -14,8 +14,8 @@ use undertone_protocol::topology::party::Party;
 
 use crate::{DIMENSION, PARTIES};
 
-/// Noise that can be told from all else: known multiples of its grid, about one standard deviation
-/// large.
+/// Noise that can be distinguished from all else: known multiples of its grid, about one standard
+/// deviation large.
 pub(crate) struct Marked {
     lattice: Lattice,
     correlated_std: f64,

@@ -101,7 +101,7 @@ pub(super) fn run(arguments: &ComposeArgs) -> Result<Report, Failure> {
     report(&answer, table.render() + &total)
 }
 
-/// A run that a file tells of.
+/// A run, as a file states it.
 struct OfFile {
     /// The file's name.
     name: String,

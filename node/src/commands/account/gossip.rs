@@ -82,7 +82,7 @@ pub struct GossipArgs {
 enum Looking {
     /// Every node by itself.
     Each,
-    /// These nodes, who tell each other all that they see.
+    /// These nodes, which share their views with each other.
     Together(Vec<usize>),
 }
 

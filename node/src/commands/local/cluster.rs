@@ -160,7 +160,7 @@ impl Cluster {
         let mut stops = StopSignals::listen();
         let (lines, mut reported) = mpsc::channel(1024);
         let mut nodes = Nodes::default();
-        // A process for each node; what they tell comes together in one channel, which closes with
+        // A process for each node; their events come together in one channel, which closes with
         // the last of them.
         for (party, files) in self.nodes.iter().enumerate() {
             let name = name_of(plan, party).to_owned();
@@ -248,7 +248,7 @@ struct Nodes {
     /// How often in a row all that have not ended were found stopped.
     stopped: u32,
     leaving: bool,
-    /// When those that were told a second time, and have not ended, are killed.
+    /// The time at which nodes are killed that were asked to end a second time, and have not.
     killed_at: Option<Instant>,
 }
 

@@ -299,9 +299,9 @@ impl Stated {
         Ok(mu)
     }
 
-    /// μ of one release of a run that gave this party no result: its shares alone tell something
-    /// where their noise is Gaussian, and a release of several that was spent may have been opened,
-    /// which costs what it costs with everybody's data in it.
+    /// Returns μ of one release of a run that gave this party no result. Its shares alone reveal
+    /// something where their noise is Gaussian. A release of several that was spent may have been
+    /// opened, which costs what it costs with everybody's data in it.
     fn loss_withheld(&self, plan: &Plan, stated: &StatedExecution<'_>) -> Result<f64, Failure> {
         let shares = withheld(plan, "").mu;
         if self.counted().is_none_or(|counted| counted == 0) {

@@ -1,4 +1,4 @@
-//! A receipt in five sentences. What its party alone says is told as its word.
+//! A receipt in five sentences. Statements that rest on its party alone are marked as its word.
 
 use undertone_protocol::plan::checked::Plan;
 

@@ -1,4 +1,4 @@
-//! Connections: each with deadlines, all ended soon after the daemon is told to end.
+//! Connections: each with deadlines, all ended soon after the daemon is asked to end.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -54,7 +54,7 @@ impl Tokens {
 
     /// Returns the access that a request's token gives; `None` without a token of this daemon.
     pub fn access(&self, headers: &HeaderMap) -> Option<Access> {
-        // Both are compared, so that time does not tell which is near.
+        // Both are compared, so that the time does not reveal which is near.
         let reads = self.reading.as_ref().is_some_and(|token| token.admits(headers));
         match self.full.admits(headers) {
             true => Some(Access::Full),

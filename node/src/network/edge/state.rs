@@ -1,4 +1,4 @@
-//! One edge, what it keeps in mind, and what it tells.
+//! The state of one edge, and its reports.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -104,7 +104,7 @@ impl Edge {
         }
     }
 
-    /// The address of a peer that has not been here yet refuses connections: tells it once.
+    /// Reports once that the address of a peer that has not been here yet refuses connections.
     pub(super) async fn refused(&mut self) {
         if !self.presence.refused.swap(true, Ordering::Relaxed) {
             let (peer, place) = (self.line.peer, self.probe.to_string());
@@ -112,7 +112,7 @@ impl Edge {
         }
     }
 
-    /// The peer was dialled in vain, and is connected on neither graph: tells it once.
+    /// Reports once that the peer was dialled in vain, and is connected on neither graph.
     pub(super) async fn dialled_in_vain(&self, fault: DialFault) {
         if self.presence.up.load(Ordering::Relaxed) == 0
             && !self.presence.unanswered.swap(true, Ordering::Relaxed)
@@ -123,7 +123,7 @@ impl Edge {
         }
     }
 
-    /// The peer has no such run: tells it once.
+    /// Reports once that the peer has no such run.
     pub(super) async fn absent(&mut self) {
         if !std::mem::replace(&mut self.absent, true) {
             self.reports
@@ -135,7 +135,7 @@ impl Edge {
         }
     }
 
-    /// The peer takes no part in the run: tells it once.
+    /// Reports once that the peer takes no part in the run.
     pub(super) async fn declined(&mut self) {
         if !self.presence.declined.swap(true, Ordering::Relaxed) {
             let peer = self.line.peer;

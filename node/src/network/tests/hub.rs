@@ -169,7 +169,7 @@ async fn a_run_that_ends_is_gone_for_its_neighbours_and_leaves_the_others_alone(
 #[tokio::test]
 async fn a_peer_without_the_run_is_absent_until_it_joins() {
     let [(one, one_run), (two, two_run)] = hubs().await;
-    // Whoever has the lower id dials and is told; the other one waits to be dialled.
+    // Whoever has the lower id dials and gets the answer; the other one waits to be dialled.
     let (early, late) = if id(1) < id(2) {
         ((&one, &one_run), (&two, &two_run))
     } else {

@@ -126,7 +126,7 @@ impl Addresses {
     }
 }
 
-/// All that one node is told.
+/// The configuration of one node.
 pub(super) struct NodeConfig {
     pub(super) hub: HubConfig,
     pub(super) run: RunConfig,

@@ -150,7 +150,7 @@ async fn for_a_peer_that_takes_connections_and_says_nothing_nothing_answers_once
             other => panic!("unexpected {other:?}"),
         }
         drop(stopped);
-        // It comes after all; nothing was told twice, whatever its address did meanwhile.
+        // It comes after all; nothing was reported twice, whatever its address did meanwhile.
         let _two = Node::start(addresses.config(late)).await;
         let mut graphs = 0;
         while graphs < 2 {

@@ -1,8 +1,8 @@
 //! An attack on sums of whole numbers that the noise of each vector is there for.
 //!
 //! Two readers, of three and of six neighbours, have three members in common, and know the messages
-//! of the others (which takes more parties than such a plan tolerates: what is shown is what whole
-//! numbers give away). Real numbers are not told by two sums of three. Whole ones are, where
+//! of the others. (That takes more parties than such a plan tolerates; the point is what whole
+//! numbers give away.) Real numbers are not revealed by two sums of three. Whole ones are, where
 //! weights differ: solutions lie so far apart that the noise of messages reaches one of them only.
 
 use rand::SeedableRng;

@@ -11,7 +11,7 @@ use crate::vector_file::layout::{Dtype, Layout};
 /// The outcome of asking a source: a shape with its values, or a reason.
 type Handed = Result<(Vec<usize>, Vec<f64>), String>;
 
-/// Hands over the same again and again, and keeps what it was told.
+/// Hands over the same again and again, and keeps the means that it received.
 struct Always(Handed, Arc<Mutex<Vec<Vec<f64>>>>);
 
 impl PartSource for Always {
@@ -184,7 +184,8 @@ fn the_first_round_waits_longer() {
     assert_eq!(waits("iteration_ms = 50000\njoin_ms = 30000"), [20.0, 20.0]);
 }
 
-/// With what strangers learn claimed of rows that follow from no estimate, no source is told one.
+/// Checks that no source receives an estimate where the plan claims what strangers learn of rows
+/// that follow from none.
 #[test]
 fn an_estimate_goes_only_to_a_source_whose_plan_says_so() {
     let gossip = |lines: &str, more: &str| {

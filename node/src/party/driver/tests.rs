@@ -179,7 +179,7 @@ fn training(result: Option<Vec<f64>>) -> Outcome {
     outcome(Some(training), None)
 }
 
-/// A contributor is told the last mean: of a stream's rows the last one.
+/// Checks that a contributor receives the last mean: of a stream's rows the last one.
 #[tokio::test]
 async fn a_contributor_gets_the_last_mean() {
     let rows = || vec![0.1, 0.2, 0.3, 0.4];

@@ -24,10 +24,10 @@ pub(super) fn missing_finals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
         .collect()
 }
 
-/// Whether the weights of the finals are not what the agreed logs say. With roll-back the logs tell
-/// every share of those who publish, so that their weights add up to one number, up to the
-/// rounding of what the accountant computes in f64; without it some shares are ambiguous. Where
-/// finals are averaged, no sum of weights is known that precisely.
+/// Whether the weights of the finals are not those of the agreed logs. With roll-back the logs list
+/// every share of those who publish. Their weights then add up to one number, up to the rounding of
+/// what the accountant computes in f64; without it some shares are ambiguous. Where finals are
+/// averaged, no sum of weights is known that precisely.
 pub(super) fn contradicts(plan: &Plan, outcome: &Outcome, realised: Option<&Realised>) -> bool {
     const ROUNDING: f64 = 1e-9;
     let (Some(sum), Some(realised)) = (&outcome.sum, realised) else {

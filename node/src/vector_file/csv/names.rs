@@ -12,8 +12,8 @@ const LONGEST: usize = 256;
 const WITHOUT_LABELS: &str = "if it numbers or labels the rows, as pandas and R write them, it is no data: \
                               table.to_csv(path, index=False), or row.names=FALSE; else give it a name";
 
-/// The first row as names. What says that the table is of another kind is refused. (No name is
-/// told: a first row of words may be data.)
+/// Returns the first row as names. A row that shows another kind of table is refused. (No name is
+/// revealed: a first row of words may be data.)
 pub(super) fn of(record: &StringRecord) -> Result<Vec<String>, UnusableFile> {
     let refused = |what: String, hint: &str| Err(UnusableFile::new(what, hint));
     if record[0].starts_with("sep=") {

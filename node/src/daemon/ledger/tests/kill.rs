@@ -1,7 +1,7 @@
 //! Whenever its process is killed, the ledger never shows less than was spent.
 //!
-//! The process is real, and so are the lock, the ledger and the marks beside the key. It tells
-//! its parent through a pipe what it has spent, after the charge, as a share would leave; the
+//! The process is real, and so are the lock, the ledger and the marks beside the key. It reports to
+//! its parent through a pipe what it has spent, after the charge, as a share would leave. The
 //! parent kills it (SIGKILL) anywhere and reads the ledger.
 
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
             std::hint::spin_loop();
         }
         child.kill().expect("it is still there");
-        // What it had told before it died was spent.
+        // All that it had reported before it died was spent.
         spent.extend(reported);
         child.wait().expect("it is dead");
 

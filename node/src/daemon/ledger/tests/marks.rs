@@ -1,5 +1,5 @@
-//! A ledger and the marks beside the key: what each knows, in which order it is written, and what a
-//! state directory that came back from a backup is told.
+//! Tests of a ledger and the marks beside the key: their contents, and the order in which they are
+//! written. A state directory that came back from a backup is refused.
 
 use super::*;
 use crate::party::journal::tests::Followed;
@@ -202,8 +202,8 @@ fn a_plan_that_join_spent_with_the_key_is_spent_for_the_daemon_and_costs_its_bud
     }
 }
 
-/// The chance of a bad draw is on disk in ledger and mark before a number leaves; a state folder
-/// that comes back without it is told.
+/// Checks that the chance of a bad draw is on disk in ledger and mark before a number leaves. A
+/// state folder that comes back without it is refused, with the reason.
 #[test]
 fn what_was_drawn_is_in_the_ledger_before_it_is_marked() {
     let folder = tempfile::tempdir().unwrap();

@@ -86,8 +86,8 @@ fn a_draw_that_is_worse_than_delta_is_refused_whatever_epsilon_is() {
     }
 }
 
-/// A run that protects a party tells of each of its records as much, and of who may only vanish
-/// twice as much; the totals of both accounts hold.
+/// Checks that a run that protects a party reveals as much of each of its records. Of a record that
+/// can only vanish it reveals twice as much. The totals of both accounts hold.
 #[test]
 fn what_protects_a_party_is_charged_to_its_records_too() {
     let folder = tempfile::tempdir().unwrap();
