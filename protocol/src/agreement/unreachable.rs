@@ -54,7 +54,7 @@ fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
     calls.get(&caller).is_some_and(|called| called.contains(&party))
 }
 
-/// The numbers of reports that are enough to count a party as unreachable.
+/// The counts that decide whether the reports about a party are enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enough {
     /// The fewest members that agree on a set.

@@ -1,5 +1,5 @@
-//! The public terms of averaging in a plan: the unit, the tolerance, and the expected number of
-//! rounds.
+//! The public terms of averaging in a plan: the unit, the tolerance, and the expected rounds and
+//! bytes.
 
 use std::sync::Arc;
 

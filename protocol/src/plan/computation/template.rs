@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::plan::run_file::problem::{Checked, Problem, refuse};
 
-/// The format of the file that the result is written as.
+/// The template file in whose format the result is written.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum TemplateChoice {
