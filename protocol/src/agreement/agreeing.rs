@@ -147,6 +147,7 @@ impl<'a> HeldItems<'a> {
     }
 
     fn is_whole(&self, author: Party, hash: &ItemHash) -> bool {
+        // A log whose sealed final is not here could be agreed on and never opened.
         self.beside.is_none_or(|(others, named)| {
             let body = named.get(&(author, *hash));
             body.is_some_and(|body| others.version(author, body).is_some())
@@ -260,6 +261,7 @@ impl Agreement {
                 party,
             }));
         }
+        // A vote counts as a list as well: whoever signs one needs to send no list.
         if let Some(vote) = self.vote(now, sights, &excluded) {
             return Some(vote);
         }
@@ -275,6 +277,7 @@ impl Agreement {
             self.agreed = true;
             return Some(Step::Agreed(set));
         }
+        // Looked at last, so that a set that is agreed at the very end counts.
         if now >= self.clock.end && !self.agreed && !self.over {
             self.over = true;
             return Some(Step::Over);
@@ -283,6 +286,7 @@ impl Agreement {
     }
 
     fn list(&self, sights: &StageSights<'_>, set: &ItemSet) -> Notice {
+        // Of a party with one item the hash is known to all who hold it, and would only take room.
         let several = |entry: &&(Party, ItemHash)| sights.flood.signed_two(self.stage, entry.0);
         Notice::List {
             stage: self.stage,
@@ -357,6 +361,7 @@ impl Agreement {
             self.electorate.private.neighbours(party),
             self.electorate.public.neighbours(party),
         );
+        // A neighbour goes by what it finds itself.
         if private.contains(&self.electorate.me) || public.contains(&self.electorate.me) {
             return false;
         }
@@ -379,6 +384,8 @@ impl Agreement {
         if self.voted.is_some() {
             return None;
         }
+        // Between half and three quarters lists are on their way: a set signed now could split the
+        // vote.
         let (set, early) = if now < self.clock.half {
             (self.complete(sights, excluded)?, true)
         } else if now >= self.clock.three_quarters {
@@ -412,6 +419,8 @@ impl Agreement {
     fn complete(&self, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
         let needed = self.expected.difference(excluded);
         let entry = |&party: &Party| {
+            // Others may hold the other one of two versions: a set with either could split the
+            // vote.
             let counts = !self.called.contains(&party) && !sights.flood.signed_two(self.stage, party);
             let hash = sights.items.get(party).filter(|_| counts)?;
             Some((party, hash))
@@ -473,6 +482,7 @@ impl Agreement {
         for entry in lists.into_values().flatten() {
             *counts.entry(entry).or_insert(0) += 1;
         }
+        // Of two versions of an item only one can be on the lists of more than half.
         let elected = |((party, _), count): &((Party, ItemHash), usize)| {
             2 * count > self.electorate.parties && self.expected.contains(party) && !excluded.contains(party)
         };

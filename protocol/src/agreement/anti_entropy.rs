@@ -95,6 +95,7 @@ impl AntiEntropy {
     /// There is news.
     pub fn news(&mut self, now: Time) {
         self.wait_ms = self.patience_ms;
+        // While an answer is on its way nobody else is asked.
         if self.asked.is_none() {
             self.next = now.plus_millis(self.wait_ms);
         }
@@ -104,6 +105,7 @@ impl AntiEntropy {
     pub fn answered(&mut self, now: Time, peer: Party) {
         let unanswered = self.unanswered.get(&peer).copied().unwrap_or(0).saturating_sub(1);
         self.unanswered.insert(peer, unanswered);
+        // An answer to an earlier question says nothing of what came after it.
         if unanswered == 0
             && let Some(by) = &mut self.informed_by
         {

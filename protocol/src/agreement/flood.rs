@@ -266,6 +266,8 @@ impl Flood {
         let replaced = known.map_or(0, |known| known.replaced + 1);
         let second = known.is_some_and(|known| signed_by(&known.notice) == signed_by(&signed.notice));
         self.members.verify(&signed)?;
+        // With a key of small order every shared secret is public: letters and masks would hide
+        // nothing.
         if signed.notice.has_small_key() {
             return Err(FloodError::SmallKey(author));
         }
@@ -368,6 +370,7 @@ impl Flood {
                     ..
                 },
             ) => {
+                // A START with a wrong nonce must not displace the one that counts.
                 let committed = commitment::commitment(self.members.digest(), author, nonce);
                 let same = seats == ours && commitments == all;
                 same && names(seats) && self.commitment(number, author) == Some(&committed)
@@ -398,12 +401,14 @@ impl Flood {
     fn contradiction(&mut self, signed: SignedNotice, slot: Slot) -> Result<Receipt, FloodError> {
         let author = signed.author;
         let Notice::Item { stage, hash, .. } = signed.notice else {
+            // Before START such a party can still be left out.
             if matches!(slot, Slot::Ready(_) | Slot::Start(..) | Slot::GiveUp(..)) {
                 self.liars.insert(author);
             }
             return Err(FloodError::Two { author, slot });
         };
         let held = self.versions_of(stage, author).count();
+        // A liar may sign versions without end: memory has room for a few.
         if held >= self.members.len() || self.version(stage, author, &hash).is_some() {
             return Err(FloodError::Two { author, slot });
         }

@@ -234,6 +234,7 @@ impl Items {
         if self.version(author, &hash).is_some() || self.void.contains(&(author, hash)) {
             return true;
         }
+        // Later versions are pulled only if a set names them: a liar may sign many.
         let needed = !self.held.contains_key(&author) && self.versions_wanted(author).next().is_none();
         let wanted = Wanted {
             bytes,

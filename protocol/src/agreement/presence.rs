@@ -134,6 +134,7 @@ impl Presence {
             ref public,
             ..
         } = presence.electorate;
+        // Everybody finds out itself about a party that is everybody's neighbour.
         let is_everybodys = |party: &Party| {
             let alone = [private, public].map(|graph| graph.neighbours(*party).len() + 1);
             alone.contains(&parties) || presence.neighbours(*party).len() + 1 == parties
@@ -149,7 +150,9 @@ impl Presence {
     pub fn connected(&mut self, network: Network, peer: Party, now: Time) {
         self.unreached.remove(&peer);
         self.came.insert(peer);
+        // Whoever connects after all has changed its mind.
         self.declining.remove(&peer);
+        // READYs travel over public connections: a private one shows only that the peer is up.
         if network == Network::Public {
             self.heard.insert(peer, now);
             self.unconfirmed.insert(peer);
@@ -166,6 +169,7 @@ impl Presence {
     pub fn heard(&mut self, peer: Party, now: Time, said: Option<Incarnation>) -> bool {
         let before = self.heard.get_mut(&peer).map(|at| std::mem::replace(at, now));
         let silent = before.is_some_and(|at| now >= self.falls_silent(peer, at));
+        // A node that repeats its READY is still there: it was the network that failed.
         let over = said.is_some() && self.over.get(&peer) == said.as_ref();
         if over {
             self.over.remove(&peer);
@@ -178,6 +182,7 @@ impl Presence {
     /// connected before.
     pub fn refused(&mut self, peer: Party, lost: Option<Incarnation>) {
         self.unreached.insert(peer, Found::Refuses);
+        // Only this start of its node is over: a newer READY counts.
         if let Some(incarnation) = lost {
             self.over.insert(peer, incarnation);
         }
@@ -253,6 +258,7 @@ impl Presence {
             Some(Found::Nothing) => return Standing::Unanswered,
             Some(Found::Silent) | None => {}
         }
+        // A connection may stand although the node at its other end is stopped.
         let heard = self.heard.get(&party);
         if heard.is_some_and(|&at| now >= self.is_given_up(party, at)) {
             return Standing::Unanswered;
@@ -288,6 +294,8 @@ impl Presence {
         let mut calls: BTreeMap<Party, BTreeMap<Party, Found>> = BTreeMap::new();
         for (caller, unreached) in flood.unreached() {
             let about = |entry: &&Unreached| {
+                // This node sees its own neighbours, and words about an older READY say nothing of
+                // this one.
                 entry.party != self.electorate.me
                     && !self.is_neighbour(entry.party)
                     && entry.ready == flood.ready(entry.party)
@@ -301,10 +309,12 @@ impl Presence {
             let holds = |party: &Party| {
                 let near = self.neighbours(*party);
                 let says = |caller: &Party| calls[party].contains_key(caller);
+                // The word of a party that is away itself may be out of date.
                 let counts = |caller: &&Party| found[**caller] == Standing::Ready && !called.contains(caller);
                 near.iter().filter(counts).all(says)
                     && near.iter().filter(counts).count() > self.electorate.colluding
             };
+            // Each party that is taken out counts as a witness again, which may clear others.
             match called.iter().copied().find(|party| !holds(party)) {
                 Some(party) => called.remove(&party),
                 None => break,
@@ -326,6 +336,7 @@ impl Presence {
         let entry = |party: Party| {
             let ready = flood.ready(party);
             let found = match self.found(flood, party, now) {
+                // The withdrawal itself is flooded to everybody.
                 _ if flood.has_withdrawn(party) => None,
                 _ if early && ready.is_none() => None,
                 Standing::Absent | Standing::Unreachable | Standing::Declined => Some(Found::Refuses),

@@ -64,6 +64,7 @@ impl WantedSets {
             signers,
         } in unknown
         {
+            // Gathering stands still without a START's set; a vote's is most likely made here, too.
             let patience_ms = if *of_start { 0 } else { self.patience_ms };
             let begun = SetSearch {
                 next: now.plus_millis(patience_ms),
@@ -72,6 +73,7 @@ impl WantedSets {
                 signers: signers.len(),
             };
             let search = self.searches.entry(*hash).or_insert(begun);
+            // A new signer may have a set that those who were asked did not.
             if search.signers < signers.len() {
                 (search.passes, search.signers) = (0, signers.len());
                 search.next = search.next.min(now.plus_millis(patience_ms));
@@ -80,9 +82,11 @@ impl WantedSets {
                 continue;
             }
             search.next = now.plus_millis(self.patience_ms);
+            // Whoever has signed a set has it; others may have pulled it.
             let near = signers.iter().filter(|signer| connected.contains(signer));
             let peers = || near.clone().chain(connected);
             let alone = connected.is_empty();
+            // With nobody connected nobody was asked: that is no pass.
             if !alone && peers().all(|peer| search.asked.contains(peer)) {
                 search.asked.clear();
                 search.passes += 1;

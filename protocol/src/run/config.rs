@@ -87,6 +87,7 @@ impl RunConfig {
 
     /// Whether the plan has another release after this run.
     pub(super) fn may_go_on(&self) -> bool {
+        // Each attempt to mix noise is a run of its own, before the releases.
         let mixings = u64::from(self.plan.most_mixings());
         u64::from(self.number) < self.plan.draft().releases() + mixings
     }
@@ -128,6 +129,8 @@ impl RunConfig {
         let Some(edges) = self.circle_edges() else {
             return self.plan.mask_graph();
         };
+        // Two members of a circle mask their vectors against each other; the mask cancels in the
+        // reader's sum.
         let pairs = readers.iter().flat_map(|&reader| {
             let circle = edges.neighbours(reader);
             let pair = |&a: &Party| circle.iter().filter(move |&&b| a < b).map(move |&b| (a, b));

@@ -60,6 +60,7 @@ impl StepContext<'_> {
 
     /// This node may not publish, or tell its secret. The first reason stays.
     pub(super) fn withhold(&mut self, reason: impl Into<String>) {
+        // Later reasons are mostly consequences of the first, which a person needs.
         self.record.withheld.get_or_insert(reason.into());
     }
 
@@ -104,6 +105,8 @@ impl StepContext<'_> {
         };
         self.public_state.event(Event::Phase(Phase::Done));
         self.output(Output::Finished(Box::new(outcome)));
+        // Where a release follows this node stays anyway, and its next messages show that it has
+        // gone on.
         if !self.config.may_go_on() {
             self.tell_finished();
         }
@@ -119,6 +122,7 @@ impl StepContext<'_> {
             Way::Readable(finals) => finals.most_stages(),
             Way::Sealed(_) | Way::Kept => 1,
         };
+        // A neighbour may be as late as a whole publishing takes, and lack what only this node has.
         let stays_ms = self.config.settle_ms.saturating_mul(stages);
         self.record.stays_until = Some(self.now.plus_millis(stays_ms));
         self.public_state.tell_finished();

@@ -30,6 +30,7 @@ impl EarlyShares {
         let parameters = &cx.config.mixing;
         let due = id.from == from && id.to == parameters.me && cx.config.may_be_due(id);
         if due && it.values.len() == parameters.share_bytes() {
+            // The first one counts: an honest sender repeats it bit for bit.
             self.0.entry(id).or_insert(it);
         } else {
             cx.public_state.offence(from, undue(id));
@@ -67,6 +68,7 @@ impl EarlyShares {
             due
         });
         for id in dropped {
+            // A party that has begun with another START goes by another draw, and is no offender.
             if cx.public_state.has_begun_with(id.from) {
                 cx.public_state.offence(id.from, undue(id));
             }

@@ -354,6 +354,7 @@ impl Run {
 
     /// Steps the phase's machine until it wants nothing more, then asks for what is lacking.
     fn advance(&mut self) {
+        // Actions of the exchange follow each step, so that they leave in the order of the steps.
         while self.step() {
             self.carry_out();
         }
@@ -389,6 +390,7 @@ impl Run {
 
     fn gather(&mut self, step: GatheringStep) {
         if let GatheringStep::Begin { parties, seed, .. } = &step {
+            // Logs number shares by the schedule, so that both change together.
             if let Some(seed) = seed {
                 self.config.draw(*seed);
                 self.public_state.rules.schedule = self.config.mixing.schedule.clone();
@@ -402,6 +404,7 @@ impl Run {
     }
 
     fn spent(&mut self, result: Result<(), String>) {
+        // A node that arrives late exchanges nothing before it knows that the others still wait.
         let waits = result.is_ok() && self.waits_for_words();
         self.transition(|phase, cx| match phase {
             RunPhase::Spending(mut phase) if waits => {
@@ -430,6 +433,7 @@ impl Run {
         let had_finished = self.record.finished;
         let (phase, mut cx) = self.parts();
         *phase = to(std::mem::replace(phase, RunPhase::Over), &mut cx);
+        // Keys that no release needs must not wait in memory for an attacker.
         if self.record.finished && !had_finished {
             self.wipe_unless_it_goes_on();
         }

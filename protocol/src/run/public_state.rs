@@ -309,6 +309,7 @@ impl PublicState {
     /// The log of a member of an agreed set, in the version that the set names.
     pub(super) fn log_named(&self, author: Party, hash: &ItemHash) -> Option<Log> {
         let logs = self.items(Stage::Settling);
+        // A liar may have signed several logs, and the set names one of them.
         let first = logs.get(author).is_some_and(|body| body.hash == *hash);
         if first {
             return self.logs.get(&author).cloned();
@@ -404,6 +405,8 @@ impl PublicState {
             self.tell(peer, Notice::Finished);
         }
         self.anti_entropy.reconnected(peer);
+        // Unless more than may lie have answered, all that are reached have to: this one is among
+        // them now.
         if self.anti_entropy.asks_everybody() {
             self.ask(peer);
         }
@@ -534,6 +537,7 @@ impl PublicState {
             return self.offence(from, "a notice for somebody else");
         }
         let newest = self.direct.get(&from).copied().unwrap_or(0);
+        // A copy of an older notice must not undo a newer one.
         if signed.sequence <= newest {
             return;
         }

@@ -68,6 +68,7 @@ impl Seals {
             own: None,
             run_key: Arc::new(run_key),
         };
+        // A run that only mixes noise seals nothing yet.
         if let Some(bytes) = bytes {
             cx.public_state.begin(cx.now, SealTerms { threshold, bytes });
         }
@@ -108,6 +109,7 @@ impl Seals {
         self.own = Some(secret);
         let bytes = item.length as u64;
         let hash = cx.public_state.give_body(Stage::Sealed, item);
+        // Once it is announced the others may open it, whatever becomes of this node.
         cx.record.sealed = Some(SealedFinal::Unknown);
         Some(Sealed { hash, bytes, deal })
     }

@@ -41,6 +41,7 @@ impl Waking {
 
     /// Adds this node's own late arrivals to those `heard` of others.
     pub(super) fn with_own(&self, me: usize, mut heard: Vec<LateArrivals>) -> Vec<LateArrivals> {
+        // Others' statements about this node may be late or false: its own count is the true one.
         heard.retain(|entry| entry.party != me);
         if self.arrivals > 0 {
             let place = heard.partition_point(|entry| entry.party < me);

@@ -57,6 +57,8 @@ impl Disclosures {
         let room = candidates.held.len() < CANDIDATES && candidates.taken < MOST_TAKEN;
         if room {
             candidates.held.push(held);
+            // Counted for good, also if it is retracted: else a member could have wrong ones
+            // flooded without end.
             candidates.taken += 1;
             self.taken.push(slot);
         }

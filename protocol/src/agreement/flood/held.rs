@@ -90,6 +90,7 @@ impl HeldList<'_> {
             let place = self.versions.binary_search_by_key(&party, |entry| entry.0);
             let hash = match place {
                 Ok(place) => self.versions[place].1,
+                // Nobody can tell which of the versions the list's author holds.
                 Err(_) if signed_several(party) => return None,
                 Err(_) => known(party).unwrap_or([0; 32]),
             };

@@ -64,6 +64,8 @@ impl Flood {
     pub fn commitment(&self, number: u8, party: Party) -> Option<&Commitment> {
         match &self.committing_notice(number, party)?.notice {
             Notice::Commit { commitment, .. } => Some(commitment),
+            // A give-up commits to the next nonce at once, so that the next START needs no flood
+            // more.
             Notice::GiveUp { next, .. } => next.as_ref(),
             _ => None,
         }
@@ -107,6 +109,7 @@ impl Flood {
         self.held
             .range(all)
             .map(|(slot, _)| slot.kind())
+            // The range may begin with a slot of this number.
             .filter(|(kind, _)| *kind > Kind::Start(number))
             .map(|(_, party)| party)
             .collect()

@@ -94,12 +94,14 @@ impl Flood {
             .unknown_sets()
             .into_iter()
             .any(|unknown| unknown.hash == hash);
+        // Memory is bounded by the notices held: a set that none of them names is not kept.
         if !wanted {
             return Ok(false);
         }
         let named = self.sets.signers.keys().filter(|(_, named)| *named == hash);
         let fits =
             |purpose: &SetPurpose| matches!(purpose, SetPurpose::Start(_)) == matches!(set, Set::Seats(_));
+        // A liar may name the hash of a set of items in a START, or the other way round.
         let Some(purpose) = named.map(|(purpose, _)| *purpose).find(fits) else {
             return Err(FloodError::MalformedSet);
         };
@@ -126,6 +128,7 @@ impl Flood {
         let named = self.sets.signers.iter();
         let unknown = named.filter(|((_, hash), _)| self.set(hash).is_none());
         let mut unknown: Vec<(&(SetPurpose, SetHash), &BTreeSet<Party>)> = unknown.collect();
+        // Sets that only liars signed must not take the room of the one that most have signed.
         unknown.sort_by_key(|(_, signers)| std::cmp::Reverse(signers.len()));
         unknown.retain(|((purpose, _), _)| {
             let taken = room.entry(*purpose).or_insert(0);

@@ -30,6 +30,7 @@ impl Flood {
 
     /// How often each party has said itself that it arrived late, ascending.
     pub fn late_arrivals(&self) -> Vec<LateArrivals> {
+        // Only a party's own word counts: others could name arrivals that never were.
         let own = self.words_of_waking().map(|(party, arrivals)| LateArrivals {
             party,
             count: of(arrivals, party),

@@ -14,6 +14,7 @@ use crate::topology::party::Party;
 
 /// Returns the mark that distinguishes a notice from others of its author.
 fn mark(held: &Held) -> Mark {
+    // Two signatures agree in four bytes with a chance of 2^-32; a liar can match its own only.
     let [a, b, c, d, ..] = held.signature.0;
     [a, b, c, d]
 }
@@ -49,6 +50,8 @@ impl Flood {
             .filter(|(kind, _)| !(gathered && kind.is_of_gathering()));
         needed
             .map(holding)
+            // A kind that does not fit is sent by the peer once more than needed, which does no
+            // harm.
             .take_while(|holding| {
                 let left = room.checked_sub(wire::held_kind_bytes(holding));
                 room = left.unwrap_or(0);
@@ -81,6 +84,7 @@ impl Flood {
             .filter(|(slot, held)| lacks(*slot, held))
             .map(|(slot, _)| slot)
             .collect();
+        // A slot that discloses something may hold several notices.
         slots.dedup();
         slots
     }

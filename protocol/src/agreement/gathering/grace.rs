@@ -17,6 +17,7 @@ impl Gathering {
     pub(super) fn is_grace_over(&mut self, now: Time, ready: &[Seat], standings: &[Standing]) -> bool {
         let waits = |standing: &Standing| *standing != Standing::Ready && !standing.is_away();
         if standings.iter().any(waits) {
+            // Somebody may still come: the grace counts anew once nobody can.
             self.complete = None;
             return false;
         }

@@ -34,6 +34,7 @@ impl Gathering {
             return None;
         }
         self.held_back = None;
+        // Nobody counts on a node that has signed nothing: it goes on.
         self.signed.as_ref()?;
         Some(GatheringStep::Abort(Unstarted::Unanswered))
     }

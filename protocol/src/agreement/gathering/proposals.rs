@@ -73,6 +73,7 @@ impl Gathering {
     /// this node. An honest one is among them: it begins with a part of that set, if at all.
     pub(super) fn left_out(&self, flood: &Flood, from: u8) -> Option<Vec<Party>> {
         let numbers = from..self.attendance.numbers;
+        // A liar that signs STARTs of several numbers counts once.
         let by: BTreeSet<Party> = numbers
             .flat_map(|number| self.without_me(flood, number))
             .collect();
@@ -130,6 +131,7 @@ impl Gathering {
         };
         let doubted = self.doubted(flood);
         let gave_up = |seat: &&Seat| signed.has_given_up(flood, seat);
+        // Whoever said two READYs would split the next START, too.
         let is_one = |seat: &&Seat| !doubted.contains(&seat.party) && !flood.lies(seat.party);
         let seats = signed.seats.iter().filter(gave_up).filter(is_one);
         seats.copied().collect()
@@ -159,6 +161,7 @@ impl Gathering {
                 *others.entry(seat.party).or_default() += signers;
             }
         }
+        // Liars alone must not have a member doubted.
         others.retain(|_, signers| *signers > self.attendance.colluding);
         others.into_keys().collect()
     }

@@ -21,6 +21,7 @@ impl Gathering {
     pub fn withdrawal(&self) -> Option<Notice> {
         let incarnation = self.me.incarnation;
         let first = self.signed.as_ref().is_some_and(|signed| signed.number == 0);
+        // A START that is signed but still here binds nobody.
         let unsaid = !self.has_signed() || (first && self.is_revealing());
         unsaid.then_some(Notice::Withdraw { incarnation })
     }

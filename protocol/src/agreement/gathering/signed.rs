@@ -122,12 +122,14 @@ impl Signed {
     pub(super) fn has_signed(&self, flood: &Flood, seat: Seat) -> bool {
         let same = HeldStart::of(flood, self.number, seat.party).is_some_and(|said| self.is(&said));
         let by_it = flood.start(self.number, seat.party);
+        // An earlier start of its node may have signed the same, and runs no longer.
         same && by_it.is_some_and(|(_, by)| by == seat.incarnation) && !self.lies(flood, seat.party)
     }
 
     /// Whether a party's nonce is not the one that it committed to. Its commitment is the one that
     /// its START names: none is replaced once this node has signed.
     fn lies(&self, flood: &Flood, party: Party) -> bool {
+        // A party free to reveal any nonce could choose the schedule after it has seen all others.
         self.draws.as_ref().is_some_and(|digest| {
             !flood.reveal(self.number, party).is_some_and(|(_, nonce)| {
                 flood.commitment(self.number, party) == Some(&commitment(digest, party, nonce))
@@ -143,6 +145,8 @@ impl Signed {
     /// Up to `most` members that have not signed the same, ascending.
     pub(super) fn lacking(&mut self, flood: &Flood, most: usize) -> Vec<Party> {
         let (mut lacking, mut seen) = (Vec::new(), Vec::new());
+        // In a large run this is asked with each START that comes: who was seen to have signed is
+        // dropped.
         for (&party, &incarnation) in &self.pending {
             if lacking.len() == most {
                 break;
@@ -174,6 +178,7 @@ impl Signed {
             start.is_some_and(|(_, by)| by == seat.incarnation)
         };
         let starts = self.seats.iter().filter(has_started).count();
+        // Replaced STARTs of one member must not prolong the wait for ever.
         if starts > self.starts {
             (self.starts, self.news) = (starts, now);
         }
@@ -195,6 +200,7 @@ impl Signed {
     /// Members that have signed this START and given it up, and how many have signed it, without
     /// known liars.
     pub(super) fn survivors(&self, flood: &Flood) -> (Vec<Seat>, usize) {
+        // A known liar would have the next START fail as well.
         let counts = |seat: &&Seat| self.has_signed(flood, **seat) && !flood.lies(seat.party);
         let signed = self.seats.iter().filter(counts);
         let signed: Vec<Seat> = signed.copied().collect();

@@ -38,6 +38,7 @@ impl AuditingPhase {
         audited: Audited,
         cx: &mut StepContext<'_>,
     ) -> RunPhase {
+        // A round of circles needs no gate: each node computes its set from the agreed logs alone.
         let closed = cx.close_circle(&logs);
         if closed.is_none() {
             let judged = cx.to_be_judged(&logs);
@@ -91,6 +92,7 @@ impl AuditingPhase {
             _ => {
                 cx.stays_closed();
                 cx.finish_withheld(verdict.reason);
+                // After a mixing in vain these may mix again, with the keys that START has fixed.
                 return match precomputed {
                     true => RunPhase::Mixed(Box::new(MixedPhase {
                         members: logs.keys().copied().collect(),
@@ -104,6 +106,7 @@ impl AuditingPhase {
         if matches!(audited, Audited::All(_)) && !precomputed {
             cx.public_state.event(Event::Phase(Phase::Publishing));
         }
+        // A node that is left out goes on: the others may need its shares of their secrets.
         if !publishers.contains(&cx.config.mixing.me) {
             cx.stays_closed();
             cx.withhold(verdict.reason);

@@ -58,6 +58,8 @@ impl StepContext<'_> {
             .filter(|(of, _)| *of != me)
             .collect();
         let steps: Zeroizing<Vec<i128>> = Zeroizing::new(value.steps().collect());
+        // Without fresh noise two sums with different whole weights would reveal each message
+        // exactly.
         if steps.len() != dimension * (1 + row.len()) {
             return Err("a contribution without the noise of each vector".to_owned());
         }
@@ -80,6 +82,7 @@ impl StepContext<'_> {
             self.config.settle_ms
         };
         let deadline = self.begun_at().plus_millis(patience_ms);
+        // From here on a vector may leave, and cannot be called back.
         self.record.sealed = Some(SealedFinal::Unknown);
         let mut circle = CircleRound::new(CircleStart {
             me,
@@ -161,6 +164,7 @@ impl StepContext<'_> {
         id: ShareId,
         arrival: ArrivedShare,
     ) {
+        // A sealed vector carries no weight: one that does is refused like one of another length.
         let weighed = arrival.weight.0 != 0;
         match circle.receive(from, id, if weighed { Bytes::new() } else { arrival.values }) {
             Ok(true) => self.answer_sealed(from),
@@ -242,6 +246,7 @@ impl OpeningPhase {
         let edges = cx.config.circle_edges().ok_or(FinalError::NoResidues)?;
         let masked =
             |other: &Party| edges.joins(*other, cx.config.mixing.me) && cx.record.started.contains(other);
+        // Masks with parties outside of the set do not cancel: their keys are in the corrections.
         let revealed = self.corrections_given(cx).into_iter();
         for (stage, giver, body) in revealed.filter(|(_, giver, _)| of.contains(giver)) {
             let owed = self.unsealing.masks.get(stage).and_then(|owed| owed.get(&giver));

@@ -81,6 +81,7 @@ impl OpeningPhase {
 
     fn begin_confirming(&mut self, cx: &StepContext<'_>) {
         self.opening.wait_on();
+        // Nodes enter this stage at different moments: opening's end is where all place it alike.
         let clock = Clock::new(self.opening.clock().end, cx.config.settle_ms);
         let agreement = cx.agree_on(Stage::Opened, self.unsealing.members.clone(), clock);
         self.confirmation = Confirmation::Under(Box::new(agreement));
@@ -94,6 +95,8 @@ impl OpeningPhase {
                 if !opened || !cx.public_state.flood.says_anything_in(Stage::Opened) {
                     return false;
                 }
+                // Somebody lacks a secret, and must not go on without a sum that this node has
+                // used.
                 self.confirmation = Confirmation::Answered;
                 let members = self.unsealing.members.iter();
                 let whole = members.map(|party| (*party, item_hash(&[])));
@@ -138,6 +141,7 @@ impl OpeningPhase {
         if !lacking.is_empty() {
             return self.unopened(lacking, cx);
         }
+        // This node has the sum, but the next vectors of others may not rest on it.
         cx.finish_withheld(
             "too few parties said in time that they hold every secret, and some may go on without this \
              sum; if all were up, raise run.settle_ms",

@@ -27,6 +27,7 @@ impl StepContext<'_> {
         let is_first = unsealing.corrections.is_empty();
         let started = &self.record.started;
         let before = if is_first { started } else { &unsealing.members };
+        // A mask of a pair cancels only if both are opened: else the one who remains owes its key.
         if let Some(graph) = &self.config.mask_graph(started) {
             let departed = |party: Party| before.contains(&party) && !publishers.contains(&party);
             return Owing::Keys(masks_owed(graph, publishers, departed));
@@ -111,6 +112,7 @@ impl CorrectingPhase {
         if remaining == unsealing.members {
             return OpeningPhase::begin(transfers, unsealing, cx);
         }
+        // Without its correction this node's final would leave noise in the sum.
         if !remaining.contains(&cx.config.mixing.me) {
             cx.stays_closed();
             cx.withhold("the agreed set of corrections does not hold this node's");
@@ -120,6 +122,7 @@ impl CorrectingPhase {
             .filter(|(party, _)| remaining.contains(party))
             .map(|(party, log)| (*party, log.clone()))
             .collect();
+        // Fewer parties may hide each other less: the gate looks again.
         AuditingPhase::begin(transfers, Arc::new(logs), Audited::Fewer(unsealing), cx)
     }
 }
@@ -132,6 +135,8 @@ impl Transfers {
         if cx.record.withheld.is_some() {
             return;
         }
+        // Made even where none is owed: it shows whether a member's log denies a share that it
+        // signed for.
         let correction = match self.correction(me, unsealing, owing) {
             Ok(correction) => correction,
             Err(denier) => return cx.withhold(cx.denied(denier)),

@@ -28,6 +28,7 @@ fn listed(parts: &[(Vec<Party>, &str)], names: impl Fn(&[Party]) -> String) -> S
 fn advice(missing: &[(Party, Standing)], key: &str) -> String {
     let is_unanswered = |(_, standing): &(Party, Standing)| *standing == Standing::Unanswered;
     let mut advice = String::new();
+    // More time helps no party at whose address nothing answers: it takes other advice.
     if missing.iter().any(is_unanswered) {
         advice += "; `undertone doctor` says more of addresses at which nothing answers";
     }
@@ -100,6 +101,7 @@ fn tell_without(missing: &[(Party, Standing)], begun: &BTreeSet<Party>, cx: &mut
     if missing.is_empty() {
         return;
     }
+    // The grace ends the wait for those who are away. Anybody else was waited for until `join_ms`.
     let of_grace = missing.iter().all(|(_, standing)| standing.is_away());
     let key = if of_grace { "run.grace_ms" } else { "run.join_ms" };
     let text = format!(
@@ -123,6 +125,8 @@ impl GatheringPhase {
             }
             GatheringStep::GiveUp { notice, lacking } => {
                 cx.public_state.event(Event::GivenUp(lacking));
+                // The START may have failed since a party committed twice: whoever holds the other
+                // commitment must see both.
                 if let Notice::GiveUp { number, .. } = notice {
                     cx.public_state.show_commitments(number);
                 }
@@ -132,6 +136,7 @@ impl GatheringPhase {
             GatheringStep::Pulse => cx.public_state.pulse(),
             GatheringStep::Await(parties) => cx.public_state.event(Event::Awaiting(parties)),
             GatheringStep::Abort(why) => {
+                // The others need not wait for a node that will never begin.
                 self.withdraw(cx);
                 let reason = unstarted(cx.config, &why);
                 if let Unstarted::LeftOut { by } = why {
@@ -154,6 +159,8 @@ impl GatheringPhase {
             } => {
                 cx.record.start_number = number;
                 cx.public_state.begun(number, &parties);
+                // Before the draw a share of any neighbour might have been due, so that all were
+                // kept.
                 if seed.is_some() {
                     self.early.drop_undue(cx);
                 }
@@ -166,6 +173,8 @@ impl GatheringPhase {
     fn begin(self: Box<Self>, parties: BTreeSet<Party>, cx: &mut StepContext<'_>) -> RunPhase {
         tell_without(self.gathering.without(), &parties, cx);
         (cx.record.started, cx.record.started_at) = (parties, Some(cx.now));
+        // Whose keys count is known only now: until START a node that starts anew replaces its
+        // READY.
         let seals = match Seals::prepare(self.seal_seed, self.gathering.into_keys(), cx) {
             Ok(seals) => seals,
             Err(reason) => {
@@ -173,6 +182,8 @@ impl GatheringPhase {
                 return RunPhase::Over;
             }
         };
+        // The mark is durable before the first share leaves, so that no party takes part twice in
+        // one plan.
         cx.output(Output::Spend);
         RunPhase::Spending(Box::new(SpendingPhase {
             mixing: self.mixing_start.mixing(&cx.config.mixing),
@@ -189,6 +200,7 @@ impl GatheringPhase {
         cx: &mut StepContext<'_>,
     ) -> RunPhase {
         if let Err(reason) = result {
+            // A nonce that is not counted must not leave, nor a START that would reveal it.
             self.withdraw(cx);
             cx.abort(reason);
             return RunPhase::Over;

@@ -35,6 +35,7 @@ impl Run {
             draft.members.len().saturating_sub(declined.len()),
             draft.run.min_parties,
         );
+        // A START that this node has signed may be joined by others, who decide by it who begins.
         if has_signed || left >= least {
             return;
         }
@@ -127,6 +128,7 @@ impl Run {
             return;
         };
         transfers.shares.recalled(recalled);
+        // Only now it is known whether a share has left, on which the ending depends.
         if let Some(why) = transfers.leaving.take() {
             self.leave(why);
         }
@@ -180,6 +182,7 @@ impl RunPhase {
                 phase.withdraw(cx);
                 cx.abort(reason);
             }
+            // No share leaves before the mark is confirmed: nothing private is out.
             RunPhase::Awaiting(_) | RunPhase::Spending(_) => cx.abort(reason),
             RunPhase::Mixing(_) | RunPhase::Settling(_) | RunPhase::Auditing(_) => {
                 let Some(transfers) = self.transfers_mut() else {

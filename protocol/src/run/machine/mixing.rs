@@ -31,6 +31,8 @@ impl Run {
                 | PrivateFrame::Answer { digest, .. }),
             ) => (digest, read),
         };
+        // Each release is signed for a digest of its own: a frame of another one means nothing
+        // here.
         if let Err(reason) = self.public_state.flood.members().same_plan(&digest) {
             return self.public_state.offence(from, reason);
         }

@@ -50,10 +50,12 @@ impl Run {
             _ => return None,
         };
         let started = members.clone();
+        // Those who remain may be too few to hold shares of a secret: then no release follows.
         let threshold = self.config.plan.threshold(started.len()).ok()??;
         let parameters = self.config.mixing.of_release(&self.config.plan, digest);
         let mut rules = ItemRules::of(&self.config.plan, &parameters);
         let mut config = self.config.next(parameters);
+        // Each round of circles has edges of its own, by which its logs number vectors.
         if config.plan.reads_circles() && config.number <= config.plan.rounds() {
             let edges = config.plan.active_edges(config.number);
             rules.schedule = Arc::new(Schedule::both_ways(std::iter::once(&edges)));
@@ -63,6 +65,7 @@ impl Run {
         };
         let bytes = finals.bytes() as u64;
         let mut seals = seals.take()?;
+        // Nobody seals for a party that has departed: its keys are dropped.
         seals.go_on(&started, threshold);
         let mut public_state = self.public_state_of_next(digest, rules);
         public_state.begin(self.now, SealTerms { threshold, bytes });
@@ -100,6 +103,7 @@ impl Run {
             ..Record::default()
         };
         let mut config = self.config.next(self.config.mixing.clone());
+        // Shares are exchanged again, so that the deadlines are those of a first run.
         config.succeeds = false;
         config.mixing.digest = digest;
         let RunConfig {
@@ -108,6 +112,7 @@ impl Run {
             ..
         } = &config;
         let rules = ItemRules::of(plan, parameters);
+        // Only noise is mixed: the values of releases are added to its blocks later.
         let zeros = Noisy::with_noise_in(plan.lattice().zeros(parameters.dimension));
         let start = self
             .peers
@@ -154,7 +159,9 @@ impl Run {
             self.config.electorate.public.clone(),
             self.now,
         );
+        // Nobody gathers for this run: what it lacks should come as soon as after START.
         public_state.gathered(self.now);
+        // Connections outlive a run, and the driver reports only new ones.
         let reached = self.public_state.reached().iter();
         reached.for_each(|&peer| public_state.connected(peer));
         public_state

@@ -30,6 +30,7 @@ impl Run {
         let exchange = self.holdings();
         let round = match self.phase {
             RunPhase::Gathering(_) | RunPhase::Awaiting(_) | RunPhase::Spending(_) => 0,
+            // Shares are kept until finals are corrected: without them all rounds are over.
             _ => exchange.map_or(self.config.mixing.rounds + 1, ShareExchange::round),
         };
         Progress {

@@ -74,6 +74,7 @@ impl OpeningPhase {
             None => return false,
             Some(OpeningStep::Say(notice)) => cx.public_state.say(notice),
             Some(OpeningStep::Wrong { author, reason }) => cx.public_state.offence(author, reason),
+            // Only this node can read the letter, so that an offence could not be proved.
             Some(OpeningStep::NoShare { of, reason }) => {
                 let name = cx.config.name(of);
                 cx.fault(format!("{name} dealt this node no share of its secret: {reason}"));
@@ -94,6 +95,7 @@ impl OpeningPhase {
             Some(_) => Ok(None),
             None => self.sum(cx).map(|sum| Some((sum, 0))),
         };
+        // A circle's sum is missing without an error only where it was out of range.
         cx.record.out_of_range = self.circle.is_some() && mine && matches!(opened, Ok(None));
         let sum = match opened {
             Ok(opened) => opened.map(|(sum, weight)| sum.weighing(LatticeWeight(weight.into()))),

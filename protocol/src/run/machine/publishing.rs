@@ -49,6 +49,8 @@ impl Run {
                         publication.round(round, values);
                     }
                 }
+                // A neighbour whose gate answered sooner averages already: a round that was dropped
+                // here would count as missed.
                 RunPhase::Settling(phase) => phase.early_rounds.keep(round, values),
                 RunPhase::Auditing(phase) => {
                     if let Audited::All(early_rounds) = &mut phase.audited {
@@ -113,6 +115,7 @@ impl PublishingPhase {
             Step::Vote { early, set } => return cx.public_state.vote(stage, early, set),
             Step::Agreed(set) => (set, true),
             Step::Over => {
+                // Nothing is agreed on: each node's result is of what it holds itself.
                 let mut held = items.set();
                 held.retain(|(party, _)| self.agreement.expected().contains(party));
                 (held, false)
@@ -268,6 +271,7 @@ impl StepContext<'_> {
     /// of 2^-40.
     fn check_range(&self, sum: &Sum, included: &BTreeSet<Party>) -> Result<(), NoMean> {
         let verdict = self.record.verdict.as_ref();
+        // Where a final is missing, so is noise that cancels: out of range proves no lie then.
         let whole = verdict.and_then(|verdict| verdict.publish.as_ref()) == Some(included);
         if !whole || sum.is_in_range(self.config.plan.lattice()) {
             Ok(())
@@ -281,6 +285,7 @@ impl StepContext<'_> {
     /// be nearly all.
     fn check_weight(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> Result<(), NoMean> {
         let (plan, lattice) = (&self.config.plan, self.config.plan.lattice());
+        // With residues the weight follows from who is included: nobody can lie about it.
         if lattice.ring().is_some() {
             return Ok(());
         }

@@ -26,12 +26,14 @@ impl Run {
             }
         }
         if let Some(transfers) = self.phase.transfers_mut() {
+            // A connection on either network shows that the peer lives.
             transfers.shares.unreachable(peer, false);
             if network == Network::Private {
                 transfers.shares.connected(peer);
             }
         }
         let (phase, mut cx) = self.parts();
+        // A vector on its way over the old connection may be lost.
         if let Some(circle) = phase.circle().filter(|_| network == Network::Private) {
             cx.send_sealed(circle, peer);
         }
@@ -79,6 +81,7 @@ impl Run {
     pub(super) fn lost(&mut self, peer: Party) {
         self.notice_presence(|presence, ready| presence.refused(peer, ready(peer)));
         self.peers.unreachable.entry(peer).or_insert(self.now);
+        // Notices that the peer was to pass on have to come from others now.
         self.public_state.hurry(self.now);
         if let Some(transfers) = self.phase.transfers_mut() {
             transfers.shares.unreachable(peer, true);
@@ -103,6 +106,7 @@ impl Run {
             return false;
         };
         let ready = self.public_state.flood.get(Slot::Ready(from));
+        // An older READY may be of a process that is gone: only the one that is held confirms it.
         let is_its_ready = ready.is_some_and(|held| held.frame[..] == *frame);
         let said = self.public_state.flood.ready(from).filter(|_| is_its_ready);
         phase.gathering.presence.heard(from, now, said)

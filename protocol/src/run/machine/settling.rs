@@ -66,12 +66,16 @@ impl MixingPhase {
         let mut transfers = self.transfers;
         cx.public_state.event(Event::Phase(Phase::Settling));
         let clock = cx.config.settling_clock(cx.begun_at(), cx.is_sealed());
+        // The log names them, so that the others can go on without their logs.
         let called = transfers.calls(&clock, cx);
         let mut log = transfers.shares.close(called.iter().copied().collect());
+        // The exchange is closed by now: what is sealed is the very state that the log tells of.
         let seals = transfers.seals.as_deref_mut();
         log.sealed = match &mut transfers.circle {
             Some(circle) => {
                 circle.close(&mut log);
+                // Vectors went to their readers alone: this item has no body, and deals the secret
+                // only.
                 circle.take_deal().map(|deal| Sealed {
                     hash: item_hash(&[]),
                     bytes: 0,
@@ -150,6 +154,7 @@ impl SettlingPhase {
             .iter()
             .filter_map(|(party, hash)| Some((*party, cx.public_state.log_named(*party, hash)?)));
         let logs: Arc<AgreedLogs> = Arc::new(logs.collect());
+        // The others treat this node as departed: its final would not add up with theirs.
         if !logs.contains_key(&cx.config.mixing.me) {
             cx.withhold(cx.voted_out(set));
             cx.stays_closed();

@@ -32,6 +32,8 @@ impl AwaitingPhase {
                 let value = value.vector().pack();
                 let mut mixing = Mixing::of_block(Portion { value, weight }, block);
                 let parties = 0..cx.config.electorate.parties;
+                // The block holds exchanges with parties that departed later, which would not
+                // cancel.
                 let departed = parties.filter(|party| !cx.record.started.contains(party));
                 mixing.roll_back(&departed.collect());
                 mixing
@@ -55,6 +57,7 @@ impl SpendingPhase {
             return RunPhase::Over;
         }
         cx.public_state.event(Event::Phase(Phase::Mixing));
+        // Outer iterations have their own exchange, in the task: this run has only gathered for it.
         if cx.config.plan.goes_on_by_task() {
             return RunPhase::HandedOver;
         }
@@ -81,6 +84,7 @@ impl SpendingPhase {
             leaving: None,
         };
         for (id, arrival) in early {
+            // It may have begun with a START that the others gave up.
             if !cx.record.started.contains(&id.from) {
                 continue;
             }

@@ -61,6 +61,7 @@ impl Run {
             }
             // Nothing of it settles.
             RunPhase::Spending(_) if self.config.plan.goes_on_by_task() => return true,
+            // Before half of settling the others still wait for this node's log.
             RunPhase::Awaiting(_) | RunPhase::Spending(_) | RunPhase::Mixing(_) => {
                 now >= self.settling_half()
             }
@@ -74,6 +75,7 @@ impl Run {
                 let confirming = phase.confirmation.agreement();
                 now >= confirming.map_or(phase.opening.clock().half, |it| it.half())
             }
+            // Else the time for the gate's verdict would run out while nobody could compute it.
             RunPhase::Auditing(_) => true,
             RunPhase::HandedOver | RunPhase::Mixed(_) | RunPhase::Over => false,
         };
@@ -111,6 +113,7 @@ impl Run {
     fn arrive_late(&mut self, missed_ms: u64) {
         let until = self.now.plus_millis(self.config.settle_ms);
         self.waking.arrive(missed_ms, self.now, until);
+        // The others' words may have been flooded while it slept.
         self.public_state.hurry(self.now);
         self.public_state.event(Event::Fault(format!(
             "this node has not run for {} s, and arrives when its log was due: it seals nothing before \
@@ -180,6 +183,7 @@ impl Run {
             .count();
         if waiting >= self.config.electorate.quorum {
             self.waking.end();
+            // The mark was confirmed while this node waited for words, and mixing was held back.
             if matches!(&self.phase, RunPhase::Spending(phase) if phase.marked) {
                 self.spent(Ok(()));
             }

@@ -80,6 +80,7 @@ impl PublicState {
         if !theirs.iter().all(|holding| holding.is_of(parties)) {
             return self.offence(peer, "a summary of another plan");
         }
+        // Answers are bounded in bytes: a peer that lies about what it lacks has no queue filled.
         let mut frames = Vec::new();
         for slot in self.flood.lacking(gathered, theirs) {
             frames.extend(self.frame_of(slot));
@@ -93,6 +94,7 @@ impl PublicState {
             *answered += frame.len();
             self.outbox.push_back(Output::Public { to: peer, frame });
         }
+        // The asker waits for this even if it lacked nothing.
         self.tell(peer, Notice::Answered);
     }
 
@@ -146,6 +148,7 @@ impl PublicState {
     pub(in crate::run) fn pull(&mut self, now: Time) -> Time {
         let mut later = self.pull_sets(now);
         for stage in self.rules.stages.all() {
+            // Second versions are pulled only once a set names them: a liar may sign many.
             if self.flood.has_versions(stage)
                 && let Some(set) = self.named_versions(stage)
             {

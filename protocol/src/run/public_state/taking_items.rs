@@ -78,6 +78,7 @@ impl PublicState {
         from: Party,
     ) {
         let Some(item) = item else { return };
+        // A body longer than any honest one is not asked for.
         if !self.items_mut(stage).announced(author, item, from) {
             self.offence(from, format!("an item of {} bytes", item.1));
         }
@@ -124,6 +125,7 @@ impl PublicState {
                 if let Some(log) = log.filter(|_| first) {
                     self.keep_log(log);
                 }
+                // A log counts only with what it seals, which may come after it.
                 if stage == Stage::Sealed {
                     self.note_calls(author);
                 }
