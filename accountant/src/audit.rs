@@ -50,7 +50,7 @@ pub const CONFIDENCE: f64 = 0.999;
 /// draws exceeds 8.
 pub const LARGEST_SCALE: f64 = 1.5;
 
-/// Why a plan cannot be attacked.
+/// The reasons why a plan cannot be attacked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AuditError {
     /// The plan claims nothing.

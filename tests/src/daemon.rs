@@ -195,7 +195,7 @@ impl Daemon {
         self.running.wait();
     }
 
-    /// Tells it to end, and waits for that: what it printed, and how long it took.
+    /// Asks it to end, and waits for that: returns its output, and how long it took.
     pub fn end(self) -> (Ended, Duration) {
         let begun = Instant::now();
         signal(self.running.pid(), Signal::SIGTERM);

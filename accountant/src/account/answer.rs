@@ -11,7 +11,7 @@ use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::GaussianError;
 use crate::losses::loss::scaled;
 
-/// Why an account was refused.
+/// The reasons why an account is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AccountError {
     /// Not exactly two of ε, δ and the loss μ.

@@ -39,7 +39,7 @@ pub struct AtLeast {
     pub cut: Option<Vec<Party>>,
 }
 
-/// Why a question about connectivity was refused.
+/// The reasons why a question about connectivity is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unanswerable {
     /// The edge list.
@@ -88,7 +88,8 @@ pub fn listed(edges: &str, parties: Option<usize>) -> Result<Graph, Unanswerable
     Ok(edges::any(edges, parties, MOST_PARTIES)?)
 }
 
-/// Who meets whom in a schedule of all parties in which no pair meets twice ([`Schedule::apart`]).
+/// Returns the graph of meetings in a schedule of all parties in which no pair meets twice
+/// ([`Schedule::apart`]).
 pub fn scheduled(parties: usize, rounds: usize, seed: u64) -> Result<Graph, Unanswerable> {
     in_range(PARTIES, parties, (2, MOST_PARTIES))?;
     in_range(("the number of rounds", "--schedule"), rounds, (1, MOST_ROUNDS))?;

@@ -226,7 +226,7 @@ fn on_sums(setting: &Setting, headline: &[&Claim], independent_std: f64) -> Resu
     Ok(aims)
 }
 
-/// Who colludes in an execution.
+/// Returns the parties that collude in an execution.
 pub(super) fn corrupted(execution: &Execution) -> BTreeSet<Party> {
     match execution.adversary() {
         Adversary::Corrupted(corrupted) => corrupted.clone(),

@@ -34,7 +34,7 @@ pub(super) struct GossipSeen {
     weights: BTreeMap<(usize, Party), f64>,
 }
 
-/// Who speaks in most rounds that have a release.
+/// Returns the party that speaks in most rounds that have a release.
 fn most_heard(plan: &Plan) -> Party {
     let spoken = |party: &Party| {
         let rounds = 1..=plan.draft().releases() as u32;

@@ -82,7 +82,7 @@ pub struct Case {
     pub square: f64,
     /// The party that the loss is of.
     pub party: Party,
-    /// Who colludes or departed, ascending.
+    /// The parties that collude or departed, ascending.
     pub coalition: Vec<Party>,
     /// The sending that goes astray beside those that did; none where none makes it worse.
     pub astray: Option<usize>,

@@ -90,7 +90,7 @@ pub fn hidden_from(setting: &Setting, party: Party, coalition: &BTreeSet<Party>)
     place.and_then(|place| hidden.get(place).copied()).unwrap_or(1)
 }
 
-/// Who meets whom.
+/// Returns the graph of parties that meet in a schedule.
 pub(crate) fn meetings(out: &[Vec<Vec<Party>>], parties: usize) -> Graph {
     let shares = out.iter().flat_map(|round| {
         let sent = round.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Why a draft has no calibration: each with what would help.
+//! The reasons why a draft has no calibration, each with a change that would help.
 
 use undertone_protocol::lattice::injection::InjectionError;
 
@@ -7,7 +7,7 @@ use crate::class::claim_error::ClaimError;
 use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::GaussianError;
 
-/// Why a draft has no calibration.
+/// The reasons why a draft has no calibration.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CalibrateError {
     /// Not a mechanism of this accountant yet.

@@ -56,9 +56,9 @@ pub(crate) fn of_result(draft: &Draft, predicted: Predicted) -> Predicted {
 
 /// Returns the prediction for a draft, changed where its finals are sealed.
 ///
-/// Who leaves right after its log is in the mean, unless nobody holds a share of its secret (nobody
-/// colludes and no departure is tolerated). Who leaves while it owes a correction is out of it, as
-/// one that departed in mixing.
+/// A party that leaves right after its log is in the mean, unless nobody holds a share of its
+/// secret. (Nobody does if nobody colludes and no departure is tolerated.) A party that leaves
+/// while it owes a correction is out of the mean, as one that departed in mixing.
 pub(crate) fn predicted_when_sealed(draft: &Draft, predicted: Predicted) -> Predicted {
     if !draft.run.sealed {
         return predicted;

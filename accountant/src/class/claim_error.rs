@@ -1,4 +1,4 @@
-//! Why no claim can be stated.
+//! The reasons why no claim can be stated.
 
 use undertone_protocol::lattice::injection::InjectionError;
 
@@ -14,7 +14,7 @@ pub(crate) const LARGEST_RATIO: f64 = 1e6;
 /// at 1e7 fast paths are in doubt now and then, at 1e12 they were seen to be off by 3e-4.
 pub(crate) const MOST_RATIO: f64 = LARGEST_RATIO * (1.0 + 1e-6);
 
-/// Why a plan's numbers cannot be stated.
+/// The reasons why a plan's numbers cannot be stated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClaimError {
     /// ε or δ out of range.

@@ -58,7 +58,7 @@ pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
 /// A party that sends nothing from a round on, and publishes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
-    /// Who crashes.
+    /// The party that crashes.
     pub party: Party,
     /// The first round in which it sends nothing.
     pub round: u32,

@@ -52,10 +52,10 @@ pub fn open_loss(protect: Protect, releases: u64) -> f64 {
     }
 }
 
-/// Who departs, after how many rounds.
+/// The party that departs, and after how many rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DepartsAfter {
-    /// Who departs.
+    /// The party that departs.
     pub party: Party,
     /// The number of rounds in which it took part, the first ones.
     pub rounds: usize,
@@ -81,7 +81,8 @@ type Learned = (f64, Option<(Vec<Party>, Party)>);
 pub struct WorstGossip {
     /// The squared loss, at unit noise and sensitivity, never below the true one.
     pub square: f64,
-    /// Who learns it, and of whom; none if there is no case at all.
+    /// The coalition that learns it, and the party that it is of; `None` if there is no case at
+    /// all.
     pub case: Option<(Vec<Party>, Party)>,
     /// How many coalitions, or executions with one, were computed.
     pub cases: usize,

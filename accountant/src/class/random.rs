@@ -23,7 +23,7 @@ use crate::parallel::in_parallel;
 pub struct Drawn {
     /// The execution, with its coalition as `corrupted`.
     pub execution: Execution,
-    /// Who loses most.
+    /// The party that loses most.
     pub victim: Party,
     /// The victim's loss μ at the noise asked for, sensitivity included; ∞ in doubt.
     pub mu: f64,

@@ -17,7 +17,7 @@ use crate::mechanism::chosen::Mechanism;
 pub struct Setting {
     /// How value and noise get into states.
     pub mechanism: Mechanism,
-    /// To whom each party sends, round by round.
+    /// The parties that each party sends to, round by round.
     pub out: Vec<Vec<Vec<Party>>>,
     /// How far each party's value may change, in the data's unit.
     pub sensitivity: Vec<f64>,

@@ -1,10 +1,10 @@
-//! Who looks at an execution.
+//! The adversary of an execution.
 
 use std::collections::BTreeSet;
 
 use undertone_protocol::topology::party::Party;
 
-/// Who looks at an execution, and so what is seen of it.
+/// The adversary of an execution, which fixes what is seen of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Adversary {
     /// Colluding parties: everything that they receive, hold or inject, and all published finals.

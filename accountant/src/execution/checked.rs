@@ -168,7 +168,7 @@ impl Execution {
         self.raw.parties + self.noises[self.raw.parties]
     }
 
-    /// To whom `party` sends in `round`, from 1.
+    /// Returns the parties that `party` sends to in `round`, from 1.
     pub fn out(&self, round: u32, party: Party) -> &[Party] {
         &self.raw.out[round as usize - 1][party]
     }
@@ -207,7 +207,7 @@ impl Execution {
         }
     }
 
-    /// Who looks at the run.
+    /// Returns the adversary of the run.
     pub fn adversary(&self) -> &Adversary {
         &self.adversary
     }
@@ -232,7 +232,7 @@ impl Execution {
         self.raw.shares.as_deref().unwrap_or_default()
     }
 
-    /// Who is online before the first round and in each, if somebody is not always.
+    /// Returns who is online before the first round and in each, if somebody is not always.
     pub(crate) fn absences(&self) -> Option<&[Vec<bool>]> {
         self.raw.online.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Why an execution is refused, and what every list of parties in one is checked for.
+//! The reasons why an execution is refused, and the checks of every list of parties in one.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::mechanism::unfit::Unfit;
 
-/// Why an execution was refused. Always the file's fault.
+/// The reasons why an execution is refused. Always the file's fault.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ExecutionError {
     /// Not JSON, or not these keys.
@@ -30,7 +30,7 @@ pub enum ExecutionError {
 }
 
 impl ExecutionError {
-    /// Why serde refused the text.
+    /// Returns the error for a text that serde refused.
     pub(crate) fn syntax(error: &serde_json::Error) -> Self {
         ExecutionError::Syntax {
             line: error.line(),

@@ -39,8 +39,8 @@ pub struct GossipRun {
     pub view: GossipView,
     /// The coalition, which knows all of its members' noise and releases.
     pub corrupted: BTreeSet<Party>,
-    /// Who takes part, by round and party. Who does not sends and hears nothing in that round:
-    /// nothing enters its state, and its state stays.
+    /// The parties that take part, by round and party. One that does not sends and hears nothing in
+    /// that round: nothing enters its state, and its state stays.
     pub online: Vec<Vec<bool>>,
     /// The parties whose last state is shown to the coalition.
     pub published: BTreeSet<Party>,

@@ -212,7 +212,7 @@ impl ExecutionFile {
         Ok(())
     }
 
-    /// From which iteration on each party that crashes is gone.
+    /// Returns the iteration from which on each party that crashes is gone.
     fn crashed(&self) -> Result<BTreeMap<Party, u32>, ExecutionError> {
         let mut crashed = BTreeMap::new();
         for (index, &(party, iteration)) in self.crashed.iter().flatten().enumerate() {
@@ -308,7 +308,7 @@ impl ExecutionFile {
     }
 }
 
-/// From which iteration on each party that is not there to the end is gone.
+/// Returns the iteration from which on each party that is not there to the end is gone.
 fn crashed(execution: &Execution) -> Result<Option<Vec<(Party, u32)>>, &'static str> {
     let Some(online) = execution.absences() else {
         return Ok(None);

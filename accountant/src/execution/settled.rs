@@ -10,7 +10,7 @@ use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::share::{Fate, ShareFault};
 
-/// Why logs say nothing that a gate could rest on.
+/// The reasons why logs say nothing that a gate could rest on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LogsError {
     /// A log of somebody who is no party.

@@ -21,7 +21,7 @@ pub enum Fate {
 pub struct ShareFault {
     /// The round in which it was sent, from 1.
     pub round: u32,
-    /// Who sent the share.
+    /// The party that sent the share.
     pub from: Party,
     /// The party that it was sent to.
     pub to: Party,

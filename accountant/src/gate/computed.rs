@@ -141,7 +141,7 @@ impl Gate<'_> {
             .collect()
     }
 
-    /// Returns an unlimited loss for an execution that there was no time to look at.
+    /// Returns an infinite loss for an execution that there was no time to look at.
     fn unknown(&self, execution: &Execution) -> Result<LargestLoss, LogsError> {
         Ok(LargestLoss {
             mu: f64::INFINITY,

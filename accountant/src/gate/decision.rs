@@ -1,4 +1,4 @@
-//! Who may publish.
+//! The decision on who may publish.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::losses::releases::together;
 /// Sets of which the gate computes the connectivity: with 1,000 parties one takes some seconds.
 const MOST_CONNECTED: usize = 64;
 
-/// Why a member was left out.
+/// The reason why a member is left out.
 const EXCEEDS: &str = "the loss would exceed the budget";
 
 /// Decides who may publish. Never panics, whatever the logs say.

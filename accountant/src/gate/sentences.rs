@@ -10,7 +10,7 @@ use crate::execution::share::{Fate, ShareFault};
 use crate::gate::plan_facts::Gate;
 
 impl Gate<'_> {
-    /// Why members of the logs are not among those who publish; empty if all are.
+    /// Says why members of the logs are not among those who publish; empty if all are.
     pub(super) fn left_out(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>, why: &str) -> String {
         let deniers = deniers(logs);
         let names = |denied: bool| {

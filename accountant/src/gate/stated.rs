@@ -17,7 +17,7 @@ use crate::gate::plan_facts::Gate;
 use crate::guarantee::choice::Guarantee;
 use crate::mechanism::rules::Format;
 
-/// Why a receipt's execution is none of its plan.
+/// The reasons why a receipt's execution is none of its plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StatedError {
     /// It is no execution.
@@ -141,7 +141,8 @@ impl<'a> StatedExecution<'a> {
     }
 }
 
-/// Who sends to whom in which round; of masks, which have no rounds, who shares one with whom.
+/// Returns the sender and the receiver of each share in each round; of masks, which have no rounds,
+/// the pairs.
 fn sent(execution: &Execution, with_rounds: bool) -> BTreeSet<(u32, Party, Party)> {
     let of_round = |round: u32| {
         let from = 0..execution.parties();

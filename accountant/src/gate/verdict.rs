@@ -26,7 +26,7 @@ pub struct Audit {
     /// Where correlated noise is uniform and finals are out: among how many values each of those
     /// who published is hidden, at least, by the connectivity of what happened.
     pub among: Option<usize>,
-    /// Who departed (everybody who may not publish).
+    /// The parties that departed (everybody who may not publish).
     pub departed: BTreeSet<Party>,
     /// The faults, in sentences, with the parties' names.
     pub faults: Vec<String>,
@@ -53,9 +53,9 @@ pub enum Basis {
 /// The gate's decision.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// Who may publish; none: everybody withholds.
+    /// The parties that may publish; `None`: everybody withholds.
     pub publish: Option<BTreeSet<Party>>,
-    /// Why somebody withholds; empty if nobody of the logs does.
+    /// The reason why somebody withholds; empty if nobody of the logs does.
     pub reason: String,
     /// The loss in the run: with the finals of `publish`, or with the shares that left before.
     pub audit: Audit,

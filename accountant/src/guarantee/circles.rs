@@ -28,7 +28,7 @@ const ROUNDING_SHARE: f64 = 1e-4;
 /// The coalition that learns most, the party it learns of, and the loss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorstReaders {
-    /// Who reads, c + D of them at most.
+    /// The members of the coalition, c + D of them at most.
     pub readers: Vec<Party>,
     /// The party whose releases they learn of.
     pub party: Party,

@@ -132,7 +132,7 @@ fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
 pub(super) struct Cut {
     /// The parties to take away; none where the piece has too few parties, all joined.
     parties: Vec<Party>,
-    /// Who is cut off from whom: the smaller side.
+    /// The parties that are cut off: the smaller side.
     side: Vec<Party>,
 }
 

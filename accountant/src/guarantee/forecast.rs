@@ -114,8 +114,8 @@ fn gains_from_rounds(plan: &Plan) -> bool {
         .is_some_and(|mechanism| mechanism.rules().gains_from_rounds())
 }
 
-/// Why a plan of more parties than are computed has local noise, where no theorem speaks of it, and
-/// what would help; in sentences. None where one does.
+/// Says why a plan of more parties than are computed has local noise, where no theorem speaks of
+/// it, and what would help. None where one does.
 pub fn beyond_theorems(plan: &Plan) -> Option<&'static str> {
     let setting = Setting::of_plan(plan).ok()?;
     // Connectivity bounds uniform noise among any number of parties, so this is about Gaussian

@@ -25,7 +25,7 @@ pub const SLACK: f64 = 1e-12;
 /// The logarithm of √(2π).
 const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_8;
 
-/// Why a conversion was refused.
+/// The reasons why a conversion is refused.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum GaussianError {
     /// δ is not a probability strictly between 0 and 1.

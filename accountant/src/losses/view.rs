@@ -9,7 +9,8 @@ use undertone_protocol::topology::party::Party;
 /// values with their parties' own noise, η the noises that cancel (INCA, equation 10).
 #[derive(Debug, Clone)]
 pub struct View {
-    /// Who is honest; the columns of `b`, and those of each one's noises in `a`, in this order.
+    /// The honest parties; the columns of `b`, and those of each one's noises in `a`, in this
+    /// order.
     pub honest: Vec<Party>,
     /// B: a row an observation, a column an honest party's value.
     pub b: Array2<f64>,

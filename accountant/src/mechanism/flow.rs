@@ -8,9 +8,9 @@ use undertone_protocol::topology::party::Party;
 pub struct Sending {
     /// The round, from 1.
     pub round: u32,
-    /// Who sends.
+    /// The party that sends.
     pub from: Party,
-    /// To whom, at least one party, and in which round each joined its receiver's state.
+    /// The receivers, at least one party, and the round in which each joined its receiver's state.
     pub to: Vec<(Party, u32)>,
 }
 

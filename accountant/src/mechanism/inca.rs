@@ -14,7 +14,7 @@ use crate::mechanism::unfit::Unfit;
 /// memory than that.
 const LARGEST_ROUND: usize = 1 << 26;
 
-/// Who injects what in which round.
+/// The injection of values and noises, round by round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,

@@ -17,7 +17,7 @@ pub enum Format {
     Shares,
     /// The format of `account ppsc`: iterations of exchanges.
     Exchanges,
-    /// Who has a mask in common with whom.
+    /// The pairs of parties that have a mask in common.
     Masks,
 }
 

@@ -3,7 +3,7 @@
 use undertone_protocol::lattice::injection::InjectionError;
 use undertone_protocol::topology::party::Party;
 
-/// Why a mechanism refuses a run.
+/// The reasons why a mechanism refuses a run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unfit {
     /// A run without a round.
@@ -22,7 +22,7 @@ pub enum Unfit {
     /// A hand-over to several parties at once.
     #[error("party {from} sends to more than one party: with PPSC to one at most")]
     Receivers {
-        /// Who sends to several.
+        /// The party that sends to several.
         from: Party,
     },
     /// Shares of the value, INCA's c, for another number of rounds.

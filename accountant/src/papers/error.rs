@@ -1,11 +1,11 @@
-//! Why a figure was not computed.
+//! The reasons why a figure was not computed.
 
 use crate::account::answer::AccountError;
 use crate::account::gossip::edges::EdgesError;
 use crate::account::gossip::threat::GossipError;
 use crate::losses::gaussian::GaussianError;
 
-/// Why a figure was not computed.
+/// The reasons why a figure was not computed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PaperError {
     /// The figure needs handwritten digits.

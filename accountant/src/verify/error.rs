@@ -1,4 +1,4 @@
-//! Why a plan's claims are refused.
+//! The reasons why a plan's claims are refused.
 
 use undertone_protocol::lattice::injection::InjectionError;
 
@@ -6,7 +6,7 @@ use crate::class::claim_error::ClaimError;
 use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::GaussianError;
 
-/// Why a plan's claims are refused. Always the plan's fault.
+/// The reasons why a plan's claims are refused. Always the plan's fault.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum VerifyError {
     /// A claim of a smaller loss than the true one.

@@ -68,7 +68,7 @@ pub(crate) fn executions(setting: &Setting) -> Vec<Execution> {
         .collect()
 }
 
-/// Who is in every coalition of the class: as many as collude, and with roll-back, by Theorem R, as
+/// Returns every coalition of the class: as many as collude and, with roll-back, by Theorem R, as
 /// many as depart.
 pub(crate) fn coalitions(setting: &Setting) -> Vec<Vec<Party>> {
     let departed = if setting.rollback { setting.dropouts } else { 0 };

@@ -488,7 +488,7 @@ fn take_room(path: &Path, needed: u64) -> Result<Room, Failure> {
     })
 }
 
-/// Why a file was not written.
+/// Returns the reason why a file was not written.
 fn unwritten(result: Result<(), Failure>) -> Option<Failure> {
     let failure = result.err()?;
     tracing::error!("{}", failure.message);

@@ -33,7 +33,7 @@ const SELDOM: Duration = Duration::from_secs(30);
 /// How long a member may take to answer.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Why an accepted offer waits no longer.
+/// The reasons why an accepted offer waits no longer.
 pub(super) enum Waited {
     /// Enough members have accepted it and are up.
     Enough,

@@ -144,7 +144,7 @@ pub struct Config {
     pub output: Option<PathBuf>,
     /// For how many days after a run its folder is kept, with its mean; None: for ever.
     pub keep_days: Option<u32>,
-    /// Who may take part, from the peer list.
+    /// The parties that may take part, from the peer list.
     pub peers: Peers,
     /// Where it listens for private neighbours.
     pub private: Address,

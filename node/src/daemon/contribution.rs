@@ -151,7 +151,7 @@ pub(super) fn totals(config: &Config, of: &Protected) -> Vec<(AccountName, Total
     of.accounts().into_iter().filter_map(total).collect()
 }
 
-/// Why it is not known which data set a run is charged to.
+/// Returns the refusal of a run whose data set is not known.
 fn not_charged(message: String, hint: &str) -> Refusal {
     Refusal::new(Kind::Malformed, message)
         .field("data_set")

@@ -101,8 +101,8 @@ impl Peers {
     }
 }
 
-/// Why the listed identity does not answer on this graph; none if it does, over a connection that
-/// there is or at its address.
+/// Returns the reason why the listed identity does not answer on this graph. It is `None` if it
+/// does, over a connection that there is or at its address.
 async fn fault(hub: &Hub, graph: Network, peer: PeerId) -> Option<String> {
     match timeout(
         PATIENCE,

@@ -1,5 +1,5 @@
-//! Why the daemon did not do what it was asked: what the API answers as problem+json, and what its
-//! clients exit with.
+//! The reasons why the daemon did not do what it was asked: the API answers them as problem+json,
+//! and clients exit with their codes.
 
 use std::fmt;
 

@@ -68,7 +68,7 @@ pub(super) enum Stage {
     Cancelled,
 }
 
-/// Why a run is stopped.
+/// The reasons why a run is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The run's owner took it back.
@@ -89,7 +89,7 @@ pub(super) struct Run {
     stop: watch::Sender<Option<Stop>>,
     /// The events of the run.
     pub(super) events: EventLog,
-    /// Tells an accepted offer to look at the others again.
+    /// The signal to an accepted offer to look at the others again.
     pub(super) nudge: Notify,
     /// Where its rounds are handed over, if it has any.
     pub(super) desk: OnceLock<Arc<RoundsDesk>>,
@@ -224,7 +224,7 @@ impl Run {
         }
     }
 
-    /// Why it was taken back before anything private had left, if it was.
+    /// Returns the reason why it was taken back before anything private had left, if it was.
     pub(super) fn taken_back(&self) -> Option<Stop> {
         let cancelled = *self.stage() == Stage::Cancelled;
         self.stop.borrow().filter(|_| cancelled)

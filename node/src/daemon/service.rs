@@ -520,7 +520,7 @@ impl Service {
     }
 }
 
-/// Tells those who wait for this node in the run of this plan that it takes no part.
+/// Notifies those who wait for this node in the run of this plan that it takes no part.
 fn decline(hub: &Hub, digest: &str) {
     let byte = |at: usize| u8::from_str_radix(digest.get(2 * at..2 * at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();

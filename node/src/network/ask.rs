@@ -55,7 +55,7 @@ const PIECE: usize = 64 << 10;
 pub enum Asked {
     /// A question about a plan that is not one of the attached runs.
     Plan {
-        /// Who asks; it has proved that.
+        /// The peer that asks; it has proved that.
         peer: PeerId,
         /// The plan's digest.
         digest: [u8; 32],
@@ -64,7 +64,7 @@ pub enum Asked {
     },
     /// Will you take part in this plan? Nothing of it was looked at.
     Offer {
-        /// Who offers it; it has proved that.
+        /// The peer that offers it; it has proved that.
         peer: PeerId,
         /// The plan file's bytes.
         plan: Vec<u8>,
@@ -90,7 +90,7 @@ pub enum NotTaken {
     Closed,
 }
 
-/// Why a peer that is there took no question.
+/// The reasons why a peer that is there took no question.
 #[derive(Debug, Error)]
 pub enum Closed {
     /// It opened no stream for it.
@@ -107,7 +107,7 @@ pub enum Closed {
     OtherReply,
 }
 
-/// Why there is no reply.
+/// The reasons why there is no reply.
 #[derive(Debug, Error)]
 pub enum AskFault {
     /// The peer is not listed here.

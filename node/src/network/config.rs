@@ -124,7 +124,7 @@ pub struct HubConfig {
     pub patience: Patience,
 }
 
-/// Why there is no network.
+/// The reasons why there is no network.
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// Another process listens there already.

@@ -3,7 +3,7 @@
 use libp2p::PeerId;
 use thiserror::Error;
 
-/// Why nobody answered at an address.
+/// The reasons why nobody answered at an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DialFault {
     /// Nobody listens at the address.

@@ -85,7 +85,7 @@ pub enum NetworkEvent {
     Offence {
         /// The graph that it happened on.
         graph: Network,
-        /// Who it was, if it is a listed peer; on the public graph `NoHello` may come from an
+        /// The peer, if it is a listed one; on the public graph `NoHello` may come from an
         /// impostor.
         peer: Option<PeerId>,
         /// The address that it came from, if that is all we know.

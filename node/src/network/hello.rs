@@ -64,7 +64,7 @@ pub(super) struct Credentials {
     pub(super) patience: Duration,
 }
 
-/// Why no stream came of it.
+/// The reasons why no stream came of it.
 #[derive(Debug, Error)]
 pub(super) enum HelloError {
     /// The connection broke, or the peer said nothing in time.

@@ -69,7 +69,7 @@ struct HubState {
     public: Side,
     runs: Mutex<BTreeSet<[u8; 32]>>,
     swarms: Mutex<JoinSet<()>>,
-    /// Who answers what the hub cannot.
+    /// The channel to the code that answers what the hub cannot.
     asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
 }
 
@@ -244,7 +244,7 @@ impl Hub {
         ))
     }
 
-    /// Tells peers that wait for this run that this node takes no part in it; while the run is
+    /// Notifies peers that wait for this run that this node takes no part in it; while the run is
     /// attached nobody gets that answer.
     pub fn decline(&self, digest: [u8; 32]) {
         self.state.private.peer_table.decline(digest);

@@ -22,7 +22,7 @@ pub(super) struct Lane {
     pub(super) stay: Stay,
 }
 
-/// Why no stream was opened on a connection.
+/// The reasons why no stream was opened on a connection.
 #[derive(Debug, Error)]
 pub enum NotOpened {
     /// The connection closed first.

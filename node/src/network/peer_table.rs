@@ -1,5 +1,5 @@
-//! Who is listed on one graph, and which run a listed peer's streams belong to. Shared by the
-//! swarm's task, the hub and all that is attached to it.
+//! The peers that are listed on one graph, and the run that a listed peer's streams belong to.
+//! Shared by the swarm's task, the hub and all that is attached to it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -74,7 +74,7 @@ struct Lists {
     declined: VecDeque<[u8; 32]>,
 }
 
-/// Who is listed on one graph, and which runs are attached.
+/// The peers that are listed on one graph, and the runs that are attached.
 pub(super) struct PeerTable {
     /// The hub serves this run only, and names it to whoever asks for another.
     only: Option<[u8; 32]>,
@@ -277,7 +277,7 @@ impl PeerTable {
         }
     }
 
-    /// Tells all runs with this peer what it did. A run that is behind misses it.
+    /// Reports a peer's offence to all runs with it. A run that is behind misses it.
     pub(super) fn blame(&self, peer: &PeerId, offence: &Offence) {
         if let Some(listed) = self.lock().peers.get(peer) {
             for arrivals in listed.runs.values() {
@@ -286,7 +286,7 @@ impl PeerTable {
         }
     }
 
-    /// Tells all runs. A run that is behind misses it.
+    /// Reports an event to all runs. A run that is behind misses it.
     pub(super) fn tell(&self, event: impl Fn() -> NetworkEvent) {
         for reports in self.lock().runs.values() {
             reports.try_tell(event());

@@ -21,7 +21,7 @@ use libp2p::multiaddr::Protocol;
 /// peer's handshake lasts.
 const PLACES: usize = 256;
 
-/// Who has been heard of, as opposed to anybody.
+/// The peers that have been heard of, as opposed to anybody.
 #[derive(Debug, Default)]
 struct Newcomers {
     next: u64,

@@ -51,7 +51,7 @@ impl std::fmt::Debug for Frame {
     }
 }
 
-/// Why a frame was not queued.
+/// The reasons why a frame was not queued.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
     /// The caller's mistake: there is no such edge.

@@ -421,7 +421,7 @@ impl Driver {
         });
     }
 
-    /// Tells who contributed what the training came to.
+    /// Reports the result of the training to the source of its contributions.
     fn conclude(&mut self, outcome: &Outcome) -> Option<JoinHandle<()>> {
         let contributor = self.contributor.take()?;
         let training = outcome.training.as_ref();

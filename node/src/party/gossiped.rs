@@ -67,7 +67,7 @@ pub(super) struct Gossiped {
     pub(super) standard_error: Option<f64>,
     /// How far a node's last row can be from the mean for the clipping range, noise aside.
     spread: Option<f64>,
-    /// Why it is of fewer rounds or parties than planned.
+    /// The reason for fewer rounds or parties than planned.
     pub(super) reason: Option<String>,
     /// Sentences on the parties whose messages were missing.
     faults: Vec<String>,

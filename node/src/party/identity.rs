@@ -161,7 +161,7 @@ impl Identity {
         )
     }
 
-    /// Who it is and where it listens, for programs.
+    /// Returns the identity and its addresses, for programs.
     pub fn to_json(&self) -> serde_json::Value {
         json!({
             "name": self.name,

@@ -325,7 +325,7 @@ pub fn counted(
     }
 }
 
-/// Why a file has no records.
+/// Says why a file has no records.
 pub fn no_records(layout: &Layout) -> &'static str {
     match layout.format {
         Format::Safetensors { .. } => "a model is one vector; it has no rows that could be records",

@@ -31,7 +31,7 @@ pub enum Step<'a> {
 /// Bytes that are read at a time: a file of a year does not stand in memory. Our choice.
 const PIECE: u64 = 1 << 20;
 
-/// Who does the steps.
+/// The function that does the steps.
 pub type Disk = Box<dyn FnMut(Step<'_>) -> io::Result<()> + Send>;
 
 /// The system's disk.
@@ -52,7 +52,7 @@ pub struct FirstLine {
     pub version: u32,
 }
 
-/// Why a journal cannot be read.
+/// The reasons why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// The system cannot.

@@ -55,7 +55,7 @@ struct ProgramFrame {
     body: Vec<u8>,
 }
 
-/// Why nothing more is read of a program.
+/// The reasons why nothing more is read of a program.
 enum Silent {
     Ended,
     /// Bytes that begin like text, where a frame should begin.
@@ -77,7 +77,7 @@ pub struct Program {
     speaks_tensors: bool,
     /// Whether it answered in the latest round.
     answered: bool,
-    /// Why it is of no use any more.
+    /// The reason why it is of no use any more.
     over: Option<String>,
 }
 

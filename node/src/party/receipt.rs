@@ -68,7 +68,7 @@ struct Unsealed {
     fate: SealedFinal,
     /// Names of those whom others opened, in order.
     opened_for: Vec<String>,
-    /// Why there is no mean, if there is none.
+    /// The reason why there is no mean, if there is none.
     without_mean: String,
 }
 
@@ -248,7 +248,7 @@ impl Account {
         }
     }
 
-    /// Why there is no mean, or one of lower quality.
+    /// Returns the reason why there is no mean, or one of lower quality.
     pub fn reason(&self) -> Option<String> {
         if let Some(gossiped) = &self.gossiped {
             return gossiped.reason.clone();

@@ -54,7 +54,8 @@ pub(super) fn opened_for_sentence(name: &str) -> String {
     )
 }
 
-/// Why there is no mean, where the plan seals finals and `ending` alone does not say it.
+/// Returns the reason why there is no mean, where the plan seals finals and `ending` alone does not
+/// say it.
 pub(super) fn reason_without_mean(plan: &Plan, outcome: &Outcome, fate: SealedFinal) -> String {
     const OTHERS: &str = "nobody here could read a result; others may have";
     match (&outcome.ending, fate) {

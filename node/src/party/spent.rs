@@ -62,7 +62,7 @@ pub struct Spent {
     digest: String,
 }
 
-/// Who uses a key.
+/// The users of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
     /// A daemon, for all of its life, and nobody beside it.

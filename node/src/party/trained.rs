@@ -14,11 +14,11 @@ use undertone_protocol::topology::party::Party;
 pub(super) struct Trained {
     /// Whether there is a model.
     pub(super) has_model: bool,
-    /// Why there is none, or one of fewer iterations or parties than planned.
+    /// The reason why there is none, or one of fewer iterations or parties than planned.
     pub(super) reason: Option<String>,
     /// How far it came, as receipts and final objects say it.
     pub(super) iterations: Value,
-    /// Why it ended before its last iteration, if it did.
+    /// The reason why it ended before its last iteration, if it did.
     stopped: Option<String>,
     /// The kind of each round's release, where there is no model.
     result: Option<ReleaseKind>,

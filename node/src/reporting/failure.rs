@@ -1,5 +1,5 @@
-//! Why a command ended without what it was asked for: one sentence, the field at fault, what to do
-//! about it, and an exit code.
+//! The failure of a command: one sentence, the field at fault, what to do about it, and an exit
+//! code.
 
 use std::fmt;
 use std::io;
@@ -80,7 +80,7 @@ impl Exit {
     }
 }
 
-/// Why a command did not do what it was asked for.
+/// The failure of a command to do what it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// The exit code of the process.

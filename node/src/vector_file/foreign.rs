@@ -32,7 +32,7 @@ const OF_TEXT: &str = "if commas separate its columns call it .csv; else with pa
 const AS_UTF_8: &str = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE, or \"CSV UTF-8\" in the spreadsheet";
 const POINTER: &str = "it stands for a file that is elsewhere: git lfs pull, or git annex get, brings that";
 
-/// Why a file of this extension is not read.
+/// Says why a file of this extension is not read.
 pub(super) fn of_extension(extension: Option<&str>) -> UnusableFile {
     let found = extension.map_or("no extension".to_owned(), |e| format!(".{e}"));
     let hint = match extension {

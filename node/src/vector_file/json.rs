@@ -47,7 +47,7 @@ pub(super) fn read(mut file: File) -> Result<VectorFile, UnusableFile> {
 
 const ARRAYS: &str = "it must hold numbers in nested arrays, each of one length, such as [[1, 2], [3, 4]]";
 
-/// Why a text is none of numbers in arrays, and what to do.
+/// Says why a text is none of numbers in arrays, and what to do.
 fn unusable(error: &serde_json::Error, text: &[u8], reading: &Reading) -> UnusableFile {
     if let Some(word) = word_at(text, error.line(), error.column()).filter(|_| !error.is_data()) {
         let word = word.trim_start_matches(['-', '+']);
@@ -82,7 +82,7 @@ fn word_at(text: &[u8], line: usize, column: usize) -> Option<&str> {
     std::str::from_utf8(word).ok()
 }
 
-/// Why numbers in arrays are no array of numbers; never a number of them.
+/// The reasons why numbers in arrays are no array of numbers; never a number of them.
 #[derive(Debug, Reason)]
 enum Ragged {
     #[error("ragged: {place} is a number where others are arrays")]

@@ -66,7 +66,7 @@ pub(super) fn read(mut file: impl Read, bytes: u64) -> Result<VectorFile, Unusab
     })
 }
 
-/// Why a header is not that of a plain array.
+/// The reasons why a header is not that of a plain array.
 #[derive(Debug, Error)]
 enum HeaderError {
     #[error("truncated: it ends within its header")]

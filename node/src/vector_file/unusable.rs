@@ -1,4 +1,4 @@
-//! Why a file cannot be averaged.
+//! The reason why a file cannot be averaged.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! The commands of a document: its blocks fenced as `sh`.
 
-/// Why a block may not be run by a test of its document.
+/// The reasons why a block may not be run by a test of its document.
 const REASONS: [&str; 4] = [
     "needs another machine",
     "needs the network",

@@ -1,4 +1,4 @@
-//! Who imports whom within a crate, read from its sources.
+//! The imports within a crate, read from its sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 

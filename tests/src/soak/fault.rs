@@ -145,8 +145,8 @@ pub struct FaultScenario {
     pub kind: FaultKind,
     /// All that decides the run.
     pub conditions: Conditions,
-    /// Who is not among the survivors: who is dead, lies, or is cut off or stopped for longer than
-    /// others wait.
+    /// The parties that are not among the survivors: those that are dead, lie, or are cut off or
+    /// stopped for longer than others wait.
     pub impaired: BTreeSet<Party>,
     /// Where the documents say that such a fault may end the run for everybody.
     pub named: Option<&'static str>,

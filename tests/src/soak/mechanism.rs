@@ -202,8 +202,8 @@ impl Trial {
         self.plan.lattice().encode(state.into_iter())
     }
 
-    /// Why an outcome is without the result of its run, as a final object would say; none: it has
-    /// it.
+    /// Returns the reason why an outcome is without the result of its run, as a final object would
+    /// say. It is `None` if the result is there.
     pub fn lacks(&self, outcome: &Outcome) -> Option<String> {
         let expected = match (
             &self.plan.draft().computation.recursion(),
@@ -232,7 +232,7 @@ fn equation(party: Party) -> PrivateRows {
     }
 }
 
-/// Why an outcome of a mean has no sum; none if it does not say.
+/// Returns the reason why an outcome of a mean has no sum; `None` if it does not say.
 fn said(outcome: &Outcome) -> Option<String> {
     match &outcome.ending {
         Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => {

@@ -3,7 +3,7 @@
 
 use undertone_protocol::topology::graph::Graph;
 
-/// Why an edge list was refused. Lines count from 1.
+/// The reasons why an edge list is refused. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EdgesError {
     /// Something that is not a node.

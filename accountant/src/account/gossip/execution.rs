@@ -33,7 +33,7 @@ pub struct GossipAccount {
     pub weight_error: Option<f64>,
 }
 
-/// Why there is no answer about a run.
+/// The reasons why there is no answer about a run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GossipAccountError {
     /// The file or a flag is refused.

@@ -1,4 +1,5 @@
-//! Who looks at what in gossip averaging, what it costs the target, and why there is no answer.
+//! The threat in gossip averaging: the observers and their view, the target's loss, and the reasons
+//! why there is no answer.
 
 use serde::Serialize;
 
@@ -28,7 +29,7 @@ pub enum ObserversNoise {
     Known,
 }
 
-/// Who looks, at what, for how long.
+/// The observers of a run, their view, and for how long they look.
 #[derive(Debug, Clone, Copy)]
 pub struct Threat<'a> {
     /// The nodes that look, each once.
@@ -72,7 +73,7 @@ impl Sensitivity {
     };
 }
 
-/// Why there is no answer about gossip averaging.
+/// The reasons why there is no answer about gossip averaging.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GossipError {
     /// The edge list is refused.

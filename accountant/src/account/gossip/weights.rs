@@ -27,7 +27,7 @@ pub enum Stochastic {
     Both,
 }
 
-/// Why entries are no gossip matrix. Nodes count from 0.
+/// The reasons why entries are no gossip matrix. Nodes count from 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WeightsError {
     /// An entry beyond the matrix.

@@ -69,7 +69,7 @@ fn no_party_is_further_from_the_others_than_the_connectivity_allows() {
     assert_eq!(mean_depth(5, 4), 0.8);
 }
 
-/// Who is joined to whom by usable shares, outside of the coalition and of those taken out again.
+/// Returns the graph of usable shares, outside of the coalition and of those taken out again.
 fn usable(execution: &Execution) -> (Graph, BTreeSet<Party>) {
     let Adversary::Corrupted(corrupted) = execution.adversary() else {
         unreachable!("these runs have coalitions")

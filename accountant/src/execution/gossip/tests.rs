@@ -68,7 +68,8 @@ fn noise_scales_losses_and_errors() {
     assert_eq!(louder.weight_error, plain.weight_error);
 }
 
-/// Who departs after a round sends nothing of the next: its later releases are seen by nobody.
+/// Checks that a party that departs after a round sends nothing of the next: its later releases are
+/// seen by nobody.
 #[test]
 fn what_was_never_sent_costs_nothing() {
     let mut early = run(GossipView::Messages, &[0]);

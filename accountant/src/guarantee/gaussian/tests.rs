@@ -306,7 +306,8 @@ fn the_claim_is_theorem_c_by_hand() {
     }
 }
 
-/// Why the ratio of noises is found without the bound before publishing: at no ratio it decides.
+/// Checks that the ratio of noises can be found without the bound before publishing: at no ratio it
+/// decides.
 #[test]
 fn what_leaves_before_publishing_costs_less_than_the_closed_form_says() {
     for lines in [

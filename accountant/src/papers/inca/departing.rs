@@ -17,7 +17,7 @@ use crate::papers::error::PaperError;
 use crate::papers::figure::{Cell, Chart, Figure, Table, curves};
 use crate::papers::given::Given;
 
-/// Who averages, at what ε and δ, and who is against them.
+/// The parties that average, at which ε and δ, and how many are against them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Departing {
     /// n.

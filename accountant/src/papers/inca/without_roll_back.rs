@@ -214,7 +214,7 @@ fn notes(points: &[DepartedPoint], runs: u64) -> Result<Vec<String>, PaperError>
 /// INCA with D_Inc (Example 3.2) and weights 1/(k + 1), of whose parties some depart for good.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct WithoutRollBack {
-    /// Who averages, at what ε and δ, and how many collude.
+    /// The parties that average, at which ε and δ, and how many collude.
     among: Departing,
     /// k: to how many others each party sends in a round, drawn by chance, afresh in each.
     fanout: usize,

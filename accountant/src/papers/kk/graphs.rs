@@ -8,7 +8,7 @@ use undertone_protocol::topology::graph::Graph;
 /// An observer and whose contributions it looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pair {
-    /// Who looks.
+    /// The node that looks.
     pub(super) observer: usize,
     /// The node whose contributions are protected.
     pub(super) target: usize,

@@ -47,7 +47,7 @@ struct Labelling {
     /// At the iterations that are shown.
     auc: [(u64, Option<f64>); SHOWN.len()],
     end: f64,
-    /// From which iteration on it stays near its end.
+    /// The iteration from which on it stays near its end.
     steady_from: Option<u64>,
     paper: f64,
     ratio: f64,

@@ -35,7 +35,7 @@ pub struct ComposeArgs {
     delta: f64,
 }
 
-/// Why a text is no ε,δ.
+/// The reasons why a text is no ε,δ.
 #[derive(Clone, Debug, Error)]
 enum NoGuarantee {
     #[error("expected ε,δ such as 1.0,1e-6")]
@@ -169,7 +169,7 @@ fn of_file(path: &Path) -> Result<OfFile, Failure> {
     of_plan(name, &plan).map_err(unusable)
 }
 
-/// Why a file says of no release what it cost.
+/// The reasons why a file does not say what a release cost.
 #[derive(Debug, Error)]
 enum NoRelease {
     #[error(transparent)]

@@ -112,7 +112,7 @@ fn describe(graph: &Graph, colluding: usize, answer: &Separation) -> String {
     )
 }
 
-/// Who separates the others, as a part of a sentence.
+/// Says who separates the others, as a part of a sentence.
 fn separated(graph: &Graph, cut: Option<&[Party]>) -> String {
     match cut {
         None => format!(

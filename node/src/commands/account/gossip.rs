@@ -77,7 +77,7 @@ pub struct GossipArgs {
     plot: Option<PathBuf>,
 }
 
-/// Who looks, as `--observers` says it.
+/// The observers, as `--observers` names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Looking {
     /// Every node by itself.

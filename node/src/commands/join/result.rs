@@ -25,9 +25,9 @@ pub struct Delivery {
     pub account: Account,
     /// The mean, if there is one.
     pub values: Option<Vec<f64>>,
-    /// Why the mean could not be written, although there is one.
+    /// The reason why the mean could not be written, although there is one.
     pub mean: Option<Failure>,
-    /// Why the receipt could not be written.
+    /// The reason why the receipt could not be written.
     pub receipt: Option<Failure>,
     /// Rounds to which this party contributed nothing.
     pub silence: Silence,

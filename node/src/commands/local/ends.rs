@@ -121,7 +121,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Why there is no mean, or not all is written, by node.
+    /// Returns the reasons why there is no mean, or not all is written, by node.
     pub(super) fn reasons(&self) -> BTreeMap<String, String> {
         let reason = |result: &Value| {
             let error = result["error"]["message"].as_str();

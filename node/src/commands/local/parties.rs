@@ -199,7 +199,7 @@ fn named_files(
     Ok(named)
 }
 
-/// Why an entry of a folder is no file that can be read, if it is none.
+/// Says why an entry of a folder is no file that can be read, if it is none.
 fn unreadable_for(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Err(_) if path.is_symlink() => Some("a link that leads nowhere".into()),

@@ -149,7 +149,7 @@ impl Stated {
         }
     }
 
-    /// Why there is less than was planned, in the party's words.
+    /// Returns the reason for less than was planned, in the party's words.
     fn reason(&self) -> Option<String> {
         self.object["reason"].as_str().map(plain)
     }

@@ -344,7 +344,7 @@ impl Stated {
     }
 }
 
-/// Why a receipt is not believed.
+/// Returns the failure for a receipt that is not believed.
 fn refused(place: &str, what: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::PlanRefused, format!("{place}: {what}")).field(place)
 }

@@ -1,4 +1,4 @@
-//! In which format a mean is answered: the `Accept` header, by RFC 9110's qualities.
+//! The format of an answered mean: the `Accept` header, by RFC 9110's qualities.
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};

@@ -226,7 +226,7 @@ impl<'a> Establishing<'a> {
         }
     }
 
-    /// Tells whom so many dials have not reached.
+    /// Reports a peer that so many dials have not reached.
     async fn tell_in_vain(&mut self) {
         if let (true, Some(fault)) = (self.link.in_vain >= IN_VAIN, self.link.fault.clone()) {
             self.in_vain(fault).await;

@@ -143,7 +143,7 @@ impl Edge {
         }
     }
 
-    /// Tells what the peer did wrong, once.
+    /// Reports the peer's offence, once.
     pub(super) async fn report(&mut self, offence: Offence) {
         if self.reported.as_ref() != Some(&offence) {
             self.reported = Some(offence.clone());

@@ -56,7 +56,7 @@ struct Examined {
     result: Result<Guest, HelloError>,
 }
 
-/// Who has said hello.
+/// A peer that has said hello.
 enum Guest {
     /// A neighbour in an attached run, with where its streams go.
     Edge(mpsc::Sender<Arrival>),
@@ -203,7 +203,7 @@ impl SwarmDriver {
         }
     }
 
-    /// Tells whoever waits for the dial, and the edges.
+    /// Notifies the code that waits for the dial, and the edges.
     fn dialled_in_vain(&mut self, peer: PeerId, fault: DialFault) {
         self.ports.entry(peer).or_default().reached(&Err(fault.clone()));
         // One that refuses is asked apart, at the address that counts.
@@ -258,7 +258,7 @@ impl SwarmDriver {
         }
     }
 
-    /// Tells the edges what has changed.
+    /// Notifies the edges of the changes.
     fn relink(&mut self, peer: PeerId) {
         let Some(port) = self.ports.get(&peer) else { return };
         self.peer_table.update(&peer, |link| {

@@ -47,7 +47,7 @@ pub(super) struct Port {
     pub(super) dialling: bool,
     /// Where an edge came up last.
     pub(super) settled: Option<ConnectionId>,
-    /// Who waits for the dial.
+    /// The channels to the code that waits for the dial.
     pub(super) reaching: Vec<oneshot::Sender<Result<ConnectionId, DialFault>>>,
     /// Streams on which its questions are answered.
     pub(super) served: usize,

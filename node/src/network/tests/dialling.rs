@@ -1,5 +1,5 @@
-//! Who dials, and what becomes of two connections and of dead ones. Nodes reach each other over
-//! wires that a test can hold up and cut.
+//! Tests of who dials, and of the fate of two connections and of dead ones. Nodes reach each other
+//! over wires that a test can hold up and cut.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -13,14 +13,14 @@ impl Driver {
         self.emit("peer", json!({ "peer": self.name(peer), "state": state }));
     }
 
-    /// Tells why a party that has not come yet is waited for: its node is not started.
+    /// Reports why a party that has not come yet is waited for: its node is not started.
     pub(super) fn tell_refused(&self, peer: Party, place: &str) {
         let name = self.name(peer);
         tracing::info!("{name}: {place} refuses connections; it is waited for until it is started");
         self.peer_event(peer, "refuses connections");
     }
 
-    /// Tells why a party is waited for that was dialled in vain.
+    /// Reports why a party is waited for that was dialled in vain.
     pub(super) fn tell_unanswered(&self, peer: Party, place: &str, fault: &DialFault) {
         let name = self.name(peer);
         let found = match fault {
@@ -104,7 +104,8 @@ impl Driver {
         }
     }
 
-    /// Tells whom the present stage waits for, when that has changed since somebody looked last.
+    /// Reports the parties that the present stage waits for, when they have changed since somebody
+    /// looked last.
     pub(super) fn tell_awaited(&mut self) {
         let awaited = self.task.awaited();
         if awaited != self.awaited {
@@ -120,7 +121,7 @@ impl Driver {
         self.emit("fault", json!({ "text": text }));
     }
 
-    /// Tells of an offence; of a peer that keeps offending, only the first ones.
+    /// Reports an offence; of a peer that keeps offending, only the first ones.
     pub(super) fn offence(&mut self, party: Option<Party>, text: &str) {
         let reported = self.offences.entry(party.unwrap_or(usize::MAX)).or_insert(0);
         *reported += 1;

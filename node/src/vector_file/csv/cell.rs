@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Why a cell has no mean; never what stands there.
+/// The reasons why a cell has no mean; never its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum WrongCell {
     #[error("not a number (NaN)")]

@@ -78,7 +78,7 @@ pub(super) fn are_column_numbers(record: &StringRecord) -> bool {
         .all(|(column, cell)| cell == column.to_string())
 }
 
-/// Why a first row of column numbers is not taken for data.
+/// Returns the refusal of a first row of column numbers, which may be data or not.
 pub(super) fn column_numbers() -> UnusableFile {
     UnusableFile::new(
         "its first row is 0, 1, … as columns without names are numbered: it is not known whether it is data",

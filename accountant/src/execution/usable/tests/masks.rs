@@ -20,7 +20,7 @@ struct MaskedRun {
     /// Pairs of those who started, the lower party first, in ascending order. The lower one adds
     /// their mask, the higher one subtracts it.
     pairs: Vec<(Party, Party)>,
-    /// Who may publish, and who is left of them after each stage of corrections.
+    /// The parties that may publish, and those left of them after each stage of corrections.
     sets: Vec<BTreeSet<Party>>,
     /// The pairs whose masks were given, by those among others that departed meanwhile.
     given: BTreeSet<(Party, Party)>,

@@ -36,7 +36,7 @@ struct SealedRun {
     execution: Execution,
     trace: Trace,
     logs: AgreedLogs,
-    /// Who may publish, and who is left of them after each stage of corrections.
+    /// The parties that may publish, and those left of them after each stage of corrections.
     sets: Vec<BTreeSet<Party>>,
     /// All corrections that anybody gave, those of parties among them that departed meanwhile.
     given: Vec<(Party, Vec<CorrectionTerm>)>,
@@ -46,8 +46,8 @@ struct SealedRun {
     overheard: bool,
 }
 
-/// Who sends to whom: in each round a cycle through all parties, from which with PPSC some senders
-/// drop out.
+/// Returns the receivers of each party: in each round a cycle through all parties, from which with
+/// PPSC some senders drop out.
 fn cycles(parties: usize, rounds: usize, ppsc: bool, random: &mut ChaCha8Rng) -> Vec<Vec<Vec<Party>>> {
     let mut round = || {
         let mut order: Vec<Party> = (0..parties).collect();
