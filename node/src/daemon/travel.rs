@@ -182,7 +182,8 @@ impl Service {
         timeout(ANSWER, ask).await.unwrap_or(Err(AskFault::Silent))
     }
 
-    /// Returns the name of the peer if plans of its are looked at.
+    /// Returns the proposer's name, if this node's peer list has it: other peers' plans are not
+    /// looked at.
     pub(super) fn proposer(&self, from: PeerId) -> Result<String, Refusal> {
         let config = self.config();
         let peers = config.peers.as_slice();

@@ -199,7 +199,7 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// Decides by the parties that the run would have to do without.
+    /// Returns the exit code, which depends on the parties that the run would have to do without.
     fn verdict(&self) -> Exit {
         let lost: BTreeSet<Party> = self
             .visits
