@@ -1,5 +1,5 @@
-//! How long a schedule of all parties takes in which no pair meets twice, and how long to show that
-//! no few parties separate the others; on one core.
+//! Measures two times on one core. One is that of drawing a schedule of all parties in which no
+//! pair meets twice. The other is that of showing that no few parties separate the others.
 //!
 //! `cargo run --release -p undertone-protocol --example connectivity_speed [PARTIES ROUNDS K]`
 

@@ -92,7 +92,7 @@ fn main() {
     masks(dimension);
 }
 
-/// How fast masks are added, and vectors of residues to each other.
+/// Measures the addition of masks, and of vectors of residues to each other.
 fn masks(dimension: usize) {
     let key = MaskKey::once([7; 32]);
     for (name, ring) in [("2^m", Ring::even as fn(_) -> _), ("2^m - 1", Ring::odd)] {

@@ -1,4 +1,4 @@
-//! Who takes part, and agreeing on sets of items: the flood, gathering, votes.
+//! Agreement on the parties that take part, and on sets of items: the flood, gathering, votes.
 
 pub mod agreeing;
 pub mod anti_entropy;

@@ -1,4 +1,4 @@
-//! How finals become one result, one file a way.
+//! Ways of making one result of finals, one file a way.
 
 pub mod averaging;
 pub mod corrections;

@@ -1,4 +1,4 @@
-//! Who may talk to whom, and when: parties, graphs, schedules.
+//! The connections of parties, and their order: parties, graphs, schedules.
 
 pub mod active_edges;
 mod apart;

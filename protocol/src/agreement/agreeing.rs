@@ -51,9 +51,9 @@ pub struct Electorate {
     pub quorum: usize,
     /// The fewest parties of a run.
     pub min_parties: usize,
-    /// Who finds whom gone by its shares.
+    /// The graph of the parties that find each other unreachable by their shares.
     pub private: Arc<Graph>,
-    /// Who finds whom gone by its messages.
+    /// The graph of the parties that find each other unreachable by their messages.
     pub public: Arc<Graph>,
 }
 

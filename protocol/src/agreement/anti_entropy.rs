@@ -25,16 +25,16 @@ const AT_ONCE: u32 = 3;
 
 /// The turns of neighbours in anti-entropy, and when the next one is due.
 pub struct AntiEntropy {
-    /// Who was asked last and has not answered.
+    /// The neighbour that was asked last and has not answered.
     asked: Option<Party>,
-    /// How many more neighbours are asked without a wait.
+    /// The number of neighbours still to be asked without a wait.
     at_once: u32,
     patience_ms: u64,
     wait_ms: u64,
     next: Time,
-    /// Who was asked last, or this node.
+    /// The neighbour that was asked last, or this node.
     last: Party,
-    /// How many questions over the present connection each neighbour has not answered.
+    /// The number of unanswered questions to each neighbour over its present connection.
     unanswered: BTreeMap<Party, u32>,
     /// Neighbours that have answered all questions, where this node waits for that.
     informed_by: Option<BTreeSet<Party>>,

@@ -46,8 +46,8 @@ use crate::messages::wire;
 use crate::plan::run_file::records::Records;
 use crate::topology::party::Party;
 
-/// How often a party's READY, or its START, is replaced by a newer one: as often as somebody may
-/// restart a node while the others gather (our guess), and too seldom for a member to have the
+/// The most replacements of a party's READY, or of its START, by a newer one. Somebody may restart
+/// a node as often while the others gather (our guess). It is too seldom for a member to have the
 /// others flood for it at full speed.
 pub const REPLACEMENTS: u32 = 64;
 
@@ -73,7 +73,7 @@ pub enum Receipt {
     Stale,
 }
 
-/// Why a notice is not taken; the peer that sent it is at fault, or its author.
+/// An error in a notice; the peer that sent it is at fault, or its author.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FloodError {
     /// Not signed by its author for this run.
@@ -109,10 +109,10 @@ pub struct Flood {
     pairs: bool,
     /// The rules for record counts in READYs, by party; empty where READYs announce none.
     records: Vec<Option<Records>>,
-    /// How many STARTs a party may sign, one of each number.
+    /// The number of STARTs that a party may sign, one of each number.
     numbers: u8,
     held: BTreeMap<Slot, Held>,
-    /// How many parties have a READY.
+    /// The number of parties with a READY.
     ready: usize,
     /// Other versions of items than the first, each signed by its author: evidence, and what to
     /// pull if a set names them.
@@ -561,7 +561,7 @@ impl Flood {
             })
     }
 
-    /// Who called whom gone in a stage.
+    /// Returns the parties that each caller has called unreachable in a stage.
     pub fn calls(&self, stage: Stage) -> BTreeMap<Party, BTreeSet<Party>> {
         let all = Slot::Unreachable(stage, 0, 0)..=Slot::Unreachable(stage, Party::MAX, Party::MAX);
         let mut calls: BTreeMap<Party, BTreeSet<Party>> = BTreeMap::new();

@@ -70,7 +70,7 @@ pub enum GatheringStep {
     Reveal,
     /// Sign START over these, which it names by their hash, and flood it.
     Start {
-        /// Who takes part, ascending by party.
+        /// The parties that take part, ascending.
         seats: Vec<Seat>,
         /// The START.
         notice: Notice,
@@ -105,7 +105,7 @@ pub enum GatheringStep {
     Liar(Party),
 }
 
-/// Why a run does not begin.
+/// A reason why a run does not begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unstarted {
     /// Too few are ready, and there.
@@ -143,7 +143,7 @@ pub struct Draw {
     pub secret: Zeroizing<[u8; 32]>,
 }
 
-/// Who gathers: a party, with the key of this start of its node.
+/// The party that gathers, with the key of this start of its node.
 pub struct Entrant {
     /// The party of this node.
     pub party: Party,
@@ -151,7 +151,7 @@ pub struct Entrant {
     pub key: RunKey,
     /// The key that its pairwise masks are derived from, drawn for this start, if it has any.
     pub pair: Option<PairKey>,
-    /// How many records it brings, where its plan has only a bound of it.
+    /// The number of records that the party brings, where its plan has only a bound of it.
     pub records: Option<u32>,
 }
 
@@ -162,13 +162,13 @@ pub struct Attendance {
     pub parties: usize,
     /// The number of parties that is enough to start.
     pub min_parties: usize,
-    /// How long READYs are waited for, and then STARTs.
+    /// The time for which READYs are waited for, and then STARTs.
     pub join_ms: u64,
-    /// How long those who cannot be reached are waited for once all others are ready.
+    /// The time for which unreachable parties are waited for once all others are ready.
     pub grace_ms: u64,
-    /// How many parties may lie.
+    /// The most parties that may lie.
     pub colluding: usize,
-    /// How many STARTs there may be, at least 1.
+    /// The most STARTs of a run, at least 1.
     pub numbers: u8,
 }
 
@@ -187,7 +187,7 @@ pub struct Gathering {
     unsaid: Option<Notice>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,
-    /// Who is there.
+    /// The presence of parties.
     pub presence: Presence,
     /// When to say again that this node is here.
     pulse: Time,
@@ -205,7 +205,7 @@ pub struct Gathering {
     complete: Option<(Time, Vec<Seat>)>,
     /// Until when it neither signs nor begins, unless it hears earlier what it may have missed.
     held_back: Option<Time>,
-    /// Who was not ready and there when START was signed first, ascending, and where each stood.
+    /// Parties not ready and there when START was signed first, ascending, with their standings.
     without: Vec<(Party, Standing)>,
 }
 
@@ -329,8 +329,8 @@ impl Gathering {
         }
     }
 
-    /// How long nothing new is waited for among these: twice the largest of their silence limits,
-    /// so that a node that is stopped for one of them is not yet left out.
+    /// Returns the longest wait for news of these: twice the largest of their silence limits. So a
+    /// node that is stopped for one of them is not yet left out.
     fn patience_ms(&self, seats: &[Seat]) -> u64 {
         let limits = seats.iter().map(|seat| self.presence.silent_ms(seat.party));
         let patience = limits.max().unwrap_or(0).saturating_mul(2);

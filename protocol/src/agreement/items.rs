@@ -24,7 +24,7 @@ const PULLS_AT_ONCE: usize = 3;
 /// cost a network's delay each.
 const PULLED_AT_ONCE_BYTES: u64 = 4 << 20;
 
-/// How often one neighbour is served the same body; more is an attempt to fill our queues.
+/// The most times that one neighbour is served one body; more is an attempt to fill our queues.
 const SERVINGS: u32 = 4;
 
 /// A body that is held.
@@ -32,7 +32,7 @@ const SERVINGS: u32 = 4;
 pub struct Body {
     /// SHA-256 of the bytes.
     pub hash: ItemHash,
-    /// How many bytes at the end of the frame are the item.
+    /// The number of bytes at the end of the frame that are the item.
     length: usize,
     frame: Carrier,
 }
@@ -78,7 +78,7 @@ impl Body {
 
 struct Wanted {
     bytes: u64,
-    /// Who announced it and so holds it, first one first.
+    /// The neighbours that announced the item and so hold it, in the order in which they did.
     announcers: Vec<Party>,
     asked: Option<(Party, Time)>,
     /// Whether it is pulled: the first version of its author, or one that a set names.
@@ -270,7 +270,8 @@ impl Items {
             .map(|(_, wanted)| wanted)
     }
 
-    /// Who announced an item that is not held yet, or was just taken: they need not be told of it.
+    /// Returns the neighbours that announced an item that is not held yet, or was just taken: they
+    /// need not be told of it.
     pub fn announcers(&self, author: Party, hash: ItemHash) -> &[Party] {
         self.wanted
             .get(&(author, hash))

@@ -30,16 +30,16 @@ use crate::messages::notice::{Found, Incarnation, Network, Unreached};
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// How often a node that gathers says that it is here. Our choice: a message of about 150 bytes a
-/// second and neighbour.
+/// The interval at which a node that gathers says that it is here. Our choice: a message of about
+/// 150 bytes a second and neighbour.
 pub const PULSE_MS: u64 = 1000;
 
-/// How much less often for each of its public neighbours. Our choice: signing, sending and checking
-/// it takes some 100 µs, so that a machine on which all parties run spends a few hundredths of its
-/// time on it.
+/// The interval per public neighbour of the node, which counts where it exceeds [`PULSE_MS`] in
+/// sum. Our choice: signing, sending and checking it takes some 100 µs, so that a machine on which
+/// all parties run spends a few hundredths of its time on it.
 const PULSE_MS_PER_NEIGHBOUR: u64 = 40;
 
-/// How often a node with so many public neighbours says that it is here.
+/// Returns the interval at which a node with this many public neighbours says that it is here.
 pub fn pulse_ms(neighbours: usize) -> u64 {
     PULSE_MS.max(PULSE_MS_PER_NEIGHBOUR.saturating_mul(neighbours as u64))
 }
@@ -200,12 +200,12 @@ impl Presence {
         self.unreached.insert(peer, Found::Nothing);
     }
 
-    /// How often this node says that it is here.
+    /// Returns the interval at which this node says that it is here.
     pub fn pulse_ms(&self) -> u64 {
         pulse_ms(self.electorate.public.neighbours(self.electorate.me).len())
     }
 
-    /// How long nothing may be heard of a party until it counts as silent.
+    /// Returns the time for which nothing may be heard of a party until it counts as silent.
     pub fn silent_ms(&self, party: Party) -> u64 {
         silent_ms(self.electorate.public.neighbours(party).len())
     }

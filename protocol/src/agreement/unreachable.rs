@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::topology::party::Party;
 
-/// Who called whom gone.
+/// The parties that each caller has called unreachable.
 pub type Calls = BTreeMap<Party, BTreeSet<Party>>;
 
 /// The calls that this node knows of.

@@ -7,20 +7,20 @@ use crate::messages::notice::SetHash;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// How often all neighbours are asked for a set: a liar may name one that nobody has. Our choice:
-/// a whole stage, where there are two neighbours, and longer where there are more. Whoever signs it
-/// later begins the search anew.
+/// The most times that all neighbours are asked for a set: a liar may name one that nobody has. Our
+/// choice: a whole stage, where there are two neighbours, and longer where there are more. Whoever
+/// signs it later begins the search anew.
 const PASSES: u32 = 16;
 
 /// The progress of the search for a set.
 struct SetSearch {
     /// When the next neighbour is asked.
     next: Time,
-    /// Who was asked already.
+    /// The neighbours that were asked already.
     asked: BTreeSet<Party>,
-    /// How often everybody was.
+    /// The number of times that all neighbours were asked.
     passes: u32,
-    /// How many had signed it when the search was begun.
+    /// The number of signers when the search was begun.
     signers: usize,
 }
 
@@ -33,8 +33,8 @@ pub struct WantedSets {
 }
 
 impl WantedSets {
-    /// None is wanted. Patience is a sixteenth of `settle_ms`, our guess: as long as a pushed item
-    /// is waited for.
+    /// Wants no set yet. Patience is a sixteenth of `settle_ms`, our guess: as long as a pushed
+    /// item is waited for.
     pub fn new(settle_ms: u64) -> Self {
         WantedSets {
             patience_ms: (settle_ms / 16).max(1),

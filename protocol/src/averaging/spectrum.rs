@@ -131,7 +131,7 @@ fn reflect(a: &mut [Vec<f64>], first: usize, v: &[f64], scale: f64) {
     }
 }
 
-/// How many eigenvalues of a tridiagonal matrix are below `x` (Sturm).
+/// Returns the number of eigenvalues of a tridiagonal matrix below `x` (Sturm).
 fn below(diagonal: &[f64], off: &[f64], x: f64) -> usize {
     let mut count = 0;
     let mut pivot = 1.0f64;

@@ -6,7 +6,7 @@ use crate::averaging::{chebyshev, finite_time, plain};
 /// Rounds of any schedule, at most. Our choice: where more are needed a flood is faster.
 pub const MOST_ROUNDS: usize = 1024;
 
-/// How the steps were chosen.
+/// The method by which the steps were chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// The paper's edge weight in every round.
@@ -35,14 +35,14 @@ pub struct Goal {
     pub norm: f64,
     /// In each round a node adds an error of at most this to each coordinate; 0 for real numbers.
     pub rounding: f64,
-    /// How far a node may end from the exact mean.
+    /// The largest distance from the exact mean at which a node may end.
     pub tolerance: f64,
 }
 
 /// A schedule of steps that meets its goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepSchedule {
-    /// How the steps were chosen.
+    /// The method by which the steps were chosen.
     pub method: Method,
     /// c_r of x ← x − c_r·L·x, r = 1…K.
     pub steps: Vec<f64>,
@@ -123,7 +123,7 @@ impl StepSchedule {
         })
     }
 
-    /// How far a coordinate of any node moves in each round at most, r = 1…K.
+    /// Returns the largest change of a coordinate of any node in each round r = 1…K.
     pub fn changes(&self, spectrum: &Spectrum, goal: Goal) -> Vec<f64> {
         let bounds = Bounds::of(spectrum);
         let error = goal.rounding * (spectrum.parties() as f64).sqrt();
@@ -190,9 +190,10 @@ impl Bounds {
             .fold(0.0, f64::max)
     }
 
-    /// How far a node ends from the exact mean. Differences shrink by the largest |p(λ)| in the
-    /// 2-norm over parties, which is not below any one party's. A rounding error of a round goes
-    /// through the rounds that follow; its mean over parties stays, at most `rounding` a round.
+    /// Returns the largest distance from the exact mean at which a node ends. Differences shrink by
+    /// the largest |p(λ)| in the 2-norm over parties, which is not below any one party's. A
+    /// rounding error of a round goes through the rounds that follow; its mean over parties stays,
+    /// at most `rounding` a round.
     fn error(&self, steps: &[f64], goal: Goal) -> f64 {
         let mut rest = self.ones();
         let mut through = 0.0;

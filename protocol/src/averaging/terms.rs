@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub total_weight: f64,
 }
 
-/// Why there are no terms.
+/// A reason why there are no terms.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum TermsError {
     /// Finer than the lattice, or than f64 products of integers.
@@ -143,9 +143,9 @@ impl AveragingTerms {
         self.unit_errors * parties as f64 / weight
     }
 
-    /// How far an average of openings may be from the exact one, in units: half of ν, so that no
-    /// two are further apart than ν; less what rounding of the openings or of the result takes.
-    /// None if the weights add up to nothing.
+    /// Returns the largest distance of an average of openings from the exact one, in units. It is
+    /// half of ν, so that no two are further apart than ν, less the rounding of the openings or of
+    /// the result. None if the weights add up to nothing.
     pub fn tolerance(&self, parties: usize, weight: f64) -> Option<f64> {
         let tolerance = 0.5 * self.accuracy / self.unit_errors(parties, weight) - self.rounded(parties);
         (weight > 0.0 && tolerance.is_finite() && tolerance > 0.0).then_some(tolerance)

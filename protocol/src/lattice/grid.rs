@@ -55,7 +55,7 @@ pub struct Lattice {
     pub(super) ring: Option<Ring>,
 }
 
-/// How values travel on a lattice.
+/// The way in which values travel on a lattice.
 #[derive(Clone, Copy, Debug)]
 pub enum Travel<'a> {
     /// INCA: states are split.
@@ -75,7 +75,7 @@ pub enum Travel<'a> {
     },
     /// PPSC: states are handed over whole.
     HandOver {
-        /// How often, all parties together.
+        /// The number of exchanges of all parties together.
         exchanges: usize,
         /// A step is at most this, in the data's unit; none: as coarse as noise and values allow.
         finest: Option<f64>,
@@ -91,7 +91,7 @@ pub struct LatticeRequest<'a> {
     pub parties: usize,
     /// Coordinates of a state.
     pub dimension: usize,
-    /// How values travel between parties.
+    /// The way in which values travel between parties.
     pub travel: Travel<'a>,
     /// The largest absolute coordinate that a party injects (weighted, clipped), in the data's
     /// unit.
@@ -117,7 +117,7 @@ pub struct LatticeRequest<'a> {
     pub delta: f64,
 }
 
-/// Why no lattice fits.
+/// A reason why no lattice fits.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum LatticeError {
     /// A parameter out of its range.
@@ -493,7 +493,7 @@ impl Lattice {
     }
 }
 
-/// How far states reach, in the data's unit.
+/// The reach of states, in the data's unit.
 struct Reach {
     /// All that one party ever injects, by absolute values.
     own: f64,

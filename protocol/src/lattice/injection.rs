@@ -1,6 +1,6 @@
-//! How a party feeds its value and noise into its own state, round by round (INCA, section 3.1,
-//! Definitions 3.3 and 3.4): with T rounds, c has T + 1 factors of the noisy value x̃, and Z has
-//! T + 1 rows of factors of the T correlated noises η.
+//! The injection of a party's value and noise into its own state, round by round (INCA, section
+//! 3.1, Definitions 3.3 and 3.4). With T rounds, c has T + 1 factors of the noisy value x̃. Z has T
+//! + 1 rows of factors of the T correlated noises η.
 
 use thiserror::Error;
 
@@ -14,7 +14,7 @@ pub struct Injection<C> {
     z: Vec<Vec<C>>,
 }
 
-/// Why a (c, Z) is not a valid Gaussian (Definition 3.4) or does not fit on the lattice.
+/// A reason why a (c, Z) is not a valid Gaussian (Definition 3.4) or does not fit on the lattice.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum InjectionError {
     /// Shapes that do not belong to the number of rounds.

@@ -19,7 +19,7 @@ pub const MOST_BYTES: usize = 16;
 /// The widest residue that one word of 64 bits holds, with a bit to spare for a sum.
 const MOST_NARROW: usize = 7;
 
-/// Why bytes are no vector of residues.
+/// A reason why bytes are no vector of residues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResidueError {
     /// The bytes have another length than the plan's.

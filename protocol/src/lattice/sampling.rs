@@ -16,7 +16,7 @@ pub struct Level {
     pub cell: i128,
 }
 
-/// How a noise of standard deviation `std` is put together on a grid of `grid` steps, coarsest
+/// Returns the levels of a noise of standard deviation `std` on a grid of `grid` steps, coarsest
 /// first. The variances add up to `std`² (all in steps).
 pub fn levels(std: f64, grid: i128, noise_bits: u32) -> Vec<Level> {
     let mut levels: Vec<Level> = Vec::new();

@@ -1,4 +1,4 @@
-//! How wide residues must be so that a sum of parties' noisy values is read back right.
+//! The width of residues with which a sum of parties' noisy values is read back right.
 //!
 //! All parties must find the same width: powers of two and logarithms are exact here, and what is
 //! rounded is rounded up. The width is never below the least one; it is above it by a bit only

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::messages::signature::Digest;
 use crate::topology::party::Party;
 
-/// How many nonces a node reveals for one plan at most, however often it starts and whatever STARTs
+/// The most nonces that a node reveals for one plan, however often it starts and whatever STARTs
 /// are given up. Our choice: a START that an accident ends may be tried twice more.
 pub const MOST_REVEALS: u64 = 3;
 

@@ -15,7 +15,7 @@ pub enum Kind {
     Ready,
     /// A START, by number.
     Start(u8),
-    /// That the author has given up the START of this number.
+    /// The author's word that it has given up the START of this number.
     GiveUp(u8),
     /// An item of a stage, with its body.
     Item(Stage),
@@ -25,15 +25,15 @@ pub enum Kind {
     Vote(Stage),
     /// A call in a stage that this party is gone.
     Unreachable(Stage, Party),
-    /// That the author missed a message of averaging.
+    /// The author's word that it missed a message of averaging.
     Missed,
-    /// That the author has done all rounds of averaging.
+    /// The author's word that it has done all rounds of averaging.
     Averaged,
     /// The author's own secret of a round.
     Key(u32),
     /// The author's share of this party's secret of a round.
     Share(u32, Party),
-    /// That the author still waits for logs, after others arrived late.
+    /// The author's word that it still waits for logs, after others arrived late.
     Awake,
 }
 

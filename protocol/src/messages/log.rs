@@ -18,9 +18,9 @@ use crate::topology::schedule::Schedule;
 pub struct ShareId {
     /// The round that it belongs to, 1…T.
     pub round: u32,
-    /// Who hands it out.
+    /// The party that hands the share out.
     pub from: Party,
-    /// Who is due to get it.
+    /// The party that is due to get the share.
     pub to: Party,
 }
 
@@ -75,7 +75,7 @@ pub struct ReceivedEntry {
 pub struct Sealed {
     /// SHA-256 of the sealed vector's bytes, which travel apart.
     pub hash: ItemHash,
-    /// How many they are.
+    /// The number of the sealed bytes.
     pub bytes: u64,
     /// The secret that the mask follows from, dealt out.
     pub deal: Deal,
@@ -84,7 +84,7 @@ pub struct Sealed {
 /// The plan's terms for everything that is sealed in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealTerms {
-    /// How many shares make a secret known, and how many holders there are.
+    /// The number of shares that make a secret known, and the number of holders.
     pub threshold: Threshold,
     /// The bytes of a sealed vector.
     pub bytes: u64,

@@ -55,7 +55,7 @@ pub struct Seat {
 /// A neighbour that a party does not reach before START.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreached {
-    /// Who is not reached.
+    /// The party that is not reached.
     pub party: Party,
     /// The start of its node whose READY is held; none without a READY.
     pub ready: Option<Incarnation>,
@@ -74,18 +74,18 @@ pub enum Found {
     Nothing,
 }
 
-/// How often a party has arrived late: it had not run for a while, and its deadlines had passed.
+/// The late arrivals of a party, which had not run for a while until its deadlines had passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LateArrivals {
     /// The party.
     pub party: Party,
-    /// How often, from 1 to [`LateArrivals::MOST`].
+    /// The number of late arrivals, from 1 to [`LateArrivals::MOST`].
     pub count: u8,
 }
 
 impl LateArrivals {
-    /// How often a party may arrive late in one run and still be heard: whoever sleeps more often
-    /// is of no use to it. Our choice; it bounds what liars can have others say.
+    /// The most late arrivals of a party in one run after which it is still heard. Whoever sleeps
+    /// more often is of no use to it. Our choice; it bounds what liars can have others say.
     pub const MOST: u8 = 4;
 
     /// Whether members of a plan with so many parties may say this.
@@ -117,7 +117,7 @@ pub enum Notice {
         key: [u8; 32],
         /// Its pair key, where the mechanism has masks of pairs.
         pair: Option<[u8; 32]>,
-        /// How many records the author brings, where the plan has only a bound of it.
+        /// The number of records that the author brings, where the plan has only a bound of it.
         records: Option<u32>,
     },
     /// The author begins with exactly these, if they all say so.
@@ -135,7 +135,7 @@ pub enum Notice {
         stage: Stage,
         /// SHA-256 of its bytes.
         hash: ItemHash,
-        /// How many they are.
+        /// The number of the item's bytes.
         bytes: u64,
     },
     /// The items that the author holds at half-time.
@@ -198,7 +198,7 @@ pub enum Notice {
         key: [u8; 32],
         /// Its pair key, where the mechanism has masks of pairs.
         pair: Option<[u8; 32]>,
-        /// How many records the author brings, where the plan has only a bound of it.
+        /// The number of records that the author brings, where the plan has only a bound of it.
         records: Option<u32>,
         /// To the nonce of this start.
         commitment: Commitment,
@@ -337,7 +337,8 @@ impl Notice {
             .map(|(key, pair)| incarnation(key, pair, self.records()))
     }
 
-    /// How many records the author of a READY brings, where its plan has only a bound of it.
+    /// Returns the number of records that the author of a READY brings, where its plan has only a
+    /// bound of it.
     pub fn records(&self) -> Option<u32> {
         match self {
             Notice::Ready { records, .. } | Notice::Commit { records, .. } => *records,

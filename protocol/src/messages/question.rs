@@ -49,7 +49,7 @@ pub enum Reply {
     Taken,
     /// The answer is no.
     Refused {
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         reason: String,
     },
 }

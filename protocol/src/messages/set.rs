@@ -9,7 +9,7 @@ use crate::topology::party::Party;
 /// A set that a notice names, ascending by party.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Set {
-    /// Who takes part: what a START is over.
+    /// The parties that take part, over which a START is.
     Seats(Vec<Seat>),
     /// The items that count, which a vote is for.
     Items(ItemSet),

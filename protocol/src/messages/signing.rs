@@ -18,7 +18,7 @@ use crate::plan::draft::Member;
 use crate::plan::known_signatures::KnownSignatures;
 use crate::topology::party::Party;
 
-/// Why a signed message is not taken.
+/// A reason why a signed message is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
     /// A message that belongs to another plan.

@@ -10,7 +10,7 @@ use crate::mixing::ppsc::HandOverRule;
 use crate::plan::exchange::injector::Mechanism;
 
 impl<C: 'static> Mechanism<C> {
-    /// How parties of this mechanism mix.
+    /// Returns the rule by which parties of this mechanism mix.
     pub(super) fn rule<P, W>(&self) -> Box<dyn InjectorRule<P, W>>
     where
         P: Payload<Coefficient = C>,

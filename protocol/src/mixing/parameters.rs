@@ -31,11 +31,11 @@ pub struct MixingParameters {
     pub precomputed: bool,
     /// The number of rounds T; none where parties do not mix.
     pub rounds: u32,
-    /// Who sends to whom; no rounds yet where START draws it.
+    /// The receivers of each sender in each round; no rounds yet where START draws them.
     pub schedule: Arc<Schedule>,
     /// The shares that this party is due to get, as (round, from).
     pub due: Arc<[(u32, Party)]>,
-    /// How value and noise get into this party's states.
+    /// The mechanism by which value and noise get into this party's states.
     pub mechanism: Mechanism<Ratio>,
     /// The round of number r ends at the latest r times so many milliseconds after the beginning.
     pub round_ms: u64,

@@ -49,7 +49,7 @@ impl NoiseSource<LatticeVector> for SharedNoise {
 pub struct Portion<P, W> {
     /// The values, which are secret.
     pub value: P,
-    /// How much of the parties' values they carry; public.
+    /// The part of the parties' values that they carry; public.
     pub weight: W,
 }
 

@@ -1,5 +1,5 @@
-//! Who was first: the transport that takes a share's first byte, or the round's end that calls the
-//! share back.
+//! Tickets that decide who was first: the transport that takes a share's first byte, or the round's
+//! end that calls the share back.
 //!
 //! The machine holds no ticket: what became of one reaches it as an input. So its driver (a node,
 //! the simulator, a test) keeps them in [`Tickets`], and hands them to its transport.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use super::projection::Projection;
 
-/// How far iteration k, counted from 1, goes.
+/// The length of iteration k's step, counted from 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepLength {
     /// Always as far.
@@ -31,7 +31,7 @@ impl StepLength {
 /// The public parameters of a descent.
 #[derive(Clone, Debug)]
 pub struct DescentTerms {
-    /// How far each iteration goes.
+    /// The length of each iteration's step.
     pub step: StepLength,
     /// β: the share of the last step's direction that stays, in [0, 1).
     pub momentum: f64,
@@ -72,7 +72,7 @@ impl Descent {
         &self.model
     }
 
-    /// How many iterations there have been.
+    /// Returns the number of iterations so far.
     pub fn iterations(&self) -> u64 {
         self.iterations
     }
@@ -106,7 +106,7 @@ impl Descent {
         }
     }
 
-    /// How many iterates the result is the mean of.
+    /// Returns the number of iterates that the result is the mean of.
     fn counted(&self) -> usize {
         let share = (self.terms.average * self.iterations as f64).ceil();
         (share as usize).max(1)

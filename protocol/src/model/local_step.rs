@@ -51,8 +51,8 @@ pub struct PrivateRows {
 }
 
 impl LocalStep {
-    /// That of Algorithm 3 on these equations, or of what is meant where they may have no common
-    /// solution.
+    /// Builds the local step of Algorithm 3 on these equations, or of what is meant where they may
+    /// have no common solution.
     pub fn of_equations(
         rows: PrivateRows,
         inconsistent: Option<Inconsistent>,
@@ -72,7 +72,7 @@ impl LocalStep {
         LocalStep { kind, length, set }
     }
 
-    /// That of Algorithm 4. Every target is one that the loss knows.
+    /// Builds the local step of Algorithm 4. Every target is one that the loss knows.
     pub fn of_loss(
         rows: PrivateRows,
         (loss, ridge): (Loss, f64),
@@ -140,7 +140,7 @@ impl PrivateRows {
         sum
     }
 
-    /// How far the rows' equations are from holding at a point: Σ (hᵀx − z)².
+    /// Returns the squared residual of the rows' equations at a point: Σ (hᵀx − z)².
     pub fn residual(&self, point: &[f64]) -> f64 {
         let rows = self.features.iter().zip(&self.targets);
         rows.fold(0.0, |sum, (features, target)| {

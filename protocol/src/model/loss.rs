@@ -6,7 +6,7 @@
 
 use super::ordered::{dot, norm};
 
-/// How a model is held against a row's target.
+/// The loss by which a model is held against a row's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// ½(xᵀθ − y)²: least squares.
@@ -15,7 +15,7 @@ pub enum Loss {
     Logistic,
     /// The negative log-likelihood of class y at probabilities proportional to exp(xᵀθ_c).
     Softmax {
-        /// How many classes there are, at least 2; y ∈ {0, …, classes − 1}.
+        /// The number of classes, at least 2; y ∈ {0, …, classes − 1}.
         classes: usize,
     },
 }

@@ -54,7 +54,7 @@ enum ProjectionKind {
     Affine(Affine),
 }
 
-/// Why numbers make no set.
+/// A reason why numbers make no set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSet {
     /// A length or a sum that is not above 0, or not finite.

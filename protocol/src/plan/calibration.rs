@@ -32,7 +32,7 @@ pub struct Calibration {
     /// The number of rounds T: at least 1, at most what the mechanism allows
     /// ([`Rules::most_rounds`](crate::plan::exchange::rules::Rules::most_rounds)).
     pub rounds: u32,
-    /// Who sends to whom; none where it is drawn at START (`coalitions = "static"`).
+    /// The schedule with its seed; `None` where it is drawn at START (`coalitions = "static"`).
     pub drawn: Option<SeededSchedule>,
     /// σ*, in a state's units ([`Scales`](crate::plan::sensitivity::Scales)); 0 with
     /// `independent_noise = "none"`.
@@ -47,7 +47,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// How many shares the run has: of the schedule, or at most of any that can be drawn.
+    /// Returns the number of shares of the run: of the schedule, or at most of any that can be
+    /// drawn.
     pub fn shares(&self, draft: &Draft) -> ShareCounts {
         match &self.drawn {
             _ if !draft.exchange.rules().mixes() => ShareCounts::NONE,

@@ -52,7 +52,7 @@ pub struct Plan {
     known: WhileRun,
 }
 
-/// How many records parties bring whose number the plan only bounds.
+/// The numbers of records of parties for which the plan has only a bound.
 pub type RecordsAtStart = BTreeMap<Party, u32>;
 
 /// The schedule of a plan whose schedule is not drawn yet.
@@ -234,8 +234,9 @@ impl Plan {
         self.draft.exchange.fanout()
     }
 
-    /// Who sends to whom, or with masks of pairs who has one in common with whom. No rounds where
-    /// it is drawn at START and was not yet: see [`Plan::with_draw`].
+    /// Returns the receivers of each sender in each round, or with masks of pairs the pairs that
+    /// have one in common. No rounds where it is drawn at START and was not yet: see
+    /// [`Plan::with_draw`].
     pub fn schedule(&self) -> &Schedule {
         let drawn = self.calibration.drawn.as_ref().or(self.at_start.as_ref());
         drawn.map_or(&NOT_DRAWN, |drawn| &drawn.schedule)
@@ -246,8 +247,8 @@ impl Plan {
         self.draft.exchange.rules().mixes()
     }
 
-    /// How often noise is precomputed at most, each time afresh, before a training gives up: 0
-    /// where it is not precomputed.
+    /// Returns the most times that noise is precomputed, each time afresh, before a training gives
+    /// up: 0 where it is not precomputed.
     pub fn most_mixings(&self) -> u32 {
         let sequence = self.draft.computation.sequence();
         let attempts = sequence.map_or(0, |sequence| sequence.mixing_attempts);
@@ -299,12 +300,12 @@ impl Plan {
         self.draft.dimension().saturating_mul(releases as usize)
     }
 
-    /// Who sends a share to whom: nobody where no party mixes.
+    /// Returns the schedule of shares: empty where no party mixes.
     pub fn exchanges(&self) -> &Schedule {
         if self.mixes() { self.schedule() } else { &NOT_DRAWN }
     }
 
-    /// Who has a mask in common with whom, where nobody mixes.
+    /// Returns the graph of parties that have a mask in common, where nobody mixes.
     pub fn mask_graph(&self) -> Option<Graph> {
         (!self.mixes()).then(|| self.schedule().meetings())
     }
@@ -363,16 +364,16 @@ impl Plan {
         &self.counted
     }
 
-    /// How many records a party brings: as START has fixed it or the plan says it, else its bound.
-    /// `None` where a party is protected as a whole.
+    /// Returns the number of a party's records: as START has fixed it or the plan says it, else its
+    /// bound. `None` where a party is protected as a whole.
     pub fn records(&self, party: Party) -> Option<u64> {
         let records = self.draft.members[party].records?;
         let counted = self.counted.get(&party).copied();
         Some(counted.map_or(records.most(), u64::from))
     }
 
-    /// How many records a party's READY says that it brings: `None` where the plan has the number,
-    /// or protects parties.
+    /// Returns the number of records that a party's READY announces: `None` where the plan has the
+    /// number, or protects parties.
     pub fn announced_records(&self, party: Party) -> Option<u32> {
         match self.draft.members[party].records? {
             // At most 2³¹, by `RecordCounts::check`.
@@ -381,14 +382,14 @@ impl Plan {
         }
     }
 
-    /// How much a party's value counts in the result, in the lattice's units of
-    /// 1/[`WEIGHT_UNIT`]: its public weight, the number of its records ([`Plan::records`]), or 1.
+    /// Returns the weight of a party's value in the result, in the lattice's units of
+    /// 1/[`WEIGHT_UNIT`]. It is the public weight, the number of records ([`Plan::records`]), or 1.
     pub fn weight_units(&self, party: Party) -> u64 {
         let records = self.records(party);
         records.map_or_else(|| self.draft.weight_units(party), |count| count * WEIGHT_UNIT)
     }
 
-    /// How much a party's value counts in the result; see [`Plan::weight_units`].
+    /// Returns the weight of a party's value in the result; see [`Plan::weight_units`].
     pub fn weight(&self, party: Party) -> f64 {
         // Exact: at most 2⁵¹ units of a power of two.
         self.weight_units(party) as f64 / WEIGHT_UNIT as f64
@@ -410,14 +411,14 @@ impl Plan {
             .times(divisor(planned) / divisor(known))
     }
 
-    /// How many shares the run has: of the schedule in the file, or at most of any that can be
-    /// drawn.
+    /// Returns the number of shares of the run: of the schedule in the file, or at most of any that
+    /// can be drawn.
     pub fn shares(&self) -> ShareCounts {
         self.calibration.shares(&self.draft)
     }
 
-    /// How many shares make the secret of a sealed final known, and how many hold one, if so many
-    /// members have started; none where finals are not sealed.
+    /// Returns the number of shares that make the secret of a sealed final known, and that of its
+    /// holders, if `started` members have started. It is `None` where finals are not sealed.
     ///
     /// # Errors
     /// Too few members have started, or too few to hold so many shares.
@@ -434,14 +435,14 @@ impl Plan {
         .map(Some)
     }
 
-    /// How value and noise get into the states of `party`, at its node.
+    /// Returns the mechanism by which value and noise get into the states of `party`, at its node.
     pub fn mechanism(&self, party: Party) -> Mechanism<Ratio> {
         self.mechanism.injector(self.exchanges(), party)
     }
 
-    /// How value and noise get into the states of `party`, for whoever looks at what a coalition
-    /// learns: masks of pairs are drawn, and handed to the other party of the pair, where nodes
-    /// expand them from a key.
+    /// Returns the mechanism by which value and noise get into the states of `party`, for an
+    /// analysis of a coalition's knowledge. Masks of pairs are drawn, and handed to the other party
+    /// of the pair, where nodes expand them from a key.
     pub fn mechanism_as_drawn(&self, party: Party) -> Mechanism<Ratio> {
         self.mechanism.injector(self.schedule(), party)
     }
@@ -521,8 +522,8 @@ impl Plan {
         draws.map(|draw| draw.chance_of_all()).fold(0.0, f64::max)
     }
 
-    /// How far, in total variation, the noise of all releases is from what its claims are about: at
-    /// most, and at every ε alike.
+    /// Returns the largest total variation distance between the noise of all releases and the noise
+    /// that its claims are about, at every ε alike.
     pub fn sampling_distance(&self) -> f64 {
         // At ε = 0 sampling adds (1 + 1) times the distance to δ.
         self.sampling_delta(0.0) / 2.0

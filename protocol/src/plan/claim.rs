@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::plan::error::PlanError;
 use crate::plan::run_file::problem::Problem;
 
-/// Who a claim protects against.
+/// The adversary that a claim protects against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adversary {
@@ -32,7 +32,7 @@ pub enum Faults {
     None,
 }
 
-/// How a claim was established.
+/// The method by which a claim was established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Established {
@@ -72,8 +72,7 @@ pub enum Basis {
 pub struct DrawBasis {
     /// p: the chance of a draw that does not, at most. The claim's δ includes it, times `tries`.
     pub chance: f64,
-    /// How many draws those who are against a value may look at before a run begins with one, at
-    /// most.
+    /// The most draws that those who are against a value may look at before a run begins with one.
     pub tries: u64,
     /// s: how many may collude or depart, together.
     pub removed: usize,
@@ -121,9 +120,9 @@ pub struct Claim {
     /// whatever stands here.
     #[serde(default)]
     pub sampling_delta: f64,
-    /// How it was established.
+    /// The method by which it was established.
     pub established: Established,
-    /// How many systems (coalition, fault) were computed; 1 for a theorem.
+    /// The number of systems (coalition, fault) that were computed; 1 for a theorem.
     pub cases: u64,
     /// The seed of the sample or search, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

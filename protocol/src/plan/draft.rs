@@ -34,7 +34,7 @@ pub struct Member {
     pub private: Address,
     /// The address for connections of public neighbours, and of all others.
     pub public: Address,
-    /// How many records it contributes, where a record is protected.
+    /// The number of records that the member contributes, where a record is protected.
     pub records: Option<Records>,
     /// The member's public weight, if the run file gives weights.
     pub weight: Option<f64>,
@@ -61,15 +61,15 @@ pub struct Draft {
     pub data: Data,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
-    /// How values travel and cancel. Its rounds may still be `auto`.
+    /// The way in which values travel and cancel. Its rounds may still be `auto`.
     pub exchange: Exchange,
     /// The run's time-outs and sizes.
     pub run: RunSettings,
     /// The parties, in plan order.
     pub members: Vec<Member>,
-    /// Who may exchange shares.
+    /// The graph of the parties that may exchange shares.
     pub private_graph: Graph,
-    /// Who exchanges in the clear.
+    /// The graph of the parties that exchange in the clear.
     pub public_graph: Graph,
 }
 
@@ -172,8 +172,8 @@ impl Draft {
         })
     }
 
-    /// How many releases of a party count for a loss: all of them, or one where only one may
-    /// change.
+    /// Returns the number of a party's releases that count for a loss: all of them, or one where
+    /// only one may change.
     pub fn protected_releases(&self) -> u64 {
         match self.computation.protect() {
             Protect::All => self.releases(),
@@ -261,7 +261,8 @@ impl Draft {
         self.members.len()
     }
 
-    /// How many sums are released, each of which costs: the iterations of a training, or 1.
+    /// Returns the number of sums that are released, each of which costs: the iterations of a
+    /// training, or 1.
     pub fn releases(&self) -> u64 {
         self.computation.releases()
     }
@@ -271,7 +272,7 @@ impl Draft {
         self.data.dimension()
     }
 
-    /// How many parties are honest, n_H: all but those that may collude.
+    /// Returns the number of honest parties, n_H: all but those that may collude.
     pub fn honest(&self) -> usize {
         self.parties().saturating_sub(self.privacy.colluding)
     }
@@ -288,8 +289,8 @@ impl Draft {
             .fold(0.0, |largest, member| largest.max(member.sensitivity))
     }
 
-    /// How much a party's value counts in the result, at most: its public weight, the number of
-    /// its records or the bound of that, or 1. See [`Plan::weight_units`] for what START fixes.
+    /// Returns the largest weight of a party's value in the result. It is the public weight, the
+    /// number of records or its bound, or 1. See [`Plan::weight_units`] for what START fixes.
     ///
     /// [`Plan::weight_units`]: crate::plan::checked::Plan::weight_units
     pub fn weight(&self, party: usize) -> f64 {

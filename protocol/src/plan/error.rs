@@ -1,4 +1,4 @@
-//! Why a draft cannot be planned, or a plan cannot be believed.
+//! Errors of a draft that cannot be planned, and of a plan that cannot be believed.
 
 use thiserror::Error;
 
@@ -9,8 +9,8 @@ use crate::plan::run_file::problem::Problem;
 use crate::sealing::holders::ThresholdError;
 use crate::topology::graph::GraphError;
 
-/// Why a run file and a peer list do not go together (exit 2), or a plan's members and graphs do
-/// not (exit 3).
+/// A reason why a run file does not go with a peer list (exit 2), or a plan's members with its
+/// graphs (exit 3).
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DraftError {
     /// A setting that makes no sense for these members.
@@ -66,7 +66,7 @@ pub enum DraftError {
         fanout: u32,
         /// A party with too few neighbours.
         name: String,
-        /// How many neighbours it has.
+        /// The number of its neighbours.
         degree: usize,
     },
     /// No number of records, where a record is protected.
@@ -97,7 +97,7 @@ impl DraftError {
     }
 }
 
-/// Why a plan is refused (exit 3).
+/// A reason why a plan is refused (exit 3).
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PlanError {
     /// A file that is longer than any plan.
@@ -148,7 +148,7 @@ pub enum PlanError {
         crate::plan::run_file::limits::MOST_PARTIES
     )]
     MemberCount {
-        /// How many there are.
+        /// The number that was found.
         found: usize,
     },
     /// Not a graph over the members.
@@ -167,7 +167,7 @@ pub enum PlanError {
     Hex {
         /// The dotted key, such as "data.clip".
         field: &'static str,
-        /// How many there should be.
+        /// The number of digits that there should be.
         digits: usize,
     },
     /// A value that follows from others, and does not.
@@ -204,7 +204,7 @@ pub enum PlanError {
         found: u64,
         /// `run.precomputed_bytes`.
         most: u64,
-        /// How many releases fit.
+        /// The number of releases that fit.
         releases: u64,
     },
     /// A box that the lattice cannot resolve.

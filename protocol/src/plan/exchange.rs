@@ -1,4 +1,5 @@
-//! How values travel between parties, and which noise cancels between them: a file for each way.
+//! Exchanges: the ways in which values travel between parties, and the noise that cancels between
+//! them; a file for each way.
 //!
 //! A run file chooses an [`Exchange`](choice::Exchange), whose variant holds its settings alone.
 //! Its [`Rules`](rules::Rules) say which graphs and schedules go with it; with the number of rounds

@@ -124,7 +124,7 @@ pub struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peers(Vec<Peer>);
 
-/// Why a peer list is refused (exit 2).
+/// A reason why a peer list is refused (exit 2).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeersError {
     /// A file that is not TOML, or has an unknown or missing key, or a value of another type.
@@ -146,7 +146,7 @@ pub enum PeersError {
     /// Too few peers, or too many.
     #[error("peer list: {found} peers are listed; a run needs from 3 to {MOST_PARTIES}")]
     Count {
-        /// How many there are.
+        /// The number that was found.
         found: usize,
     },
     /// One entry's value makes no sense.

@@ -1,4 +1,4 @@
-//! How many of a plan's members have to sign a set.
+//! The number of a plan's members that have to sign a set.
 
 /// The fewest signers that make a set agreed, of a plan's n members, c of whom collude and D of
 /// whom depart at most.

@@ -1,5 +1,5 @@
-//! How far one protected unit can move a party's contribution (accountant/docs/guarantees.md:
-//! derived, never typed).
+//! The sensitivity: how far one protected unit can move a party's contribution
+//! (accountant/docs/guarantees.md: derived, never typed).
 //!
 //! Every result is rounded towards more: a Δ that is too small would be a false claim.
 
@@ -97,7 +97,7 @@ fn extents(
     }
 }
 
-/// How much of the data's unit is 1 in each coordinate of a state. 1 everywhere, except where
+/// The part of the data's unit that is 1 in each coordinate of a state. 1 everywhere, except where
 /// records are clipped to a box whose columns differ in width: then each column is divided by its
 /// width before the sum, since else the widest would set everybody's noise. Derived from the public
 /// bounds alone, so that all members divide by the same numbers.

@@ -1,4 +1,4 @@
-//! How many shares a run has.
+//! The numbers of shares of a run.
 
 use crate::topology::graph::Graph;
 use crate::topology::schedule::Schedule;

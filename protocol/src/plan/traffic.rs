@@ -1,4 +1,4 @@
-//! How many bytes a run sends.
+//! The number of bytes that a run sends.
 
 use crate::averaging::entry::ENTRY_BYTES;
 use crate::plan::checked::Plan;

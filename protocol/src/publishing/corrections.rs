@@ -1,4 +1,5 @@
-//! Who owes which correction of what it has sealed, from agreed logs alone: the same for everybody.
+//! Corrections that parties owe of what they have sealed, from agreed logs alone: alike for
+//! everybody.
 //!
 //! A party seals its state as its own log has it: what left is out, whatever was answered, and what
 //! it lists as received is in. The run of an agreed set says otherwise in two places, and nowhere

@@ -57,12 +57,12 @@ pub enum PublishingAction {
     Fault(String),
     /// A message of averaging was missed: agree on the finals themselves instead.
     Flood {
-        /// Who averaged so far: whose finals are expected.
+        /// The parties that averaged so far, whose finals are expected.
         members: BTreeSet<Party>,
         /// This node's own.
         item: OwnItem,
     },
-    /// How publishing ended for this node, once.
+    /// The end of publishing for this node, once.
     Ended(Box<Published>),
 }
 
@@ -96,11 +96,11 @@ impl Published {
 pub struct OwnItem {
     /// With its header.
     pub frame: Arc<[u8]>,
-    /// How many bytes at the frame's end are the item.
+    /// The number of bytes at the frame's end that are the item.
     pub length: usize,
 }
 
-/// Why a final, or what stands for one, is none.
+/// A reason why a final, or what stands for one, is none.
 #[derive(Debug, Error)]
 pub enum FinalError {
     /// Its bytes are no final.

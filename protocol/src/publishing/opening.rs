@@ -44,7 +44,7 @@ use crate::topology::party::Party;
 pub struct Dealt {
     /// The commitments to its secret.
     pub deal: CheckedDeal,
-    /// Who holds its shares.
+    /// The holders of its shares.
     pub holders: Vec<Party>,
 }
 
@@ -187,7 +187,7 @@ impl Kept {
     }
 }
 
-/// How far a member's secret is known.
+/// The progress of a member's secret towards being known.
 struct Opened {
     dealt: Dealt,
     secret: Option<Secret>,
@@ -258,7 +258,7 @@ pub struct OpeningSights<'a> {
     pub called: &'a BTreeSet<Party>,
 }
 
-/// How a member's own word on its secret came.
+/// The arrival of a member's own word on its secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnWord {
     /// It did not, or what came was good and no more was needed.
@@ -305,7 +305,7 @@ pub enum OpeningStep {
     /// The author revealed what is wrong; it is forgotten, so that a later good one finds its
     /// place.
     Wrong {
-        /// Who revealed it.
+        /// The party that revealed it.
         author: Party,
         /// The error in the revealed secret or share.
         reason: DealError,
@@ -457,7 +457,7 @@ impl SetOpening {
         these.map(|(party, opened)| opened.unopened(*party)).collect()
     }
 
-    /// How many letters and shares of others are kept.
+    /// Returns the number of letters and shares of others that are kept.
     #[cfg(test)]
     pub(crate) fn held_shares(&self) -> usize {
         self.shares.len()

@@ -32,7 +32,7 @@ pub enum Correction {
 
 /// The keys of masks that a party has revealed.
 pub struct RevealedKeys<'a> {
-    /// Who revealed them.
+    /// The party that revealed the keys.
     pub giver: Party,
     /// The parties with which it has these masks in common, ascending.
     pub with: &'a [Party],

@@ -15,7 +15,7 @@ use crate::publishing::publication::Publication;
 use crate::publishing::sealed::SealedFinals;
 use crate::topology::party::Party;
 
-/// How finals become one result, as the plan says.
+/// The way in which finals become one result, as the plan says.
 pub enum Way {
     /// They leave sealed, with the logs, and are opened for one agreed set or for none.
     Sealed(SealedFinals),
@@ -25,8 +25,8 @@ pub enum Way {
     Kept,
 }
 
-/// How finals that leave readable become one result: the rules for everybody's items of the second
-/// agreement, and the beginning of a node's [`Publication`].
+/// The way in which readable finals become one result: the rules for everybody's items of the
+/// second agreement, and the beginning of a node's [`Publication`].
 pub enum ReadableFinals {
     /// Every final goes to everybody, who sums those of the agreed set.
     Flood(FloodedFinals),
@@ -88,7 +88,8 @@ impl ReadableFinals {
         }
     }
 
-    /// How many times `settle_ms` publishing takes at most once the set is agreed, at least one.
+    /// Returns the most times `settle_ms` that publishing takes once the set is agreed, at least
+    /// one.
     pub fn most_stages(&self) -> u64 {
         match self {
             ReadableFinals::Flood(_) => 1,

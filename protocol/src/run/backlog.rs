@@ -1,5 +1,5 @@
-//! How much a node may owe one public neighbour at once, so that the transport's limits never take
-//! a new connection for a slow peer.
+//! The most that a node may owe one public neighbour at once. The transport's limits follow from
+//! it, so that they never take a new connection for a slow peer.
 
 use crate::agreement::flood::disclosures::CANDIDATES;
 use crate::messages::wire;
@@ -12,7 +12,7 @@ use crate::run::machine::Run;
 /// Frames, and the sum of their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// How many.
+    /// The number of frames.
     pub frames: usize,
     /// The bytes of all of them together, without length prefixes.
     pub bytes: usize,
@@ -41,7 +41,8 @@ const LONG_FRAMES: usize = 8;
 const SHORT_FRAMES: usize = 4096;
 
 impl Run {
-    /// How many times `settle_ms` publishing takes at most once the logs are agreed, at least one.
+    /// Returns the most times `settle_ms` that publishing takes once the logs are agreed, at least
+    /// one.
     pub fn publishing_stages(&self) -> u64 {
         match &self.public_state.rules.way {
             Way::Readable(finals) => finals.most_stages(),

@@ -30,7 +30,7 @@ pub(super) struct RunConfig {
 }
 
 impl RunConfig {
-    /// That of a plan's first run.
+    /// Returns the configuration of a plan's first run.
     pub(super) fn first(plan: Arc<Plan>, me: Party) -> Self {
         RunConfig {
             mixing: MixingParameters::of(&plan, me),
@@ -92,8 +92,8 @@ impl RunConfig {
         u64::from(self.number) < self.plan.draft().releases() + mixings
     }
 
-    /// How long settling takes: with sealed finals, which leave with the logs, also what publishing
-    /// would take. A later release begins in the middle of its iteration.
+    /// Returns the time that settling takes: with sealed finals, which leave with the logs, also
+    /// that of publishing. A later release begins in the middle of its iteration.
     pub(super) fn settling_ms(&self, sealed: bool) -> u64 {
         let stages = if sealed && !self.succeeds { 2 } else { 1 };
         self.settle_ms.saturating_mul(stages)
@@ -123,8 +123,8 @@ impl RunConfig {
             .then(|| self.plan.active_edges(self.number))
     }
 
-    /// Who has a mask in common with whom: everywhere by the plan, or whoever of `readers`' circles
-    /// is in one of this round together.
+    /// Returns the graph of the parties that have a mask in common: those of the plan, or with
+    /// circles those in one circle of `readers` in this round.
     pub(super) fn mask_graph(&self, readers: &BTreeSet<Party>) -> Option<Graph> {
         let Some(edges) = self.circle_edges() else {
             return self.plan.mask_graph();
@@ -163,7 +163,8 @@ pub(super) struct Connectivity {
 }
 
 impl Connectivity {
-    /// How shares begin to be exchanged, among those who have `started`: when that was, and now.
+    /// Returns the start of the exchange of shares, among those who have `started`: its moment, and
+    /// the present one.
     pub(super) fn exchange_start(
         &self,
         started: &BTreeSet<Party>,
@@ -180,12 +181,12 @@ impl Connectivity {
     }
 }
 
-/// How many STARTs of a run there may be at most. Our choice: each but the last is given up after
-/// seven seconds or more, and each takes memory at every node, whatever liars sign.
+/// The most STARTs of any run. Our choice: each but the last is given up after seven seconds or
+/// more, and each takes memory at every node, whatever liars sign.
 const MOST_STARTS: u64 = 8;
 
-/// How many STARTs a run may have: one more than parties may depart, since each leaves somebody
-/// out; where START draws the schedule, no more than a node has nonces.
+/// Returns the most STARTs of this run: one more than parties may depart, since each leaves
+/// somebody out. Where START draws the schedule, there are no more than a node has nonces.
 pub(super) fn starts(plan: &Plan) -> u8 {
     let most = if plan.draws_at_start() {
         MOST_REVEALS

@@ -172,7 +172,7 @@ impl StepContext<'_> {
         )
     }
 
-    /// Why this node cannot make its final, or its correction.
+    /// Returns the reason why this node cannot make its final, or its correction.
     pub(super) fn denied(&self, denier: Party) -> String {
         let name = self.config.name(denier);
         format!("{name} signed for a share that its log denies")

@@ -20,46 +20,46 @@ pub enum Input {
     Connected {
         /// The graph.
         network: Network,
-        /// Who.
+        /// The peer.
         peer: Party,
     },
     /// The connection is lost; what was queued on it is dropped.
     Disconnected {
         /// The graph.
         network: Network,
-        /// Who.
+        /// The peer.
         peer: Party,
     },
     /// A peer's connection is lost and its address refuses a new one.
     Unreachable {
-        /// Who.
+        /// The peer.
         peer: Party,
     },
     /// The address of a peer that was never connected refuses connections.
     Refused {
-        /// Who.
+        /// The peer.
         peer: Party,
     },
     /// A peer that was never connected has said that it takes no part.
     Declined {
-        /// Who.
+        /// The peer.
         peer: Party,
     },
     /// Nothing answers at the address of a peer that is not connected.
     Unanswered {
-        /// Who.
+        /// The peer.
         peer: Party,
     },
     /// A frame from a public neighbour.
     Public {
-        /// Who sent it.
+        /// The peer that sent it.
         from: Party,
         /// Without its length prefix.
         frame: Bytes,
     },
     /// A frame from a private neighbour, whom the channel has authenticated.
     Private {
-        /// Who sent it.
+        /// The peer that sent it.
         from: Party,
         /// Without its length prefix.
         frame: Bytes,

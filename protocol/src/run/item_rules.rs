@@ -22,7 +22,7 @@ pub(super) enum Owed {
     Keys(usize),
 }
 
-/// Who owes what in a stage of corrections.
+/// The parties that owe something in a stage of corrections, and the kind of it.
 pub(super) enum Owing {
     /// These, a vector each.
     Vectors(BTreeSet<Party>),
@@ -54,14 +54,14 @@ pub(super) struct ItemRules {
     pub(super) terms: Option<SealTerms>,
     /// The most bytes that a log may have.
     log_limit: usize,
-    /// How many secrets and shares each party tells, on average.
+    /// The mean number of secrets and shares that each party reveals.
     disclosures: usize,
     pub(super) settle_ms: u64,
     /// The stages that the run may have.
     pub(super) stages: Stages,
     /// The way in which finals become one result.
     pub(super) way: Way,
-    /// Who owes a correction, by stage: those of stages that this node has come to.
+    /// The corrections that parties owe, by stage: those of stages that this node has come to.
     pub(super) owing: BTreeMap<u32, Owing>,
 }
 
@@ -117,8 +117,9 @@ impl ItemRules {
         self.log_limit
     }
 
-    /// How many secrets and shares each party tells, on average: its own, and as many shares as it
-    /// deals. (Wrong ones of a liar find room in what is counted for each party beside these.)
+    /// Returns the mean number of secrets and shares that each party reveals: its own, and as many
+    /// shares as it deals. (Wrong ones of a liar find room in what is counted for each party beside
+    /// these.)
     pub(super) fn revealed_by_a_party(&self) -> usize {
         self.disclosures
     }

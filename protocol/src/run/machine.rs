@@ -170,7 +170,7 @@ use crate::sealing::run_key::{PairKey, RunKey};
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// Who this node is in a run.
+/// The identity of this node in a run.
 pub struct Identity {
     /// Its party.
     pub party: Party,

@@ -1,4 +1,4 @@
-//! How a run ended, and what happened on the way.
+//! The end of a run, and what happened on the way.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +17,13 @@ use crate::topology::party::Party;
 /// The gate's verdict on the logs of an agreed set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateVerdict {
-    /// Who may publish; none: everybody withholds. A function of the logs alone.
+    /// The parties that may publish; `None`: everybody withholds. A function of the logs alone.
     pub publish: Option<BTreeSet<Party>>,
-    /// Why somebody withholds, in a sentence.
+    /// The reason why somebody withholds, in a sentence.
     pub reason: String,
 }
 
-/// How a run ended for this node.
+/// The ending of a run for this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The finals of all parties of the plan were summed, and that set is agreed.
@@ -32,17 +32,17 @@ pub enum Ending {
     Degraded,
     /// Nothing private has left this node.
     Aborted {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The plan was spent before, or could not be marked as spent. Nothing private has left.
     Spent {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// This node published no final.
     Withheld {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -62,7 +62,7 @@ pub enum SealedFinal {
 /// The end of a run. It prints no values.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How.
+    /// The ending.
     pub ending: Ending,
     /// S: who began; empty if this node did not.
     pub started: BTreeSet<Party>,
@@ -71,7 +71,7 @@ pub struct Outcome {
     /// The seed of the schedule, if START drew it: see
     /// [`Plan::with_draw`](crate::plan::checked::Plan::with_draw).
     pub schedule_seed: Option<u64>,
-    /// How many records each party of START brings, where the plan has only bounds; else empty.
+    /// The number of records of each party of START, where the plan has only bounds; else empty.
     pub records: RecordsAtStart,
     /// The agreed logs L, if there are any and this node holds them.
     pub logs: Option<Arc<AgreedLogs>>,
@@ -117,7 +117,7 @@ pub struct GossipOutcome {
     pub spent: u32,
     /// The parties whose messages were due here and did not come in time.
     pub missed: BTreeMap<Party, MissedMessages>,
-    /// Why it ended before its last round.
+    /// The reason why gossip ended before its last round.
     pub stopped: Option<String>,
     /// This node's estimates in the data's unit, one row after the other: of a stream one for each
     /// round that was ended, of the means of all releases so far, added up; of one value one. For
@@ -149,7 +149,7 @@ pub struct MissedMessages {
 pub struct TrainingOutcome {
     /// Iterations that are over, those that were rejected or not opened included.
     pub iterations: u64,
-    /// How often noise was precomputed: 0 where it is not.
+    /// The number of times that noise was precomputed: 0 where it is not.
     pub mixings: u32,
     /// Iterations that have cost this node's data: its sealed contribution may have been opened.
     pub spent: u64,
@@ -161,9 +161,9 @@ pub struct TrainingOutcome {
     /// Iterations that were not opened, each with those whose secrets were lacking: they cost what
     /// any other does, the model, or the latest mean, stayed, and what came after is without them.
     pub unopened: BTreeMap<u64, Vec<Party>>,
-    /// Who departed, each with the first iteration that is without it.
+    /// The parties that departed, each with the first iteration that is without it.
     pub departed: BTreeMap<Party, u64>,
-    /// Why it ended before its last iteration.
+    /// The reason why the training ended before its last iteration.
     pub stopped: Option<String>,
     /// A model: the mean of the last iterates; of means in sequence the last one. None if no sum
     /// was opened. Public.
@@ -215,7 +215,7 @@ pub enum Event {
     Fault(String),
     /// A peer sent what it may not send; it was ignored.
     Offence {
-        /// Who sent it.
+        /// The peer that sent it.
         peer: Party,
         /// The text of the fault.
         text: String,

@@ -82,7 +82,7 @@ pub(super) struct Transfers {
     pub(super) circle: Option<Box<CircleRound>>,
     /// `None` where nothing is sealed, or once it is wiped.
     pub(super) seals: Option<Box<Seals>>,
-    /// Why this node leaves, while it waits to know what has left it.
+    /// The reason why this node leaves, while it waits to know what has left it.
     pub(super) leaving: Option<String>,
 }
 
@@ -227,11 +227,11 @@ impl RunPhase {
     }
 }
 
-/// How far a run has come since its logs were agreed.
+/// The progress of a run since its logs were agreed.
 pub(super) struct Unsealing {
     /// The agreed logs: they name what is sealed.
     pub(super) logs: Arc<AgreedLogs>,
-    /// Who may be opened, as far as it is known.
+    /// The parties that may be opened, as far as it is known.
     pub(super) members: BTreeSet<Party>,
     /// The agreed items of each stage of corrections that is over.
     pub(super) corrections: Vec<ItemSet>,
@@ -263,8 +263,8 @@ impl Unsealing {
     }
 }
 
-/// How far the members of a run have come in agreeing on whether a set was opened at all, where a
-/// release follows and some secret came late, or not at all.
+/// The progress of the members of a run in agreeing on whether a set was opened at all. It matters
+/// where a release follows and some secret came late, or not at all.
 pub(super) enum Confirmation {
     /// Every secret came in time, or is still waited for; this node was asked nothing.
     Unasked,

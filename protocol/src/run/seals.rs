@@ -114,7 +114,7 @@ impl Seals {
         Some(Sealed { hash, bytes, deal })
     }
 
-    /// Who holds shares of a party's secret.
+    /// Returns the holders of shares of a party's secret.
     fn holders(&self, dealer: Party, started: &BTreeSet<Party>) -> Vec<Party> {
         self.order.holders(dealer, started, self.threshold)
     }

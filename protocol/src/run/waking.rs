@@ -6,7 +6,7 @@ use crate::time::Time;
 /// The statements of a node about late arrivals, its own and others', and its wait since its own.
 #[derive(Default)]
 pub(super) struct Waking {
-    /// How often it has arrived late.
+    /// The number of this node's late arrivals.
     arrivals: u8,
     /// For how long it had not run last, and until when it waits for others' words.
     waits: Option<(u64, Time)>,
@@ -34,7 +34,7 @@ impl Waking {
         self.waits = None;
     }
 
-    /// How often it has arrived late.
+    /// Returns the number of this node's late arrivals.
     pub(super) fn arrivals(&self) -> u8 {
         self.arrivals
     }

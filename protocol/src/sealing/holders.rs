@@ -1,4 +1,4 @@
-//! Who holds shares of whose secret, and how many of them make it known.
+//! Holders of the shares of each secret, and the number of shares that make it known.
 
 use std::collections::BTreeSet;
 
@@ -35,13 +35,13 @@ pub struct Tolerance {
     pub members: usize,
     /// Members of START's set.
     pub started: usize,
-    /// How many may collude.
+    /// The number of parties that may collude.
     pub colluding: usize,
-    /// How many may depart.
+    /// The number of parties that may depart.
     pub dropouts: usize,
 }
 
-/// How many shares make a secret known, and how many holders there are.
+/// The number of shares that make a secret known, and the number of its holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
     needed: usize,

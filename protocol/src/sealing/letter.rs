@@ -25,9 +25,9 @@ pub struct Envelope<'a> {
     pub digest: &'a [u8; 32],
     /// The round of the deal; 0 in a run of one result.
     pub round: u32,
-    /// Who wrote it: the dealer.
+    /// The dealer that wrote the letter.
     pub from: Party,
-    /// Who reads it: the holder.
+    /// The holder that reads the letter.
     pub to: Party,
 }
 

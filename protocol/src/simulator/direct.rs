@@ -35,7 +35,7 @@ use crate::topology::party::Party;
 /// A party that leaves for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaving {
-    /// Who.
+    /// The party.
     pub party: Party,
     /// The round, 1…T; where nothing is mixed before anything leaves it.
     pub round: u32,

@@ -17,20 +17,20 @@ use crate::topology::schedule::Schedule;
 /// Every byte of [`OtherVersion::Garbage`].
 const ONES: u8 = 0xff;
 
-/// Who shows whom another version, of which stage's item.
+/// The equivocation of a party: whom it shows another version, and of which stage's item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Equivocation {
-    /// Who does.
+    /// The party that equivocates.
     pub party: Party,
     /// Its log, or its final.
     pub stage: Stage,
-    /// Who gets the other version from it.
+    /// The parties that get the other version from it.
     pub fooled: BTreeSet<Party>,
     /// The difference of the other version.
     pub version: OtherVersion,
 }
 
-/// How another version of an item differs.
+/// The difference of another version of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherVersion {
     /// A log dates a share one round later; a final, sealed or not, or a correction is a step off.

@@ -24,7 +24,7 @@ pub(crate) struct Draws(Arc<Mutex<BTreeMap<usize, PackedVector>>>);
 pub(crate) struct Recording<N> {
     noise: N,
     draws: Draws,
-    /// How many mixings may begin yet.
+    /// The number of mixings that may still begin.
     mixings: u32,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn mixed_of(plan: &Plan, value: &LatticeVector) -> LatticeVector {
     }
 }
 
-/// How many mixings may begin.
+/// Returns the number of mixings that may begin.
 pub(crate) fn mixings_of(plan: &Plan) -> u32 {
     let outer = plan.draft().computation.recursion();
     outer.map_or(plan.most_mixings().max(1), |outer| outer.iterations as u32)

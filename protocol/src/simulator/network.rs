@@ -53,8 +53,8 @@ fn direction(from: Party, to: Party) -> usize {
     usize::from(from > to)
 }
 
-/// How long a sender waits before it sends a segment again, the first time; each time twice as long
-/// as before. Linux's least.
+/// The time that a sender waits before it sends a segment again, the first time; each time twice as
+/// long as before. Linux's least.
 const RETRANSMISSION_MS: u64 = 200;
 
 /// The longest of these waits; Linux's.

@@ -25,21 +25,21 @@ use crate::topology::party::Party;
 pub enum Fault {
     /// A node dies: its connections close and its address refuses new ones.
     Crash {
-        /// Who.
+        /// The party.
         party: Party,
         /// When.
         at: Time,
     },
     /// A node falls silent for good: nothing closes.
     Silence {
-        /// Who.
+        /// The party.
         party: Party,
         /// When.
         at: Time,
     },
     /// A node does nothing for a while, and then takes up what has piled up.
     Suspend {
-        /// Who.
+        /// The party.
         party: Party,
         /// From when.
         at: Time,

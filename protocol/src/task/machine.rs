@@ -200,7 +200,7 @@ impl Task {
         &self.computation
     }
 
-    /// How many sealed vectors wait for a round that has not begun here.
+    /// Returns the number of sealed vectors that wait for a round that has not begun here.
     #[cfg(test)]
     pub(crate) fn kept_early(&self) -> usize {
         match &self.computation {

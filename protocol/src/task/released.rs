@@ -166,7 +166,7 @@ impl Released {
         }
     }
 
-    /// How many sums there have been.
+    /// Returns the number of sums so far.
     pub(crate) fn sums(&self) -> u64 {
         match self {
             Released::Model(descent) => descent.iterations(),

@@ -63,7 +63,7 @@ pub struct Training {
     shelf: Option<Shelf>,
     /// The run that is opened, while its pace lets the next one wait, and until when.
     paced: Option<(Time, Box<Outcome>)>,
-    /// How many runs have precomputed noise, the present one included: none where it is not.
+    /// The number of runs that have precomputed noise, the present one included: 0 where it is not.
     mixings: u32,
     /// Noise of the iterations to come, where it was mixed before them.
     precomputed: Option<PrecomputedNoise>,

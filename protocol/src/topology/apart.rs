@@ -38,7 +38,7 @@ impl Schedule {
 /// The rounds of a schedule in which no pair meets twice, without an end.
 pub(super) struct Apart<'a> {
     graph: &'a Graph,
-    /// How often a party met each of its neighbours, in their order.
+    /// The number of a party's meetings with each of its neighbours, in their order.
     met: Vec<Vec<u8>>,
     /// Whether the pair leads from a party to each of its neighbours, in their order.
     away: Vec<Vec<bool>>,

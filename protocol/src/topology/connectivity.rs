@@ -1,5 +1,5 @@
-//! How many parties must be taken away before a graph falls into pieces (its vertex connectivity
-//! κ), and which: integers only, so that every machine finds the same.
+//! Vertex connectivity κ of a graph, with the parties that must be taken away before it falls into
+//! pieces. Integers only, so that every machine finds the same.
 //!
 //! By Even's algorithm (1975). A cut of fewer than K parties leaves one of the first K parties, and
 //! some other party on its far side. So the first K are asked pairwise whether K ways lead from one
@@ -24,7 +24,7 @@ pub struct LeastCut {
     pub cut: Option<Vec<Party>>,
 }
 
-/// Why a graph is less connected than was asked.
+/// The evidence that a graph is less connected than was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     /// Fewer parties than asked, ascending, whose removal leaves the others in several pieces; they
@@ -119,7 +119,7 @@ const NOBODY: usize = usize::MAX;
 pub struct Ways<'a> {
     graph: &'a Graph,
     ends: Vec<bool>,
-    /// Who stands before a party on its way; nobody if it is on none.
+    /// The predecessor of a party on its way; nobody if it is on none.
     before: Vec<usize>,
     /// From where the last search came to a party's incoming side; itself if from its outgoing
     /// side.

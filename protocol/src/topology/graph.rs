@@ -12,7 +12,7 @@ pub struct Graph {
     neighbours: Vec<Vec<usize>>,
 }
 
-/// Why edges are not a graph, or a graph with such degrees cannot be had.
+/// A reason why edges are not a graph, or a graph with such degrees cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GraphError {
     /// An end of an edge that is no party.
@@ -22,7 +22,7 @@ pub enum GraphError {
         from: usize,
         /// The other end of the edge.
         to: usize,
-        /// How many parties there are.
+        /// The number of parties.
         parties: usize,
     },
     /// An edge from a party to itself.
@@ -47,7 +47,7 @@ pub enum GraphError {
     Degree {
         /// The degree asked for.
         degree: usize,
-        /// How many parties there are.
+        /// The number of parties.
         parties: usize,
     },
 }
@@ -143,7 +143,7 @@ impl Graph {
         Ok(Switching::circulant(parties, degree).graph())
     }
 
-    /// How many parties there are.
+    /// Returns the number of parties.
     pub fn parties(&self) -> usize {
         self.neighbours.len()
     }
@@ -182,7 +182,8 @@ impl Graph {
         reached.iter().position(|&r| !r)
     }
 
-    /// How many edges each party is away from this one (below `parties`); none where no way leads.
+    /// Returns the distance of each party in edges from this one (below `parties`); `None` where no
+    /// way leads.
     pub fn distances(&self, from: usize) -> Vec<Option<usize>> {
         let mut distances = vec![None; self.parties()];
         distances[from] = Some(0);

@@ -43,7 +43,8 @@ struct AlternatingPaths<'a> {
     mates: Vec<Option<Party>>,
     /// From where a party was reached by an edge outside of the matching.
     parents: Vec<Option<Party>>,
-    /// Who stands for the odd cycle that a party is shrunk into: itself, if it is in none.
+    /// The party that stands for the odd cycle that a party is shrunk into: itself, if it is in
+    /// none.
     bases: Vec<Party>,
     /// Whether the path to a party has even length.
     even: Vec<bool>,

@@ -32,7 +32,7 @@ impl Schedule {
         Schedule::from_out(full.chain(opposite).collect())
     }
 
-    /// How many rounds [`Schedule::harary`] has for a degree.
+    /// Returns the number of rounds of [`Schedule::harary`] for a degree.
     pub fn harary_rounds(parties: usize, degree: usize) -> u32 {
         let degree = degree.clamp(2, parties.saturating_sub(1).max(2));
         degree.div_ceil(2) as u32

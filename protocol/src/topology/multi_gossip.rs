@@ -33,9 +33,9 @@ pub struct MultiGossip {
 /// One edge of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandOver {
-    /// Who hands out: ω = β − γ leaves it, γ stays.
+    /// The party that hands out: ω = β − γ leaves it, γ stays.
     pub out: usize,
-    /// Who adds ω to its state.
+    /// The party that adds ω to its state.
     pub into: usize,
     /// The network round in which it takes place, from 1.
     pub round: u32,
@@ -71,7 +71,7 @@ impl MultiGossip {
         &self.edges
     }
 
-    /// Who sends to whom in which network round.
+    /// Returns the schedule of the network rounds.
     pub fn schedule(&self) -> Schedule {
         let mut out = vec![vec![Vec::new(); self.parties]; self.depth as usize];
         for edge in self.edges.iter().flatten() {

@@ -1,5 +1,5 @@
-//! Who sends to whom in which round (accountant/docs/connectivity.md). Derived from public numbers:
-//! everybody can draw it again.
+//! Schedules: the receivers of each sender in each round (accountant/docs/connectivity.md). Derived
+//! from public numbers: everybody can draw it again.
 
 use std::ops::RangeBounds;
 
@@ -52,7 +52,7 @@ impl Schedule {
         }
     }
 
-    /// Who meets whom in `round`, from 1 to the last, as pairs (smaller, larger), ascending.
+    /// Returns the pairs that meet in `round`, from 1 to the last, as (smaller, larger), ascending.
     pub fn pairs(&self, round: u32) -> Vec<(usize, usize)> {
         let index = (round as usize).wrapping_sub(1);
         let senders = self.out.get(index).into_iter().flatten().enumerate();
@@ -85,7 +85,7 @@ impl Schedule {
             .sum()
     }
 
-    /// How many parties it is for; 0 before it is drawn.
+    /// Returns the number of parties that it is for; 0 before it is drawn.
     pub fn parties(&self) -> usize {
         self.out.first().map_or(0, Vec::len)
     }
@@ -110,7 +110,8 @@ impl Schedule {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Who sends to `party` in `round`, from 1 to the last, ascending; empty outside of these.
+    /// Returns the parties that send to `party` in `round`, from 1 to the last, ascending; empty
+    /// outside of these.
     pub fn receives_from(&self, round: u32, party: usize) -> Vec<usize> {
         let index = (round as usize).wrapping_sub(1);
         let Some(parties) = self.out.get(index) else {
@@ -121,7 +122,7 @@ impl Schedule {
             .collect()
     }
 
-    /// None yet: no rounds.
+    /// Returns the schedule without rounds.
     pub(crate) const fn none() -> Self {
         Schedule { out: Vec::new() }
     }
@@ -140,7 +141,7 @@ impl Schedule {
         (at_once.saturating_mul(rounds), at_once)
     }
 
-    /// Who meets whom: the parties, joined where a share is due either way.
+    /// Returns the graph of the parties, joined where a share is due either way.
     pub fn meetings(&self) -> Graph {
         let parties = self.out.first().map_or(0, Vec::len);
         let mut pairs = Vec::with_capacity(self.shares());

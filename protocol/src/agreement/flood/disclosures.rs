@@ -24,7 +24,7 @@ pub const MOST_TAKEN: u32 = 64;
 #[derive(Clone, Debug, Default)]
 struct Candidates {
     held: Vec<Held>,
-    /// How many were ever taken.
+    /// The number of notices that were ever taken.
     taken: u32,
 }
 

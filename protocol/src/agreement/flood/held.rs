@@ -21,7 +21,7 @@ pub struct Held {
     pub(super) signature: Signature,
     /// The start of the author's node that a READY is of.
     pub(super) incarnation: Option<Incarnation>,
-    /// How many notices were here before it.
+    /// The number of earlier notices in its slot.
     pub(super) replaced: u32,
 }
 

@@ -25,7 +25,7 @@ pub(super) enum SetPurpose {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamedSets {
     pub(super) own: BTreeMap<SetHash, Set>,
-    /// Who has signed which set, by the notices that are held.
+    /// The signers of each set, by the notices that are held.
     pub(super) signers: BTreeMap<(SetPurpose, SetHash), BTreeSet<Party>>,
     pub(super) pulled: BTreeMap<SetHash, (SetPurpose, Set)>,
     /// The number of parties that may lie.

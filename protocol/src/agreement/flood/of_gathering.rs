@@ -28,7 +28,8 @@ impl Flood {
         pair
     }
 
-    /// How many records each of these parties brings by its newest READY, of those that say so.
+    /// Returns the number of records of each of these parties by its newest READY, of those that
+    /// announce one.
     pub fn records_of(&self, parties: &BTreeSet<Party>) -> BTreeMap<Party, u32> {
         let said = |&party: &Party| Some((party, self.get(Slot::Ready(party))?.notice.records()?));
         parties.iter().filter_map(said).collect()
@@ -92,7 +93,7 @@ impl Flood {
         (0..self.members.len()).filter_map(seat).collect()
     }
 
-    /// How many parties have a READY.
+    /// Returns the number of parties with a READY.
     pub fn ready_parties(&self) -> usize {
         self.ready
     }

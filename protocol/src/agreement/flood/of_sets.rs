@@ -17,7 +17,7 @@ pub struct UnknownSet {
     pub hash: SetHash,
     /// Whether it is of those who take part.
     pub of_start: bool,
-    /// Who has signed it.
+    /// The parties that have signed the set.
     pub signers: Vec<Party>,
 }
 
@@ -38,7 +38,7 @@ impl Flood {
         self.sets.own.get(hash).or_else(pulled)
     }
 
-    /// Who takes part, by the set with this hash, if it is here and one of those.
+    /// Returns the seats of the set with this hash, if it is here and is a set of seats.
     pub fn seats(&self, hash: &SetHash) -> Option<&[Seat]> {
         match self.set(hash)? {
             Set::Seats(seats) => Some(seats),

@@ -5,7 +5,7 @@ use crate::agreement::flood::slot::Slot;
 use crate::messages::notice::{LateArrivals, Notice};
 use crate::topology::party::Party;
 
-/// How often a party has arrived late by these words.
+/// Returns the number of late arrivals of a party by these words.
 fn of(arrivals: &[LateArrivals], party: Party) -> u8 {
     let entry = arrivals.binary_search_by_key(&party, |entry| entry.party);
     entry.map_or(0, |place| arrivals[place].count)
@@ -28,7 +28,8 @@ impl Flood {
         self.words_of_waking().next().is_some()
     }
 
-    /// How often each party has said itself that it arrived late, ascending.
+    /// Returns the number of late arrivals that each party has reported of itself, ascending by
+    /// party.
     pub fn late_arrivals(&self) -> Vec<LateArrivals> {
         // Only a party's own word counts: others could name arrivals that never were.
         let own = self.words_of_waking().map(|(party, arrivals)| LateArrivals {

@@ -7,8 +7,8 @@ use crate::time::Time;
 use crate::topology::party::Party;
 
 impl Gathering {
-    /// Who was not ready and there when this node signed START first, ascending, and where each
-    /// stood.
+    /// Returns the parties that were not ready and there when this node signed START first,
+    /// ascending, with their standings.
     pub fn without(&self) -> &[(Party, Standing)] {
         &self.without
     }

@@ -81,7 +81,7 @@ pub(super) struct Signed {
     /// Members that were not yet seen to have signed it: once one has, that stays
     /// ([`flood`](crate::agreement::flood)).
     pending: BTreeMap<Party, Incarnation>,
-    /// How many STARTs of members are here, and when the last one came.
+    /// The number of STARTs of members that are here, with the moment of the last one.
     starts: usize,
     news: Time,
     /// The plan's digest, where START draws the schedule.

@@ -555,7 +555,7 @@ fn who_withdraws_within_the_grace_has_nobody_wake_up_without_pause() {
 }
 
 const MANY_PARTIES: usize = 40;
-/// How long such a node does not look again who is there.
+/// The time for which such a node does not look again at presence.
 const LOOK_MS: u64 = MANY_PARTIES as u64 / STANDINGS_PER_MS;
 
 #[test]

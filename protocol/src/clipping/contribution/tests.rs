@@ -43,7 +43,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     norm(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f64>>())
 }
 
-/// How many records a contribution is the sum of, and what each counts.
+/// Returns the number of records that a contribution is the sum of, and the weight of each.
 fn parts(plan: &Plan, party: Party) -> (f64, f64) {
     match (plan.draft().data.unit, plan.draft().data.contributed) {
         (Unit::Party, _) => (1.0, plan.draft().weight(party)),

@@ -89,7 +89,7 @@ pub enum PrivateFrame {
         digest: Digest,
         /// Its round, who sent it, and to whom.
         id: ShareId,
-        /// How much of the parties' values it carries, in units of 2^-64.
+        /// The part of the parties' values that it carries, in units of 2^-64.
         weight: LatticeWeight,
         /// The range of the frame that holds the message's coordinates.
         values: Range<usize>,

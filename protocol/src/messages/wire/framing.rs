@@ -45,7 +45,7 @@ pub enum WireError {
     Leftover {
         /// The part of the frame that was read.
         what: &'static str,
-        /// How many bytes are left.
+        /// The number of bytes that are left.
         left: usize,
     },
 }

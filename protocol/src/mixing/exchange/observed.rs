@@ -74,8 +74,8 @@ impl ShareExchange {
         out.map(|(id, _)| *id)
     }
 
-    /// How many rounds' ends the state has had, and one before round 1: with INCA the rows of (c,
-    /// Z) that it has.
+    /// Returns the number of rounds whose ends the state has had, and one before round 1. With INCA
+    /// that is the number of rows of (c, Z) that it has.
     pub(crate) fn injections(&self) -> usize {
         if self.is_over() {
             self.parameters.rounds() as usize + 1

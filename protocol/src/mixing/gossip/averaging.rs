@@ -4,8 +4,9 @@ use crate::lattice::average::{Averageable, nearest};
 use crate::mixing::gossip::weights::RoundWeights;
 use crate::topology::party::Party;
 
-/// How much of the parties' values a state carries: public, and [`CarriedWeight::WHOLE`] as long as
-/// no message was missing. Never above that, and 0 only after dozens of rounds without a message.
+/// The part of the parties' values that a state carries: public, and [`CarriedWeight::WHOLE`] as
+/// long as no message was missing. Never above that, and 0 only after dozens of rounds without a
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CarriedWeight(i128);
 

@@ -75,8 +75,8 @@ impl Closing<'_> {
             .any(|b| items[&b].answered.contains(&a) && !items[&a].got.contains(&b))
     }
 
-    /// Who is in most pairs of neighbours in the set that lack a vector either way; none if there
-    /// is no such pair.
+    /// Returns the party in most pairs of neighbours in the set that lack a vector either way;
+    /// `None` if there is no such pair.
     fn most_lacking(&self, set: &BTreeSet<Party>, items: &BTreeMap<Party, HeldVectors>) -> Option<Party> {
         let lacks = |a: Party, b: Party| !items[&a].got.contains(&b) || !items[&b].got.contains(&a);
         let pairs = |a: Party| self.neighbours(a, set).filter(|&b| lacks(a, b)).count();

@@ -69,7 +69,7 @@ pub struct GossipRounds {
     lattice: Lattice,
     dimension: usize,
     schedule: Schedule,
-    /// How many releases a party contributes, one in each of the first rounds.
+    /// The number of releases that a party contributes, one in each of the first rounds.
     releases: u32,
     round_ms: u64,
     pace_ms: u64,

@@ -34,7 +34,7 @@ impl RoundWeights {
         }
     }
 
-    /// How many parties there are.
+    /// Returns the number of parties.
     pub fn parties(&self) -> usize {
         self.rows.len()
     }

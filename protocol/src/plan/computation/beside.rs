@@ -10,7 +10,7 @@ pub(crate) struct Beside<'a> {
     pub(crate) data: &'a Data,
     /// The target: ε, δ, and against whom.
     pub(crate) privacy: &'a Privacy,
-    /// How values travel and cancel.
+    /// The way in which values travel and cancel.
     pub(crate) exchange: &'a Exchange,
     /// The run's time-outs and sizes.
     pub(crate) run: &'a RunSettings,

@@ -37,7 +37,7 @@ pub enum Computation {
 /// The columns of the rows that a party contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowColumns<'a> {
-    /// How many there are, the target or right side included.
+    /// The number of columns, the target or right side included.
     pub count: usize,
     /// The names of the columns, if they have names.
     pub names: Option<&'a [String]>,
@@ -56,8 +56,8 @@ impl Computation {
         }
     }
 
-    /// How many sums are released, each of which costs; of gossip how many vectors a party
-    /// contributes.
+    /// Returns the number of sums that are released, each of which costs; of gossip the number of
+    /// vectors that a party contributes.
     pub fn releases(&self) -> u64 {
         match self {
             Computation::Regression { model, .. } => model.iterations,
@@ -96,7 +96,7 @@ impl Computation {
         }
     }
 
-    /// How a model was fitted, with its parameters; `None` of any other result.
+    /// Returns the settings of a fitted model with its parameters; `None` of any other result.
     pub fn fitted<'a>(&'a self, result: Option<&'a [f64]>) -> Option<(&'a ModelSettings, &'a [f64])> {
         self.model().zip(result)
     }
@@ -106,7 +106,8 @@ impl Computation {
         self.model().map(ModelSettings::parameters)
     }
 
-    /// How many releases the last row of the result adds up; `None` where rows are no running sums.
+    /// Returns the number of releases that the last row of the result adds up; `None` where rows
+    /// are no running sums.
     pub fn running_sum_of(&self) -> Option<u64> {
         let releases = self.stream().map(|stream| stream.releases);
         releases.filter(|releases| *releases > 1)

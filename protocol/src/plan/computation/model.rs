@@ -15,7 +15,7 @@ use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERA
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
 use crate::plan::run_file::settings::{Clip, Contributed, Data};
 
-/// How a model is held against a row's target.
+/// The loss by which a model is held against a row's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossChoice {
@@ -89,7 +89,7 @@ pub enum RowLength {
     AsIs,
 }
 
-/// How far an iteration goes.
+/// The length of an iteration's step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepChoice {
     /// 2/L_s for the loss's smoothness L_s with rows of length 1.
@@ -153,7 +153,7 @@ pub struct ModelSettings {
     /// stay as they are. One of each, or as many as there are columns, the target's ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Clip>,
-    /// How the model is held against a target.
+    /// The loss by which the model is held against a target.
     pub loss: LossChoice,
     /// Softmax only: how many classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,7 +167,7 @@ pub struct ModelSettings {
     pub intercept: bool,
     /// The normalisation of the length of a row's features.
     pub rows: RowLength,
-    /// How the model comes from the rows.
+    /// The method by which the model comes from the rows.
     #[serde(default, skip_serializing_if = "MethodChoice::is_default")]
     pub method: MethodChoice,
     /// C: the most that one row's gradient counts, in Euclidean length. With statistics R: the
@@ -175,7 +175,7 @@ pub struct ModelSettings {
     pub clip: f64,
     /// K: how many sums are released.
     pub iterations: u64,
-    /// How far an iteration goes.
+    /// The length of an iteration's step.
     pub step: StepChoice,
     /// β in [0, 1): the share of the last step's direction that stays.
     pub momentum: f64,
@@ -218,7 +218,7 @@ impl ModelSettings {
         }
     }
 
-    /// How the model goes on from sums of gradients.
+    /// Returns the terms by which the model goes on from sums of gradients.
     ///
     /// # Errors
     /// The set is none for a model of this size.
@@ -473,7 +473,7 @@ const CLIP_OF_MOMENTS: &str = "clip = 2.0, the length that a row is shortened to
                                target_box = [low, high] with rows of length 1";
 
 impl RowsOf {
-    /// How many columns a row has.
+    /// Returns the number of columns of a row.
     pub(super) fn columns(&self) -> Checked<usize> {
         let [columns] = self.shape[..] else {
             let extents = self.shape.iter();

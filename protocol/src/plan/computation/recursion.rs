@@ -22,7 +22,7 @@ const MOST_GOSSIP: u64 = 1024;
 /// asks for in its last experiment.
 const MOST_AVERAGING: u64 = 4096;
 
-/// How all come near the mean of their states.
+/// The averaging by which all come near the mean of their states.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PublicAveraging {
@@ -30,7 +30,7 @@ pub enum PublicAveraging {
     Exact,
     /// The paper's: every edge weighs the same in every round.
     Paper {
-        /// How many rounds, T.
+        /// The number of rounds, T.
         rounds: u32,
         /// The weight of an edge, a; none: 1/n for n parties.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,11 +59,11 @@ pub struct RecursionSettings {
     /// ν: the squared error that is meant to be reached; states are multiples of a thousandth of it
     /// or less.
     pub accuracy: f64,
-    /// How far a local step goes that is not a projection; auto: 1/(l + 1).
+    /// The length of a local step that is not a projection; auto: 1/(l + 1).
     pub step: StepChoice,
     /// ζ₀: where all begin; empty: at 0.
     pub start: Vec<f64>,
-    /// How all come near the mean.
+    /// The averaging by which all come near the mean.
     pub averaging: PublicAveraging,
     /// S: iterations of multi-gossip in each outer iteration.
     pub gossip_iterations: u32,

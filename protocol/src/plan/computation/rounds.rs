@@ -8,11 +8,11 @@ use crate::plan::run_file::limits::MOST_ITERATIONS;
 use crate::plan::run_file::problem::{Checked, Problem, count, require};
 use crate::plan::run_file::settings::{Clip, Contributed, Data, Unit};
 
-/// How many means there are, and what becomes of each.
+/// The number of means, and the kind of value that each yields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoundsSettings {
-    /// How many means are released; all of them share ε.
+    /// The number of means that are released; all of them share ε.
     pub releases: u64,
     /// The kind of value that each mean yields.
     pub result: ReleaseKind,
@@ -80,7 +80,7 @@ impl ReleaseKind {
     }
 }
 
-/// Who clips rows, as a run file says it.
+/// The part that clips rows, the node or the program, as a run file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClippedBy {

@@ -15,7 +15,7 @@ pub struct SequenceSettings {
     pub iteration_ms: u64,
     /// The most bytes that a node may hold of precomputed noise.
     pub precomputed_bytes: u64,
-    /// How often noise is mixed, each time afresh, before a training gives up.
+    /// The most times that noise is mixed, each time afresh, before a training gives up.
     pub mixing_attempts: u32,
 }
 

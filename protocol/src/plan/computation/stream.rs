@@ -36,11 +36,12 @@ pub enum Protect {
     One,
 }
 
-/// How many rows each party contributes, and what is claimed of them.
+/// The number of rows that each party contributes, and the claims about them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamSettings {
-    /// How many vectors a party contributes, one a round; of one, all rounds are about it.
+    /// The number of vectors that a party contributes, one a round; of one, all rounds are about
+    /// it.
     pub releases: u64,
     /// The changes that are hidden.
     pub protect: Protect,

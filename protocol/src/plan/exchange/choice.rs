@@ -9,7 +9,7 @@ use crate::plan::exchange::rules::{Planned, Rules};
 use crate::plan::run_file::settings::{CorrelatedNoise, ExchangeName, Rounds};
 use std::sync::Arc;
 
-/// How values travel and cancel, with the settings of that way.
+/// The way in which values travel and cancel, with the settings of that way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exchange {
     /// INCA (Algorithm 2): noise that cancels between neighbours, round by round.

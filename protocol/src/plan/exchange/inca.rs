@@ -41,7 +41,7 @@ pub enum Cancelling {
 /// INCA's choices where its noise is Gaussian.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GaussianNoise {
-    /// How value and noise enter a state.
+    /// The injection by which value and noise enter a state.
     pub injection: InjectionChoice,
     /// To how many parties each sends in a round, the fan-out k ≥ 1.
     pub fanout: u32,
@@ -68,7 +68,8 @@ impl Cancelling {
         }
     }
 
-    /// How value and noise enter a state. Uniform noise has one injection.
+    /// Returns the injection by which value and noise enter a state. Uniform noise has one
+    /// injection.
     pub fn injection(&self) -> &InjectionChoice {
         match self {
             Cancelling::Uniform => &InjectionChoice::Late,

@@ -31,8 +31,8 @@ pub struct PairwiseMasks {
     pub rounds: Rounds,
 }
 
-/// How many neighbours each has masks in common with: one more than may be against it, so that
-/// whoever these are, all others stay joined.
+/// Returns the number of neighbours with whom each party has masks in common. It is one more than
+/// may be against it, so that all others stay joined.
 fn degree(parties: usize, privacy: &Privacy) -> usize {
     match parties <= MOST_COMPLETE {
         true => parties - 1,

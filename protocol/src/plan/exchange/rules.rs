@@ -20,9 +20,9 @@ use crate::topology::schedule::Schedule;
 /// The graph, the settings and the rounds that a schedule is drawn for.
 #[derive(Clone, Copy)]
 pub struct Occasion<'a> {
-    /// Who may exchange shares.
+    /// The graph of the parties that may exchange shares.
     pub private_graph: &'a Graph,
-    /// How many may collude or depart.
+    /// The numbers of parties that may collude or depart.
     pub privacy: &'a Privacy,
     /// The number of rounds T.
     pub rounds: u32,
@@ -56,8 +56,9 @@ pub trait Rules: Sync {
     /// To how many parties each sends in a round.
     fn sent_a_round(&self) -> RangeInclusive<usize>;
 
-    /// Who sends to whom, drawn from `seed`; who has a mask in common with whom, where there are no
-    /// shares. None if a party has too few neighbours, or there is nothing of so many rounds.
+    /// Returns the schedule drawn from `seed`, or the pairs that have a mask in common, where there
+    /// are no shares. None if a party has too few neighbours, or there is nothing of so many
+    /// rounds.
     fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule>;
 
     /// Whether parties mix: exchange shares, round by round. Else a schedule says who has a mask in
@@ -78,13 +79,13 @@ pub trait Rules: Sync {
 
 /// The rules of an exchange whose rounds are known, for lattice, mixing machine and reader.
 pub trait Planned: Debug + Send + Sync {
-    /// How values travel, in a run with so many shares.
+    /// Returns the way in which values travel, in a run with these numbers of shares.
     fn travel(&self, shares: &ShareCounts) -> Travel<'_>;
 
-    /// How value and noise get into the states of `party`.
+    /// Returns the mechanism by which value and noise get into the states of `party`.
     fn injector(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio>;
 
-    /// How many iterations a schedule on this private graph has; none where rounds are all there
-    /// is.
+    /// Returns the number of iterations of a schedule on this private graph; `None` where rounds
+    /// are all there is.
     fn iterations(&self, private_graph: &Graph, schedule: &Schedule) -> Option<u32>;
 }

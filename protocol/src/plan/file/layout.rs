@@ -1,4 +1,4 @@
-//! How PLAN.json is laid out for people.
+//! The layout of PLAN.json for people.
 
 use std::io;
 

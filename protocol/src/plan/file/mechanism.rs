@@ -42,7 +42,7 @@ pub(super) struct MechanismFile {
     /// Weights of gossip are multiples of 2 to the minus so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weight_bits: Option<u32>,
-    /// How many shares make a secret known, where sums are secure.
+    /// The number of shares that make a secret known, where sums are secure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     threshold: Option<usize>,
     /// The settings of PPSC as the run file has them: this one and the next two.
@@ -214,7 +214,7 @@ impl MechanismFile {
     }
 }
 
-/// How many shares make a secret known, where neighbours read sums.
+/// Returns the number of shares that make a secret known, where neighbours read sums.
 fn threshold(plan: &Plan) -> Option<usize> {
     let threshold = plan.threshold(plan.parties()).ok().flatten();
     threshold.map(Threshold::needed)

@@ -1,12 +1,12 @@
-//! Why a run file is refused.
+//! Errors of a run file that is refused.
 
 use thiserror::Error;
 
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::TaskName;
 
-/// Why a run file is refused (exit 2). Names the field, where the line is known the line, and the
-/// fix.
+/// A reason why a run file is refused (exit 2). Names the field, where the line is known the line,
+/// and the fix.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RunFileError {
     /// A file that is not TOML, or has an unknown key, or a value of another type.

@@ -22,9 +22,9 @@ pub struct RunFile {
     pub data: Data,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
-    /// How values travel and cancel.
+    /// The way in which values travel and cancel.
     pub exchange: Exchange,
-    /// Who may talk to whom.
+    /// The graphs of the parties that may talk to each other.
     pub topology: Topology,
     /// The run's time-outs and sizes.
     pub run: RunSettings,

@@ -93,7 +93,7 @@ pub enum Problem {
     Dropouts {
         /// The departures in the file.
         found: usize,
-        /// How many parties would remain, without those that depart.
+        /// The number of parties that would remain, without those that depart.
         remaining: usize,
         /// The number of parties n.
         parties: usize,

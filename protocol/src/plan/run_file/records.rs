@@ -1,4 +1,4 @@
-//! How many records each party brings, where a record is what a plan protects.
+//! The number of records of each party, where a record is what a plan protects.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::run_file::limits::MOST_RECORDS;
 use crate::plan::run_file::problem::{Checked, Problem};
 
-/// How many records one party brings.
+/// The number of records of one party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
     /// As the plan says.

@@ -65,7 +65,7 @@ pub enum Unit {
     Record,
 }
 
-/// How the protected unit may change.
+/// The permitted change of the protected unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adjacency {
@@ -158,7 +158,7 @@ pub struct Data {
     pub shape: Vec<usize>,
     /// The unit whose change is hidden.
     pub unit: Unit,
-    /// How it may change.
+    /// The permitted change of the unit.
     pub adjacency: Adjacency,
     /// The range that inputs are clipped to.
     pub clip: Clip,
@@ -167,7 +167,7 @@ pub struct Data {
     /// nearest when the file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<BTreeMap<String, f64>>,
-    /// How many records each party brings, where a record is what is protected; `None` where a
+    /// The number of records of each party, where a record is what is protected; `None` where a
     /// party is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<RecordCounts>,
@@ -252,7 +252,7 @@ pub struct Privacy {
 }
 
 impl Privacy {
-    /// How many of so many members have to sign a set.
+    /// Returns the number of these members that have to sign a set.
     pub fn quorum(&self, parties: usize) -> Quorum {
         Quorum::of(parties, self.colluding, self.dropouts)
     }
@@ -272,7 +272,7 @@ pub enum ExchangeName {
     Pairwise,
 }
 
-/// How a party feeds its value and noise into its state.
+/// The injection by which a party feeds its value and noise into its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InjectionChoice {
     /// The paper's D_Inc: a part of the value in every round.
@@ -339,7 +339,7 @@ impl<'de> Deserialize<'de> for InjectionChoice {
     }
 }
 
-/// How many rounds of mixing.
+/// The number of rounds of mixing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounds {
     /// The number of rounds that the calibration finds best.
@@ -407,7 +407,7 @@ pub enum CorrelatedNoise {
     Uniform,
 }
 
-/// How a graph is chosen. Accepts `{ kind = "ring" }` and, where nothing else is needed, just
+/// The choice of a graph. Accepts `{ kind = "ring" }` and, where nothing else is needed, just
 /// `"ring"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GraphChoice {
@@ -468,7 +468,7 @@ impl<'de> Deserialize<'de> for GraphChoice {
     }
 }
 
-/// Who may talk to whom.
+/// The graphs of the parties that may talk to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Pairs that exchange over encrypted channels.
@@ -477,7 +477,7 @@ pub struct Topology {
     pub public: GraphChoice,
 }
 
-/// How final states spread among the parties.
+/// The spreading of final states among the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dissemination {
@@ -499,17 +499,17 @@ pub struct RunSettings {
     /// number of parties and from how many collude and depart
     /// ([`Quorum`]).
     pub quorum: usize,
-    /// How final states spread among the parties.
+    /// The spreading of final states among the parties.
     pub dissemination: Dissemination,
     /// Whether finals leave sealed, with the logs, and are opened for one agreed set or for none.
     /// Plans of earlier versions do not say: theirs are not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
-    /// How long to wait for the others before START, and again for their STARTs.
+    /// The time to wait for the others before START, and again for their STARTs.
     pub join_ms: u64,
-    /// How long those who cannot be reached are waited for once all others are ready.
+    /// The time to wait for unreachable parties once all others are ready.
     pub grace_ms: u64,
-    /// How long members may take to accept the plan, where a daemon proposes it: START follows when
+    /// The time for members to accept the plan, where a daemon proposes it: START follows when
     /// `min_parties` have accepted and are up. Nobody waits by it who joins a plan by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_by: Option<AcceptBy>,

@@ -8,9 +8,9 @@ use crate::plan::run_file::settings::{Clip, Data};
 /// A block of consecutive coordinates that are clipped as one vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ball {
-    /// How many they are.
+    /// The number of their coordinates.
     pub coordinates: usize,
-    /// How long they may be together, in Euclidean length.
+    /// The largest Euclidean length of them together.
     pub radius: f64,
 }
 
@@ -47,7 +47,7 @@ impl Data {
         }
     }
 
-    /// How long a clipped vector is at most; none for a box.
+    /// Returns the largest length of a clipped vector; `None` for a box.
     pub fn radius(&self) -> Option<f64> {
         match &self.clip {
             Clip::Box { .. } => None,

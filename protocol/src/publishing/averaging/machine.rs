@@ -31,8 +31,8 @@ pub const LONGEST_WAIT: u64 = 2;
 /// better served by the flood.
 pub const AVERAGING_STAGES: u64 = 6;
 
-/// Who has done all rounds waits so much longer, in `settle_ms`, for the word of those who have
-/// not: they say at the end of [`AVERAGING_STAGES`] that they missed a message.
+/// The additional wait in `settle_ms` of a node that has done all rounds, for the word of those
+/// that have not. They say at the end of [`AVERAGING_STAGES`] that they missed a message.
 const LAST_WORD_STAGES: u64 = 1;
 
 /// A flood of the finals takes so many times `settle_ms`. Our choice: all leave at once, where a

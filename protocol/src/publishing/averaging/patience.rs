@@ -1,4 +1,4 @@
-//! Who is waited for, and for how long.
+//! The patience with neighbours: who is waited for, and for how long.
 
 use crate::messages::notice::Notice;
 use crate::publishing::averaging::machine::{Averaging, LONGEST_WAIT, Mode};

@@ -54,7 +54,7 @@ impl AveragedFinals {
         Averaging::frame_limit(self.dimension)
     }
 
-    /// How many times `settle_ms` averaging takes at most.
+    /// Returns the most times `settle_ms` that averaging takes.
     pub(in crate::publishing) fn most_stages(&self) -> u64 {
         MOST_STAGES
     }

@@ -93,7 +93,7 @@ struct Execution {
     shares: BTreeMap<ShareId, Share<Modular, Modular>>,
 }
 
-/// Who sends to whom: a list for each round, of each party.
+/// The receivers of each party, in a list for each round.
 type Sends = Vec<Vec<Vec<Party>>>;
 
 /// Up to `fanout` receivers a party and round.

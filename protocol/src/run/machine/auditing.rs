@@ -14,8 +14,8 @@ use crate::run::phase::{
 };
 use crate::topology::party::Party;
 
-/// How many times `settle_ms` the gate's verdict is waited for. The gate has a budget of some ten
-/// seconds of one core; our guess for the slowest machine that many parties share.
+/// The wait for the gate's verdict, in `settle_ms`. The gate has a budget of some ten seconds of
+/// one core; our guess for the slowest machine that many parties share.
 const AUDITING_STAGES: u64 = 30;
 
 impl StepContext<'_> {

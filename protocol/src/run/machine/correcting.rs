@@ -22,7 +22,8 @@ use crate::run::phase::{
 use crate::topology::party::Party;
 
 impl StepContext<'_> {
-    /// Who owes a correction, now that of all who might be opened only `publishers` remain.
+    /// Returns the parties that owe a correction, now that only `publishers` remain of all who
+    /// might be opened.
     fn owing(&self, unsealing: &Unsealing, publishers: &BTreeSet<Party>) -> Owing {
         let is_first = unsealing.corrections.is_empty();
         let started = &self.record.started;

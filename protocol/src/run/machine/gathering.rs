@@ -38,7 +38,7 @@ fn advice(missing: &[(Party, Standing)], key: &str) -> String {
     advice
 }
 
-/// Why there is no START, with the names of those it hangs on.
+/// Returns the reason why there is no START, with the names of the parties that it depends on.
 fn unstarted(config: &RunConfig, why: &Unstarted) -> String {
     let RunSettings {
         join_ms,

@@ -26,7 +26,7 @@ use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// Why a sum of finals has no mean.
+/// A reason why a sum of finals has no mean.
 #[derive(Debug, Error)]
 enum NoMean {
     #[error("the finals' weights do not add up to their parties': somebody lied, and there is no mean")]

@@ -165,8 +165,8 @@ impl SettlingPhase {
 }
 
 impl StepContext<'_> {
-    /// That the agreed set lacks this node's log, and who signed it: a log that was flooded in time
-    /// lacks only where somebody did not want it.
+    /// Returns the message that the agreed set lacks this node's log, and who signed it. A log that
+    /// was flooded in time lacks only where somebody did not want it.
     fn voted_out(&self, set: &ItemSet) -> String {
         let votes = self.public_state.flood.votes(Stage::Settling);
         let signers = votes.filter(|vote| vote.set == Some(set)).map(|vote| vote.signer);

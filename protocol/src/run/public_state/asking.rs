@@ -18,8 +18,8 @@ use crate::topology::party::Party;
 /// guess: who asks for more is after our time.
 const ANSWERS: usize = 4;
 
-/// How many sets a neighbour is sent: each node asks for a set that it lacks, and as a rule for
-/// none. Our guess.
+/// The most sets that a neighbour is sent: each node asks for a set that it lacks, and as a rule
+/// for none. Our guess.
 const SETS_SERVED: u32 = 64;
 
 impl PublicState {

@@ -48,8 +48,8 @@ impl PublicState {
         }
     }
 
-    /// That somebody signed two notices for the same purpose is told to all neighbours at once:
-    /// which of them got the one, and which the other, nobody knows.
+    /// Shows all neighbours both notices that somebody signed for one purpose: which of them got
+    /// the one, and which the other, nobody knows.
     pub(super) fn show_both(&mut self, slot: Slot, second: &Bytes) {
         let first = self.flood.get(slot).map(|held| held.frame.clone());
         let both = first.into_iter().chain([Arc::from(&second[..])]);

@@ -124,8 +124,8 @@ impl Simulation<'_> {
         there.max(self.links.dark_until(network, b, a))
     }
 
-    /// How much later than without losses a frame of so many bytes leaves, in nanoseconds;
-    /// `u64::MAX`: never.
+    /// Returns the additional delay of a frame by losses, in nanoseconds; `u64::MAX`: it never
+    /// leaves.
     pub(super) fn delay(&mut self, network: Network, (from, to): (Party, Party), bytes: usize) -> u64 {
         let dark_until = self.links.dark_until(network, from, to);
         let loss = self.links.loss(network, from, to, self.now);

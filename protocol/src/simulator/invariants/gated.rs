@@ -10,7 +10,7 @@ use crate::run::outcome::GateVerdict;
 use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;
 
-/// Who may publish so far.
+/// The parties that may publish so far.
 #[derive(Default)]
 pub struct Gated {
     passed: BTreeSet<Party>,

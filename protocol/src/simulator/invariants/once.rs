@@ -21,7 +21,7 @@ pub struct Once {
     messages: BTreeMap<(u32, Party), Vec<u8>>,
     answers: BTreeMap<ShareId, Verdict>,
     spent: BTreeMap<Party, u32>,
-    /// Who is known to sign two items; what others pass on of it is not their doing.
+    /// The party that is known to sign two items; what others pass on of it is not their doing.
     liar: Option<Party>,
 }
 

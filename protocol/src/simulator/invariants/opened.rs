@@ -18,9 +18,9 @@ pub struct RevealedSecrets {
     passed: BTreeMap<Party, BTreeSet<Party>>,
     /// The parties whose secret, or a share of it, was revealed.
     revealed: BTreeSet<Party>,
-    /// Who has revealed one.
+    /// The parties that have revealed a secret or a share.
     tellers: BTreeSet<Party>,
-    /// Who has given which correction.
+    /// The corrections that parties have given.
     corrected: BTreeSet<(Party, Stage)>,
     /// The liar whose notices are not looked at.
     liar: Option<Party>,

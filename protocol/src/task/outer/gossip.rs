@@ -49,8 +49,8 @@ impl Outer {
         self.stage = OuterStage::Gossip(GossipTurn { mixing, due });
     }
 
-    /// How many outer iterations another node may be ahead, or behind: it comes no further ahead
-    /// than a round for each public edge between.
+    /// Returns the most outer iterations that another node may be ahead, or behind. It comes no
+    /// further ahead than a round for each public edge between.
     pub(super) fn window(&self) -> u64 {
         1 + (self.plan.parties() / self.rounds.in_an_iteration()) as u64
     }

@@ -54,7 +54,7 @@ impl PublicRounds {
         self.steps.len().max(1)
     }
 
-    /// Who has not said what is waited for.
+    /// Returns the neighbours whose awaited message has not come.
     pub(super) fn waits_for(&self) -> impl Iterator<Item = Party> + '_ {
         let here = |party: &&Party| self.heard.contains_key(&(self.now, **party));
         self.neighbours.iter().filter(move |party| !here(party)).copied()

@@ -86,7 +86,7 @@ impl Training {
         self.run.tell_finished();
     }
 
-    /// Why it ends before its last iteration; `None` if it does not.
+    /// Returns the reason why the training ends before its last iteration; `None` if it does not.
     fn why_stopped(&self, outcome: &Outcome, rejected_in_a_row: u32) -> Option<String> {
         match &outcome.ending {
             Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => {

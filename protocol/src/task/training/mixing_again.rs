@@ -19,8 +19,8 @@ use crate::task::training::Training;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// How far the rounds of one attempt are from those of the next, in what is told of shares to
-/// whoever carries them. A plan that precomputes noise has fewer rounds.
+/// The distance of the rounds of one attempt from those of the next, in the names of shares for
+/// those that carry them. A plan that precomputes noise has fewer rounds.
 const ROUNDS_APART: u32 = 1 << 8;
 
 /// Returns the digest for all messages of another mixing: the plan, the mixing's number, and its

@@ -18,7 +18,7 @@ pub(super) struct TrainingRecord {
     pub(super) rejected: Vec<u64>,
     /// Iterations that were not opened, and whose secrets were lacking.
     pub(super) unopened: BTreeMap<u64, Vec<Party>>,
-    /// How many of the latest sums were rejected, and none since was not.
+    /// The number of the latest sums that were rejected without a break.
     pub(super) rejected_in_a_row: u32,
     /// Whether any sum was of use.
     pub(super) any_of_use: bool,
@@ -27,7 +27,7 @@ pub(super) struct TrainingRecord {
     pub(super) opened_for: BTreeSet<Party>,
     /// Iterations of which this node's own contribution may be read in a sum.
     pub(super) spent: u64,
-    /// Who began, and when this node held every START.
+    /// The parties that began, and the moment when this node held every START.
     pub(super) began: (BTreeSet<Party>, Option<Time>),
     /// The outcome of the last iteration that was opened here.
     pub(super) last: Option<Box<Outcome>>,

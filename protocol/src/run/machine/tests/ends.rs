@@ -28,8 +28,8 @@ struct Concluded<'p> {
 }
 
 impl Concluded<'_> {
-    /// How it ends, whether it has a sum, whether that is said to be out of range, and how many
-    /// faults it tells, if the weight, and a coordinate, are off by so much.
+    /// Returns the ending, whether there is a sum, whether it is reported as out of range, and the
+    /// number of faults. The weight, and a coordinate, are off by the given amounts.
     fn ends(&self, (weight, coordinate): (i128, i128)) -> (Ending, bool, bool, usize) {
         let mut run = run_of(self.plan, 0);
         super::drain(&mut run);

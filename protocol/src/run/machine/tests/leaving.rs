@@ -13,7 +13,7 @@ use crate::run::interface::Input;
 use crate::run::outcome::{Ending, Event, SealedFinal};
 use crate::task::tests::ensemble::{Ensemble, rounds_plan};
 
-/// How a run ends for party 0 that is told to leave.
+/// The ending of a run for party 0 that is told to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// Nothing private has left it.

@@ -276,8 +276,8 @@ fn losses_cost_nobody_its_mean() {
     assert!(failed.is_empty(), "{} cases\n{}", failed.len(), failed.join("\n"));
 }
 
-/// How many frames say that their author has ended, and how many bytes they are, of all that the
-/// parties of a run without faults send in public; when the last one ended.
+/// Returns the number and the bytes of frames that say that their author has ended, with all public
+/// bytes of a run without faults. The last entry is the moment when the last party ended.
 fn said_finished(world: &World, parties: usize) -> (usize, u64, u64, Time) {
     let said = std::cell::Cell::new((0, 0));
     let conditions = Conditions::new(1);

@@ -12,8 +12,8 @@ use crate::simulator::equivocator::OtherWord;
 /// Six parties, of which one may depart.
 const PARTIES: usize = 6;
 
-/// How a run under these conditions ended for everybody but one party: nothing is wrong, and all
-/// hold the same mean.
+/// Checks that a run under these conditions ended for everybody but one party. Nothing is wrong,
+/// and all hold the same mean.
 fn all_others_end(plan: &Arc<Plan>, except: Party, conditions: Conditions) -> BTreeSet<Party> {
     let what = format!("{conditions:?}");
     let report = simulate(plan, conditions);
