@@ -51,8 +51,8 @@ impl Body {
         self.length == 0
     }
 
-    /// The bytes of the item; none if they were put elsewhere than in memory and cannot be read any
-    /// more.
+    /// The bytes of the item; `None` if they were put elsewhere than in memory and cannot be read
+    /// any more.
     pub fn bytes(&self) -> Option<Bytes> {
         let frame = match &self.frame {
             Carrier::Received(frame) => frame.clone(),

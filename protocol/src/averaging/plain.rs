@@ -14,8 +14,8 @@ pub fn factor(spectrum: &Spectrum, a: f64) -> f64 {
         .max((1.0 - a * spectrum.largest()).abs())
 }
 
-/// The rounds after which at most `reduction` of a difference is left; none if that takes more than
-/// `most`.
+/// The rounds after which at most `reduction` of a difference is left; `None` if that takes more
+/// than `most`.
 pub fn rounds(spectrum: &Spectrum, reduction: f64, most: usize) -> Option<usize> {
     let factor = factor(spectrum, weight(spectrum));
     let mut left = 1.0;

@@ -11,7 +11,7 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// The spectrum of a graph; none if it is not connected, or has fewer than two parties.
+    /// The spectrum of a graph; `None` if it is not connected, or has fewer than two parties.
     ///
     /// Householder's reduction to a tridiagonal matrix, then bisection with Sturm counts: only +,
     /// −, ×, ÷ and √, which IEEE 754 rounds in one way, in a fixed order, so that every node finds

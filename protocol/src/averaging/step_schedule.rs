@@ -52,7 +52,7 @@ pub struct StepSchedule {
 
 impl StepSchedule {
     /// The schedule with fewest rounds that meets the goal; of equal ones finite-time, then
-    /// Chebyshev. None if none does within
+    /// Chebyshev. `None` if none does within
     /// [`MOST_ROUNDS`]: the tolerance is below what rounding leaves, or the graph is too long.
     pub fn fit(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
         let schedules = [Self::finite_time(spectrum, goal), Self::chebyshev(spectrum, goal)];

@@ -145,7 +145,7 @@ impl AveragingTerms {
 
     /// Returns the largest distance of an average of openings from the exact one, in units. It is
     /// half of ν, so that no two are further apart than ν, less the rounding of the openings or of
-    /// the result. None if the weights add up to nothing.
+    /// the result. `None` if the weights add up to nothing.
     pub fn tolerance(&self, parties: usize, weight: f64) -> Option<f64> {
         let tolerance = 0.5 * self.accuracy / self.unit_errors(parties, weight) - self.rounded(parties);
         (weight > 0.0 && tolerance.is_finite() && tolerance > 0.0).then_some(tolerance)
@@ -180,7 +180,7 @@ impl AveragingTerms {
         self.accuracy
     }
 
-    /// The fast form for these parties: `ranges` are their openings' largest coordinates. None if
+    /// The fast form for these parties: `ranges` are their openings' largest coordinates. `None` if
     /// none is accurate enough.
     pub fn fast_form(&self, spectrum: &Spectrum, ranges: &[f64], weight: f64) -> Option<FastForm> {
         let norm = ranges.iter().map(|range| range * range).sum::<f64>().sqrt();

@@ -28,7 +28,7 @@ enum PartialSum {
 }
 
 impl<'a> RowSum<'a> {
-    /// An empty sum, for at most `rows` vectors of the plan's dimension. None where a row's range
+    /// An empty sum, for at most `rows` vectors of the plan's dimension. `None` where a row's range
     /// is not one ball.
     pub fn of(plan: &'a Plan, rows: usize) -> Option<Self> {
         let [ball] = plan.draft().data.balls()?[..] else {

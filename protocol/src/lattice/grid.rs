@@ -77,7 +77,7 @@ pub enum Travel<'a> {
     HandOver {
         /// The number of exchanges of all parties together.
         exchanges: usize,
-        /// A step is at most this, in the data's unit; none: as coarse as noise and values allow.
+        /// A step is at most this, in the data's unit; `None`: as coarse as noise and values allow.
         finest: Option<f64>,
     },
     /// Gossip: states are averaged over neighbours, round by round, and rounded.

@@ -51,7 +51,7 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 impl Ratio {
-    /// `numerator / denominator`, reduced. None if the denominator is 0 or a part does not fit.
+    /// `numerator / denominator`, reduced. `None` if the denominator is 0 or a part does not fit.
     pub fn new(numerator: i64, denominator: i64) -> Option<Self> {
         Self::from_wide(numerator.into(), denominator.into())
     }

@@ -47,12 +47,12 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The integers modulo 2^(8 `width`); none if `width` is not 1…16.
+    /// The integers modulo 2^(8 `width`); `None` if `width` is not 1…16.
     pub const fn even(width: usize) -> Option<Self> {
         Self::of(width, false)
     }
 
-    /// The integers modulo 2^(8 `width`) − 1, in which everything has a half; none if `width` is
+    /// The integers modulo 2^(8 `width`) − 1, in which everything has a half; `None` if `width` is
     /// not 1…16.
     pub const fn odd(width: usize) -> Option<Self> {
         Self::of(width, true)

@@ -25,7 +25,7 @@ pub fn step_log2(independent_std: f64) -> Option<i32> {
 
 /// The least number of bits w of a residue that holds the sum of n `parties`: 2^(w−1) steps are
 /// more than n times the `bound` of a coordinate and 12 standard deviations of n parties'
-/// independent noise. None where no residue is wide enough, or the numbers are none.
+/// independent noise. `None` where no residue is wide enough, or the numbers are none.
 pub fn least_bits(parties: usize, bound: f64, independent_std: f64) -> Option<u32> {
     bits_at(parties, bound, independent_std, step_log2(independent_std)?)
 }

@@ -57,7 +57,7 @@ pub struct Seat {
 pub struct Unreached {
     /// The party that is not reached.
     pub party: Party,
-    /// The start of its node whose READY is held; none without a READY.
+    /// The start of its node whose READY is held; `None` without a READY.
     pub ready: Option<Incarnation>,
     /// The finding in its place.
     pub found: Found,
@@ -323,7 +323,7 @@ impl Notice {
         matches!(self, Notice::Item { stage, .. } if *stage == of)
     }
 
-    /// The run key and the pair key of a READY; none of anything else.
+    /// The run key and the pair key of a READY; `None` of anything else.
     pub fn keys(&self) -> Option<(&[u8; 32], Option<&[u8; 32]>)> {
         match self {
             Notice::Ready { key, pair, .. } | Notice::Commit { key, pair, .. } => Some((key, pair.as_ref())),
@@ -331,7 +331,7 @@ impl Notice {
         }
     }
 
-    /// The start of the author's node that a READY is of; none of anything else.
+    /// The start of the author's node that a READY is of; `None` of anything else.
     pub fn incarnation(&self) -> Option<Incarnation> {
         self.keys()
             .map(|(key, pair)| incarnation(key, pair, self.records()))

@@ -78,7 +78,7 @@ impl PlacedLog {
         }
     }
 
-    /// The log of this party; none if it is not of all shares of the schedule.
+    /// The log of this party; `None` if it is not of all shares of the schedule.
     pub(super) fn log(self, party: Party, schedule: &Schedule) -> Option<Log> {
         let (due_from, due_to): (Vec<_>, Vec<_>) = (
             due_from(schedule, party).collect(),

@@ -34,7 +34,7 @@ pub enum Reply {
         software: String,
         /// The answerer's clock, in milliseconds since 1970.
         time_ms: u64,
-        /// The fate of the plan that was asked for, in a word ("running", "offered", …); none:
+        /// The fate of the plan that was asked for, in a word ("running", "offered", …); `None`:
         /// it is not known.
         plan: Option<String>,
         /// The only plan that the answerer's process takes part in, if it has only one and that is

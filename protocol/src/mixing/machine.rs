@@ -82,7 +82,7 @@ where
 {
     state: State<P, W>,
     injector: Box<dyn Injector<P, W>>,
-    /// By neighbour; none if roll-back is off.
+    /// By neighbour; `None` if roll-back is off.
     record: Option<BTreeMap<Party, Account<P, W>>>,
 }
 

@@ -54,7 +54,7 @@ impl PrecomputedNoise {
         }
     }
 
-    /// The noise of the next release, once; none after the last.
+    /// The noise of the next release, once; `None` after the last.
     pub(crate) fn take_next(&mut self) -> Option<ReleaseNoise> {
         let logs = self.logs.clone();
         let block = self.blocks.pop_front()?;

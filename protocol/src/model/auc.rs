@@ -1,8 +1,8 @@
 //! The area under the curve of true over false positives.
 
 /// The chance that a random positive scores above a random negative, one half where they tie: the
-/// mean rank of the positives (Mann and Whitney 1947). None where one of the two kinds is missing.
-/// Scores that are no numbers are above all others, by [`f64::total_cmp`].
+/// mean rank of the positives (Mann and Whitney 1947). `None` where one of the two kinds is
+/// missing. Scores that are no numbers are above all others, by [`f64::total_cmp`].
 pub fn area_under_curve(scored: impl IntoIterator<Item = (f64, bool)>) -> Option<f64> {
     let mut scored: Vec<(f64, bool)> = scored.into_iter().collect();
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));

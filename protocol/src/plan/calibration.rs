@@ -104,15 +104,15 @@ impl Calibration {
         }
     }
 
-    /// The most rounds, fewer than these, whose states fit on a lattice with this noise; none if no
-    /// number does, or if fewer rounds do not help (PPSC).
+    /// The most rounds, fewer than these, whose states fit on a lattice with this noise; `None` if
+    /// no number does, or if fewer rounds do not help (PPSC).
     pub fn most_rounds(&self, draft: &Draft) -> Option<u32> {
         let rules = draft.exchange.rules();
         let mut shorter = (1..self.rounds).rev().filter(|_| rules.rounds_widen_states());
         shorter.find(|&rounds| self.fits_with(draft, rounds))
     }
 
-    /// One step of the lattice that such a plan has, in a state's units; none if it fits on none.
+    /// One step of the lattice that such a plan has, in a state's units; `None` if it fits on none.
     pub fn step(&self, draft: &Draft) -> Option<f64> {
         let planned = draft.exchange.planned(self.rounds).ok()?;
         let lattice = Lattice::fit(&self.lattice_request(draft, &*planned)).ok()?;
@@ -140,7 +140,7 @@ impl Calibration {
     }
 
     /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them.
-    /// None if the private graph has parties with too few neighbours.
+    /// `None` if the private graph has parties with too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
         if let Some(recursion) = draft.computation.recursion() {
             // That of the first outer iteration; the others follow from the seeds after it.

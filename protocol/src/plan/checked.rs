@@ -273,7 +273,7 @@ impl Plan {
         self.draft.sums_neighbours()
     }
 
-    /// The ring of what is sealed for the circles of neighbours; none where there are none.
+    /// The ring of what is sealed for the circles of neighbours; `None` where there are none.
     pub fn circle_ring(&self) -> Option<Ring> {
         self.lattice.circle_ring().filter(|_| self.reads_circles())
     }
@@ -316,7 +316,7 @@ impl Plan {
         if self.pairs() { 1 } else { 0 }
     }
 
-    /// The seed that the schedule follows from; none where it is drawn at START and was not yet.
+    /// The seed that the schedule follows from; `None` where it is drawn at START and was not yet.
     pub fn schedule_seed(&self) -> Option<u64> {
         let drawn = self.calibration.drawn.as_ref().or(self.at_start.as_ref());
         drawn.map(|drawn| drawn.seed)
@@ -448,7 +448,7 @@ impl Plan {
     }
 
     /// The number of PPSC's iterations, in each of which every component of the private graph has
-    /// one exchange; none with INCA.
+    /// one exchange; `None` with INCA.
     pub fn iterations(&self) -> Option<u32> {
         self.mechanism
             .iterations(&self.draft.private_graph, self.schedule())

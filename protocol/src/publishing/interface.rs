@@ -74,7 +74,7 @@ pub struct Published {
     /// Whether enough members of the plan hold this very result. Of averages, which differ within
     /// their `accuracy`, it is not asked.
     pub agreed: bool,
-    /// The sum of these finals and of their weights; none if none is known.
+    /// The sum of these finals and of their weights; `None` if none is known.
     pub sum: Option<Sum>,
     /// The known error of the sum; `None` where it is exact.
     pub accuracy: Option<Accuracy>,

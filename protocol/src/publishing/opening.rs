@@ -151,8 +151,8 @@ impl Kept {
         self.shares.insert(of, unread);
     }
 
-    /// The share of a party's secret, for tests of what a coalition knows. None if this node is no
-    /// holder.
+    /// The share of a party's secret, for tests of what a coalition knows. `None` if this node is
+    /// no holder.
     #[cfg(test)]
     pub(crate) fn share(mut self, of: Party, dealt: &Dealt) -> Option<Result<[u8; 32], DealError>> {
         let share = self.shares.remove(&of)?.read((of, dealt), self.me, self.round);

@@ -44,7 +44,7 @@ impl std::fmt::Debug for Sum {
 }
 
 impl Sum {
-    /// The sum of these finals; none for no final, or where one of them is lacking.
+    /// The sum of these finals; `None` for no final, or where one of them is lacking.
     pub(crate) fn of(
         lattice: &Lattice,
         finals: impl Iterator<Item = Option<Resting<LatticeVector, LatticeWeight>>>,
@@ -86,7 +86,7 @@ impl Sum {
 /// caches once for all of them.
 const SUMMED_AT_ONCE: usize = 4;
 
-/// The sum of vectors; none for no vector.
+/// The sum of vectors; `None` for no vector.
 ///
 /// # Errors
 /// That of the first vector that there is none of.

@@ -90,7 +90,7 @@ pub struct Outcome {
     /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood,
     /// whose sums are exact.
     pub accuracy: Option<Accuracy>,
-    /// The fate of this node's final, where finals are sealed. None where they are not, and where
+    /// The fate of this node's final, where finals are sealed. `None` where they are not, and where
     /// this node never sealed one.
     pub sealed: Option<SealedFinal>,
     /// Members of the opened set whose own word did not come, and whose secret others made known,
@@ -165,7 +165,7 @@ pub struct TrainingOutcome {
     pub departed: BTreeMap<Party, u64>,
     /// The reason why the training ended before its last iteration.
     pub stopped: Option<String>,
-    /// A model: the mean of the last iterates; of means in sequence the last one. None if no sum
+    /// A model: the mean of the last iterates; of means in sequence the last one. `None` if no sum
     /// was opened. Public.
     pub result: Option<Vec<f64>>,
 }

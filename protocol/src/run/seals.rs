@@ -30,7 +30,7 @@ pub(super) struct Seals {
     pub(super) keys: BTreeMap<Party, [u8; 32]>,
     pub(super) threshold: Threshold,
     pub(super) order: HolderOrder,
-    /// This node's masks with its neighbours in the mask graph; none where there is none, or once
+    /// This node's masks with its neighbours in the mask graph; `None` where there is none, or once
     /// nothing is corrected any more.
     pub(super) masks: Option<PairMasks>,
     /// The secret that this node's final is sealed with, once it is.

@@ -69,8 +69,8 @@ pub fn write(
     letter
 }
 
-/// Reads a letter from the owner of a run key; none if it was not written by that key, to this one,
-/// for this place, or was changed.
+/// Reads a letter from the owner of a run key; `None` if it was not written by that key, to this
+/// one, for this place, or was changed.
 pub fn read(
     own: &RunKey,
     author: &[u8; 32],

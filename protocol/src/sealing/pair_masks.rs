@@ -87,7 +87,7 @@ impl PairMasks {
     }
 
     /// The keys of the masks with these neighbours, in their order: what this party tells of those
-    /// of them that are left out. None if one of them is no neighbour. A key tells one mask; no
+    /// of them that are left out. `None` if one of them is no neighbour. A key tells one mask; no
     /// later one follows from it.
     pub fn reveal(&self, with: &[Party]) -> Option<Vec<u8>> {
         let key = |other: &Party| Some(*self.chains.get(other)?.once_key());

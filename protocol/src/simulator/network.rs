@@ -115,7 +115,7 @@ impl Links {
         self.links.get_mut(&(network, a.min(b), a.max(b)))
     }
 
-    /// The connection's number; none while it is down.
+    /// The connection's number; `None` while it is down.
     pub(super) fn epoch(&self, network: Network, from: Party, to: Party) -> Option<u64> {
         self.links
             .get(&(network, from.min(to), from.max(to)))

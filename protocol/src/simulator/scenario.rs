@@ -269,7 +269,7 @@ impl Purpose {
 
 /// The report of a simulated run.
 pub struct Report {
-    /// Each party's outcome, none if it never finished (crashed, silent).
+    /// Each party's outcome, `None` if it never finished (crashed, silent).
     pub outcomes: Vec<Option<Outcome>>,
     /// When each finished.
     pub finished_at: Vec<Option<Time>>,
@@ -292,7 +292,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The exact sum of x̃ over some parties; none for no party.
+    /// The exact sum of x̃ over some parties; `None` for no party.
     pub fn sum_over(&self, parties: &BTreeSet<Party>) -> Option<LatticeVector> {
         let vectors = parties.iter().map(|&party| self.noised[party].clone());
         vectors.reduce(|mut sum, vector| {

@@ -178,7 +178,7 @@ impl Released {
     }
 
     /// Returns the result of the training: the mean of the last models, or the last mean; of a
-    /// stream all its rows. None before there is one.
+    /// stream all its rows. `None` before there is one.
     pub(crate) fn result(&self) -> Option<Vec<f64>> {
         match self {
             Released::Model(descent) => (descent.iterations() > 0).then(|| descent.result()),

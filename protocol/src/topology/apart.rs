@@ -26,7 +26,7 @@ impl Schedule {
     ///   not allow that, two may send to each other, or who has met before meets again.
     /// - The rounds are drawn in order: a schedule is the beginning of that for one more round.
     ///
-    /// None if some party has no neighbour. A round takes at most n searches through the graph, n
+    /// `None` if some party has no neighbour. A round takes at most n searches through the graph, n
     /// the parties, and memory in proportion to its pairs.
     pub fn apart(graph: &Graph, rounds: usize, seed: u64) -> Option<Self> {
         let mut apart = Apart::new(graph, seed)?;
@@ -46,7 +46,7 @@ pub(super) struct Apart<'a> {
 }
 
 impl<'a> Apart<'a> {
-    /// Before the first round. None if some party has no neighbour.
+    /// Before the first round. `None` if some party has no neighbour.
     pub(super) fn new(graph: &'a Graph, seed: u64) -> Option<Self> {
         if graph.least_degree() == 0 {
             return None;

@@ -44,7 +44,7 @@ pub struct HandOver {
 impl MultiGossip {
     /// Draws `iterations` iterations from `seed`: in each component a party, evenly, then one of
     /// its neighbours, evenly. The first iterations of a longer draw are those of a shorter one.
-    /// None if a party has no neighbour: it could hide nothing.
+    /// `None` if a party has no neighbour: it could hide nothing.
     pub fn draw(graph: &Graph, iterations: usize, seed: u64) -> Option<Self> {
         let mut drawing = Drawing::new(graph, seed)?;
         Some(drawing.take_while(|index, _| index < iterations))

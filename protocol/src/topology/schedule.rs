@@ -24,7 +24,7 @@ impl Schedule {
     ///   matching), the rest is left to chance.
     /// - The rounds are drawn in order: a schedule is the beginning of that for one more round.
     ///
-    /// None if some party has fewer than `fanout` neighbours, or `fanout` is 0.
+    /// `None` if some party has fewer than `fanout` neighbours, or `fanout` is 0.
     pub fn draw(graph: &Graph, fanout: usize, rounds: usize, seed: u64) -> Option<Self> {
         if fanout == 0 || graph.least_degree() < fanout {
             return None;

@@ -62,7 +62,7 @@ impl Slot {
         }
     }
 
-    /// The slot of an author's notice; none for one that is not flooded.
+    /// The slot of an author's notice; `None` for one that is not flooded.
     pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
         match *notice {
             Notice::Ready { .. } | Notice::Commit { .. } | Notice::Withdraw { .. } => {

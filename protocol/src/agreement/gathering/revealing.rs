@@ -9,7 +9,7 @@ impl Gathering {
         self.unsaid.is_some()
     }
 
-    /// Takes note that this node's nonce is counted: its START may be said. None where none waits
+    /// Takes note that this node's nonce is counted: its START may be said. `None` where none waits
     /// for that.
     pub fn revealed(&mut self) -> Option<GatheringStep> {
         let notice = self.unsaid.take()?;

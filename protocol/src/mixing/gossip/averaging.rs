@@ -14,7 +14,7 @@ impl CarriedWeight {
     /// The weight of a state that lacks nothing: 2^64.
     pub const WHOLE: Self = CarriedWeight(1 << 64);
 
-    /// A weight that was told; none if it is one that no honest party has.
+    /// A weight that was told; `None` if it is one that no honest party has.
     pub fn from_units(weight: i128) -> Option<Self> {
         (0..=Self::WHOLE.0)
             .contains(&weight)

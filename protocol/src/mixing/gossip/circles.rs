@@ -215,7 +215,7 @@ impl CircleRound {
         self.deal.take()
     }
 
-    /// Σ of the sealed vectors of these members, still under their masks; none if one is lacking.
+    /// Σ of the sealed vectors of these members, still under their masks; `None` if one is lacking.
     pub(crate) fn sealed_sum(&self, members: &BTreeSet<Party>) -> Option<(Vec<Party>, ResidueVector)> {
         let mut sum = ResidueVector::zeros(self.ring, self.dimension);
         let mut of = vec![];

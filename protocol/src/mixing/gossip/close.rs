@@ -32,7 +32,7 @@ impl Closing<'_> {
     /// The set of the round by these items alone, by author. In this order: who was in the set of
     /// the round before; without those, all at once, who deny a vector of a member that they have
     /// answered for; then, while two neighbours lack a vector either way, without whoever is in
-    /// most of these pairs, of several the last in the plan. None if too few are left.
+    /// most of these pairs, of several the last in the plan. `None` if too few are left.
     ///
     /// The third rule does not know who is at fault, and may take out somebody honest. Who vanishes
     /// costs nobody else its place as long as vectors come in time: before its deadline a party

@@ -32,7 +32,7 @@ pub enum PublicAveraging {
     Paper {
         /// The number of rounds, T.
         rounds: u32,
-        /// The weight of an edge, a; none: 1/n for n parties.
+        /// The weight of an edge, a; `None`: 1/n for n parties.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         weight: Option<f64>,
     },
@@ -72,8 +72,8 @@ pub struct RecursionSettings {
     /// Theorem 3: a public bound on ‖y*‖, the length of the solution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solution_norm: Option<f64>,
-    /// Theorem 3: a public bound on λ_H, how much of an error an outer iteration leaves; none: the
-    /// largest with which the theorem takes the iterations for enough.
+    /// Theorem 3: a public bound on λ_H, how much of an error an outer iteration leaves; `None`:
+    /// the largest with which the theorem takes the iterations for enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contraction: Option<f64>,
     /// Theorem 4: a public bound on how far a party's gradient changes when its parameters change
@@ -91,7 +91,7 @@ impl RecursionSettings {
         self.columns.saturating_sub(1)
     }
 
-    /// The loss that is minimised; none where equations are solved.
+    /// The loss that is minimised; `None` where equations are solved.
     pub fn loss(&self) -> Option<Loss> {
         match self.loss? {
             LossChoice::Squared => Some(Loss::Squared),

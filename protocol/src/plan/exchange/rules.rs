@@ -57,7 +57,7 @@ pub trait Rules: Sync {
     fn sent_a_round(&self) -> RangeInclusive<usize>;
 
     /// Returns the schedule drawn from `seed`, or the pairs that have a mask in common, where there
-    /// are no shares. None if a party has too few neighbours, or there is nothing of so many
+    /// are no shares. `None` if a party has too few neighbours, or there is nothing of so many
     /// rounds.
     fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule>;
 

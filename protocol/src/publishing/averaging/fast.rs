@@ -44,12 +44,12 @@ impl Fast {
         &self.neighbours
     }
 
-    /// The round whose messages are needed next; none when all is done.
+    /// The round whose messages are needed next; `None` when all is done.
     pub fn wants(&self) -> Option<u32> {
         (self.done < self.schedule.step_schedule.steps.len()).then_some(self.done as u32)
     }
 
-    /// Bytes of the vector in a message of a round; none if the schedule has no such message.
+    /// Bytes of the vector in a message of a round; `None` if the schedule has no such message.
     pub fn length(&self, round: u32) -> Option<usize> {
         Some(self.width(round)? * self.state.len())
     }

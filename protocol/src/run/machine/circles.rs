@@ -222,8 +222,8 @@ impl StepContext<'_> {
 
 impl OpeningPhase {
     /// This node's sum of the round, whose set is open: θ of the next round, in steps, and the
-    /// weights that are in it, in units of 2^-16. None: it is further out than values and noise can
-    /// be, and of no use.
+    /// weights that are in it, in units of 2^-16. `None`: it is further out than values and noise
+    /// can be, and of no use.
     pub(super) fn circle_sum(
         &self,
         circle: &CircleRound,

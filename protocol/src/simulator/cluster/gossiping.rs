@@ -141,7 +141,7 @@ impl Simulation<'_> {
     }
 
     /// N·z + r, coordinate by coordinate: what `author` seals in a round for the circle of
-    /// `reader`, where `before` is its state. None if it did not come to that.
+    /// `reader`, where `before` is its state. `None` if it did not come to that.
     pub(super) fn vector_of(
         &self,
         round: u32,
@@ -220,7 +220,7 @@ impl Simulation<'_> {
         states
     }
 
-    /// z of a party in a round, from its state before; none where it never came to that.
+    /// z of a party in a round, from its state before; `None` where it never came to that.
     fn message_in(&self, round: u32, party: Party, before: Option<&Vec<i128>>) -> Option<Vec<i128>> {
         let value = match round {
             1 => Some(&self.noised[party]),

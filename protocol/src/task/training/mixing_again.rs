@@ -40,7 +40,7 @@ fn reported(number: u32, share: ShareId) -> ShareId {
     ShareId { round, ..share }
 }
 
-/// A share of this attempt, from what whoever carries it says; none of another attempt.
+/// A share of this attempt, from what whoever carries it says; `None` of another attempt.
 fn heard(number: u32, share: ShareId) -> Option<ShareId> {
     let round = share.round.checked_sub((number - 1) * ROUNDS_APART)?;
     (1..=ROUNDS_APART)

@@ -63,7 +63,7 @@ fn outcome(report: &Report, party: Party) -> &Outcome {
     report.outcomes[party].as_ref().expect("no violation of liveness")
 }
 
-/// The set whose exact sum all of these hold; none if none of them has a sum, and nothing was
+/// The set whose exact sum all of these hold; `None` if none of them has a sum, and nothing was
 /// opened. Anything between is a failure.
 fn opened(report: &Report, these: &BTreeSet<Party>) -> Option<BTreeSet<Party>> {
     let sums: Vec<_> = these.iter().map(|&party| outcome(report, party)).collect();

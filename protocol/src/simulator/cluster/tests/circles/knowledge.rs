@@ -141,7 +141,7 @@ impl<'a> Truth<'a> {
         &self.once[&(a.min(b), a.max(b))][round as usize - 1]
     }
 
-    /// Who was in the round before this one; none if that was not closed.
+    /// Who was in the round before this one; `None` if that was not closed.
     fn before(&self, round: u32) -> Option<&BTreeSet<Party>> {
         self.sets.get(round as usize - 1)
     }
