@@ -14,7 +14,7 @@ type States = Vec<Vec<f64>>;
 /// Gossip and averaging between two local steps.
 #[derive(Deserialize)]
 struct Outer {
-    /// By iteration, gossip iteration and component: who sends, who receives.
+    /// The edges by iteration, gossip iteration and component: who sends, who receives.
     edges: Vec<Vec<Vec<[usize; 2]>>>,
     /// The noise that the sender keeps.
     noise: Vec<Vec<Vec<Vec<f64>>>>,

@@ -45,7 +45,7 @@ pub struct Electorate {
     pub me: Party,
     /// The number n of the plan's members.
     pub parties: usize,
-    /// Up to this many collude.
+    /// The most parties that collude.
     pub colluding: usize,
     /// The fewest signers that make a set agreed.
     pub quorum: usize,
@@ -103,7 +103,7 @@ impl Clock {
         }
     }
 
-    /// When a party that was found gone at `since` is called gone.
+    /// Returns the moment when a party that was found unreachable at `since` is called so.
     pub fn call_at(&self, since: Time) -> Time {
         since.plus_millis(self.grace_ms)
     }
@@ -295,7 +295,7 @@ impl Agreement {
         }
     }
 
-    /// When to step again although nothing happened.
+    /// Returns the moment to step again although nothing happened.
     pub fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
         let Clock {
             half,
@@ -397,7 +397,7 @@ impl Agreement {
         Some(Step::Vote { early, set })
     }
 
-    /// When lists are due.
+    /// Returns the moment when lists are due.
     pub fn half(&self) -> Time {
         self.clock.half
     }
@@ -407,8 +407,8 @@ impl Agreement {
         self.stage
     }
 
-    /// Those expected whose items do not count as held yet, ascending; nobody once the stage is
-    /// over.
+    /// Returns the expected parties whose items do not count as held yet, ascending; nobody once
+    /// the stage is over.
     pub fn awaited(&self, items: HeldItems<'_>) -> Vec<Party> {
         let lacking = self.expected.iter().filter(|&&party| items.get(party).is_none());
         lacking.copied().filter(|_| !self.agreed && !self.over).collect()

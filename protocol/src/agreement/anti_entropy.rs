@@ -1,4 +1,5 @@
-//! When a node that waits compares what it holds with a neighbour, and with which one.
+//! Anti-entropy: when a node that waits compares what it holds with a neighbour, and with which
+//! one.
 //!
 //! What travels along the [`trees`](crate::agreement::trees) may be lost: somebody on the way is
 //! gone, or a liar. So a node that waits for something in public, and has heard no news for a
@@ -41,8 +42,8 @@ pub struct AntiEntropy {
 }
 
 impl AntiEntropy {
-    /// Nobody was asked; neighbours after `me` are asked first. Patience is a share of `settle_ms`
-    /// (our guess: 1/32, several times a message's way through a wide-area network).
+    /// Has asked nobody yet; neighbours after `me` are asked first. Patience is a share of
+    /// `settle_ms` (our guess: 1/32, several times a message's way through a wide-area network).
     pub fn new(me: Party, settle_ms: u64, now: Time) -> Self {
         let patience_ms = (settle_ms / 32).max(1);
         AntiEntropy {
@@ -117,7 +118,8 @@ impl AntiEntropy {
         }
     }
 
-    /// Nobody is asked before this; from now on patience is a share of this `settle_ms`.
+    /// Begins anew: nobody is asked before a wait, and patience is a share of this `settle_ms` from
+    /// now on.
     pub fn restart(&mut self, now: Time, settle_ms: u64) {
         self.patience_ms = (settle_ms / 32).max(1);
         self.asked = None;
@@ -155,7 +157,7 @@ impl AntiEntropy {
         self.wait_ms >= LONGEST * self.patience_ms
     }
 
-    /// When the next turn is.
+    /// Returns the moment of the next turn.
     pub fn wake(&self) -> Time {
         self.next
     }

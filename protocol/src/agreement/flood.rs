@@ -133,9 +133,9 @@ pub struct Flood {
 /// The effect of a notice on the one that its slot holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Succession {
-    /// It takes the place.
+    /// The notice takes the place of the held one.
     Replaces,
-    /// It is older, or no longer matters.
+    /// The notice is older, or no longer matters.
     Stale,
     /// One author may not say both.
     Contradicts,
@@ -173,14 +173,13 @@ impl Flood {
         }
     }
 
-    /// With `commits`, the flood of a plan whose READYs commit and whose STARTs reveal: only that
-    /// kind is taken.
+    /// Sets with `commits` whether READYs commit and STARTs reveal: only that kind is taken.
     pub fn committing(mut self, commits: bool) -> Self {
         self.commits = commits;
         self
     }
 
-    /// With `pairs`, the flood of a plan with masks of pairs: READYs have a pair key, and else
+    /// Sets with `pairs` whether the plan has masks of pairs: READYs have a pair key then, and else
     /// none.
     pub fn pairing(mut self, pairs: bool) -> Self {
         self.pairs = pairs;
@@ -485,7 +484,7 @@ impl Flood {
         u32::from(self.pairs)
     }
 
-    /// Everything held, in order.
+    /// Returns everything held, in order.
     pub fn held(&self) -> impl Iterator<Item = (Slot, &Held)> {
         let held = self.held.iter().map(|(slot, held)| (*slot, held));
         held.chain(self.disclosures.all())

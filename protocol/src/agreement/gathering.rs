@@ -96,7 +96,7 @@ pub enum GatheringStep {
     },
     /// Tell all public neighbours that this node is here.
     Pulse,
-    /// These are waited for now.
+    /// The parties that are waited for now.
     Await(Vec<Party>),
     /// The run is over for this node, and nothing private has left.
     Abort(Unstarted),
@@ -108,7 +108,7 @@ pub enum GatheringStep {
 /// A reason why a run does not begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unstarted {
-    /// Too few are ready, and there.
+    /// The parties that are ready, and there, are too few.
     TooFew {
         /// The number of ready parties.
         ready: usize,
@@ -117,20 +117,20 @@ pub enum Unstarted {
     },
     /// Others have signed a START without this party: more of them than may lie.
     LeftOut {
-        /// They have signed it, ascending.
+        /// Parties that have signed it, ascending.
         by: Vec<Party>,
     },
     /// This node did not run for a while, and nobody told it what it missed.
     Unanswered,
     /// Not all of START have signed the same.
     NotCommon {
-        /// They have signed none.
+        /// Parties that have signed no START.
         silent: Vec<Party>,
-        /// They have signed another one.
+        /// Parties that have signed another START.
         other: Vec<Party>,
-        /// They have signed two.
+        /// Parties that have signed two STARTs.
         two: Vec<Party>,
-        /// They have signed the same, and did not give it up with this node.
+        /// Parties that have signed the same START, and did not give it up with this node.
         kept: Vec<Party>,
     },
 }
@@ -189,7 +189,7 @@ pub struct Gathering {
     called: BTreeSet<Party>,
     /// The presence of parties.
     pub presence: Presence,
-    /// When to say again that this node is here.
+    /// The moment to say again that this node is here.
     pulse: Time,
     /// The latest statement about neighbours that are not reached.
     unreached: Vec<Unreached>,
@@ -201,9 +201,9 @@ pub struct Gathering {
     /// The parties that the last step waited for, and the moment it was reported.
     awaited: Option<Vec<Party>>,
     reported: Time,
-    /// Since when all who can be reached are ready, and who these are.
+    /// The moment since when all reachable parties are ready, and their seats.
     complete: Option<(Time, Vec<Seat>)>,
-    /// Until when it neither signs nor begins, unless it hears earlier what it may have missed.
+    /// The end of its holding back, unless it hears earlier what it may have missed.
     held_back: Option<Time>,
     /// Parties not ready and there when START was signed first, ascending, with their standings.
     without: Vec<(Party, Standing)>,
@@ -279,7 +279,7 @@ impl Gathering {
         self.signed.is_some()
     }
 
-    /// When to step again although nothing happened.
+    /// Returns the moment to step again although nothing happened.
     pub fn wake(&self, now: Time) -> Time {
         if self.is_revealing() {
             return Time::FAR;
@@ -318,7 +318,7 @@ impl Gathering {
         phase.min(self.pulse).min(reported).min(word).min(stand)
     }
 
-    /// When the START that was signed last is given up, or what came after it, or the run ends.
+    /// Returns when the START signed last is given up, or what came after it, or the run ends.
     fn signed_deadline(&self, signed: &Signed) -> Time {
         let patience = self.patience_ms(&signed.seats);
         let until = signed.at.plus_millis(self.attendance.join_ms);
@@ -412,7 +412,7 @@ impl Gathering {
         Some(GatheringStep::Await(awaited))
     }
 
-    /// Up to `most` members of the START that was signed last that have not signed it, ascending.
+    /// Returns up to `most` members of the START signed last that have not signed it, ascending.
     fn lacking(&mut self, flood: &Flood, most: usize) -> Vec<Party> {
         self.signed
             .as_mut()

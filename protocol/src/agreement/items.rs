@@ -135,8 +135,9 @@ pub struct Items {
 }
 
 impl Items {
-    /// Nothing held by party `me`. `largest` bounds an item's bytes; patience is a quarter of the
-    /// stage's time (our guess: a silent announcer leaves time for another one before the vote).
+    /// Holds nothing yet, for party `me`. `largest` bounds an item's bytes; patience is a quarter
+    /// of the stage's time (our guess: a silent announcer leaves time for another one before the
+    /// vote).
     pub fn new(me: Party, largest: u64, settle_ms: u64) -> Self {
         Items {
             open: true,
@@ -203,7 +204,7 @@ impl Items {
         versions.into_iter().flatten().find(|body| body.hash == *hash)
     }
 
-    /// Everything held, as a set: the first versions.
+    /// Returns everything held, as a set: the first versions.
     pub fn set(&self) -> ItemSet {
         self.held
             .iter()

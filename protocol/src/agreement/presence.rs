@@ -53,22 +53,22 @@ pub fn silent_ms(neighbours: usize) -> u64 {
 /// The standing of a party before START.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// It is ready, and there as far as anybody knows.
+    /// The party is ready, and there as far as anybody knows.
     Ready,
-    /// It is not ready yet, and its address does not refuse connections.
+    /// The party is not ready yet, and its address does not refuse connections.
     Awaited,
-    /// It is ready by what others pass on; it is not connected to this node, or has not said so
-    /// itself since it is.
+    /// The party is ready by what others pass on, and is not connected to this node, or has not
+    /// said so itself since it is.
     Apart,
-    /// It was ready and says nothing any more.
+    /// The party was ready and says nothing any more.
     Silent,
-    /// It has never been there: its address refuses connections.
+    /// The party has never been there: its address refuses connections.
     Absent,
-    /// It was there, and has withdrawn or is lost: its address refuses connections.
+    /// The party was there, and has withdrawn or is lost: its address refuses connections.
     Unreachable,
-    /// It has said that it takes no part.
+    /// The party has said that it takes no part.
     Declined,
-    /// Nothing answers for it: neither that it is there nor that it is not.
+    /// The party does not answer: neither that it is there nor that it is not.
     Unanswered,
 }
 
@@ -101,7 +101,7 @@ pub struct Presence {
     electorate: Electorate,
     /// Neighbours of this node that are not everybody's: others depend on its word about them.
     vouched: Vec<Party>,
-    /// When each public neighbour that is connected was last heard.
+    /// The moment when each public neighbour that is connected was last heard.
     heard: BTreeMap<Party, Time>,
     /// Public neighbours that are connected and have not said their READY since.
     unconfirmed: BTreeSet<Party>,
@@ -109,14 +109,14 @@ pub struct Presence {
     unreached: BTreeMap<Party, Found>,
     /// Neighbours that were connected at some time.
     came: BTreeSet<Party>,
-    /// Those that have said that they take no part.
+    /// The neighbours that have said that they take no part.
     declining: BTreeSet<Party>,
     /// Starts of neighbours that are over.
     over: BTreeMap<Party, Incarnation>,
 }
 
 impl Presence {
-    /// Nobody is known yet.
+    /// Knows nobody yet.
     pub fn new(electorate: Electorate) -> Self {
         let mut presence = Presence {
             electorate,
@@ -195,7 +195,7 @@ impl Presence {
         &self.declining
     }
 
-    /// Nothing answers at a neighbour's address, nor over a connection.
+    /// Notes that nothing answers at a neighbour's address, nor over a connection.
     pub fn unanswered(&mut self, peer: Party) {
         self.unreached.insert(peer, Found::Nothing);
     }
@@ -210,12 +210,12 @@ impl Presence {
         silent_ms(self.electorate.public.neighbours(party).len())
     }
 
-    /// When a neighbour that was heard then is silent, if it says nothing since.
+    /// Returns the moment when a neighbour that was heard then is silent, if it says nothing since.
     fn falls_silent(&self, peer: Party, heard: Time) -> Time {
         heard.plus_millis(self.silent_ms(peer))
     }
 
-    /// When nothing answers any more for a neighbour that was heard then.
+    /// Returns the moment when nothing answers any more for a neighbour that was heard then.
     fn is_given_up(&self, peer: Party, heard: Time) -> Time {
         heard.plus_millis(self.silent_ms(peer).saturating_mul(2))
     }
@@ -349,7 +349,8 @@ impl Presence {
         self.vouched.iter().copied().filter_map(entry).collect()
     }
 
-    /// When somebody falls silent next, or nothing answers any more for one, if nothing is heard.
+    /// Returns the next moment when somebody falls silent, or nothing answers any more for one, if
+    /// nothing is heard.
     pub fn wake(&self, now: Time) -> Time {
         let falls = self
             .heard

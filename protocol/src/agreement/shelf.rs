@@ -11,7 +11,7 @@ pub trait Shelved: Send + Sync {
 /// Puts a frame elsewhere than in memory; `None` if there is no room, so that it stays.
 pub type Shelf = Arc<dyn Fn(&[u8]) -> Option<Arc<dyn Shelved>> + Send + Sync>;
 
-/// Everything stays in memory.
+/// Keeps everything in memory.
 pub fn in_memory() -> Shelf {
     Arc::new(|_| None)
 }

@@ -59,7 +59,7 @@ fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
 pub struct Enough {
     /// The fewest members that agree on a set.
     pub quorum: usize,
-    /// Up to this many collude.
+    /// The most parties that collude.
     pub colluding: usize,
 }
 

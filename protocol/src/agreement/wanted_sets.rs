@@ -14,7 +14,7 @@ const PASSES: u32 = 16;
 
 /// The progress of the search for a set.
 struct SetSearch {
-    /// When the next neighbour is asked.
+    /// The moment when the next neighbour is asked.
     next: Time,
     /// The neighbours that were asked already.
     asked: BTreeSet<Party>,
@@ -103,7 +103,7 @@ impl WantedSets {
         asks
     }
 
-    /// When to ask on.
+    /// Returns the moment to ask on.
     pub fn wake(&self) -> Time {
         let next = self.searches.values().map(|search| search.next);
         next.min().unwrap_or(Time::FAR)

@@ -33,7 +33,7 @@ impl Method {
 pub struct Goal {
     /// √Σ xᵢ² over the parties of what they begin with, the largest of all coordinates.
     pub norm: f64,
-    /// In each round a node adds an error of at most this to each coordinate; 0 for real numbers.
+    /// The largest error that a node adds to each coordinate in each round; 0 for real numbers.
     pub rounding: f64,
     /// The largest distance from the exact mean at which a node may end.
     pub tolerance: f64,
@@ -92,7 +92,7 @@ impl StepSchedule {
         Self::first(spectrum, goal, Method::Chebyshev, candidates.map(steps))
     }
 
-    /// By the eigenvalues themselves.
+    /// Chooses the steps by the eigenvalues themselves.
     pub fn finite_time(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
         let steps: Vec<f64> = finite_time::roots(spectrum)
             .iter()

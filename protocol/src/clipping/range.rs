@@ -48,10 +48,10 @@ impl ClippingReport {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Change {
     Kept,
-    /// It was outside of the range. The factor is 1 for a box; of tensors it is that of the tensor
-    /// that lost most.
+    /// The vector was outside of the range. The factor is 1 for a box; of tensors it is that of the
+    /// tensor that lost most.
     Moved(f64),
-    /// It was not finite.
+    /// The vector was not finite.
     Replaced,
 }
 

@@ -13,7 +13,7 @@ pub const AVERAGE_BITS: u32 = 16;
 pub struct AverageTerms {
     /// The number of rounds T.
     pub rounds: u32,
-    /// In how many of them, from the first on, a party adds something of its own.
+    /// The number of them, from the first on, in which a party adds something of its own.
     pub injections: u32,
     /// A step is at most this, in the data's unit.
     pub finest: f64,

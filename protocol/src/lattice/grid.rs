@@ -62,7 +62,7 @@ pub enum Travel<'a> {
     Split {
         /// The fan-out k: to how many parties each sends in a round.
         fanout: u32,
-        /// By which factors (c, Z) value and noise enter, and in how many rounds.
+        /// The factors (c, Z) by which value and noise enter, and the number of their rounds.
         injection: &'a Injection<Ratio>,
         /// The largest number of shares that one party is due in one round.
         received_bound: usize,

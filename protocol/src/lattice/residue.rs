@@ -222,9 +222,9 @@ macro_rules! on_cells {
 /// Whether words are added to a vector or subtracted from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// They are added.
+    /// The residues are added.
     Plus,
-    /// They are subtracted.
+    /// The residues are subtracted.
     Minus,
 }
 
@@ -243,7 +243,7 @@ impl fmt::Debug for ResidueVector {
 }
 
 impl ResidueVector {
-    /// As many zeros.
+    /// Returns a vector of zeros.
     pub fn zeros(ring: Ring, count: usize) -> Self {
         let cells = if ring.width <= MOST_NARROW {
             Cells::Narrow(vec![0; count])

@@ -41,7 +41,7 @@ pub enum Verdict {
 pub struct Answer {
     /// Whether the share was accepted or refused.
     pub verdict: Verdict,
-    /// By the receiver's key.
+    /// The signature by the receiver's key.
     pub signature: Signature,
 }
 
@@ -137,7 +137,7 @@ pub enum LogError {
         round: u32,
         /// The party that sends the share.
         from: Party,
-        /// When it is said to have joined.
+        /// The round in which it is said to have joined.
         applied: u32,
     },
     /// Not ascending, itself, or no party.

@@ -66,11 +66,12 @@ pub struct Unreached {
 /// The finding of a node that does not reach a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Found {
-    /// It is connected, and has said nothing for a while.
+    /// The party is connected, and has said nothing for a while.
     Silent,
     /// Its address refuses connections.
     Refuses,
-    /// Nothing answers: its address does not, or it has said nothing for long over a connection.
+    /// The party does not answer: its address does not, or it has said nothing for long over a
+    /// connection.
     Nothing,
 }
 
@@ -144,8 +145,8 @@ pub enum Notice {
         stage: Stage,
         /// The parties whose items the author holds.
         held: Row,
-        /// Those of parties that have signed more than one, as far as the author knows, ascending
-        /// by party.
+        /// The versions of parties that have signed more than one, as far as the author knows,
+        /// ascending by party.
         versions: ItemSet,
     },
     /// The author's one vote of a stage.
@@ -200,7 +201,7 @@ pub enum Notice {
         pair: Option<[u8; 32]>,
         /// The number of records that the author brings, where the plan has only a bound of it.
         records: Option<u32>,
-        /// To the nonce of this start.
+        /// The commitment to the nonce of this start.
         commitment: Commitment,
     },
     /// START where the schedule is drawn at START.

@@ -12,21 +12,21 @@ use crate::topology::schedule::Schedule;
 enum PlacedShare {
     /// No byte of it left.
     Kept,
-    /// It left, and was not answered.
+    /// The share left, and was not answered.
     Unanswered,
     /// The receiver refused it, and signed that.
     Refused(Signature),
-    /// It joined the receiver's state so many rounds after its own, which signed that.
+    /// The share joined the receiver's state so many rounds after its own, which signed that.
     Accepted(u32, Signature),
 }
 
 /// A log without the names of shares.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PlacedLog {
-    /// By (round, receiver), as the schedule has them.
+    /// The shares sent by (round, receiver), as the schedule has them.
     sent: Vec<PlacedShare>,
-    /// By (round, sender), as the schedule has them: how many rounds after its own a share joined,
-    /// and one; 0 for one that did not.
+    /// The shares received by (round, sender), as the schedule has them. Each is the number of
+    /// rounds after its own in which it joined, and one; 0 if it did not.
     received: Vec<u32>,
     unreachable: Vec<Party>,
     sealed: Option<Sealed>,

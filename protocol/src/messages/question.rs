@@ -40,7 +40,7 @@ pub enum Reply {
         /// The only plan that the answerer's process takes part in, if it has only one and that is
         /// another.
         other: Option<Digest>,
-        /// From where the answerer sees the asker, as a multiaddress.
+        /// The address from which the answerer sees the asker, as a multiaddress.
         seen: String,
     },
     /// The answer to [`Question::Echo`]: the payload is the question's.

@@ -117,7 +117,7 @@ impl Members {
         }
     }
 
-    /// These members, with signatures for another digest.
+    /// Returns these members, with signatures for another digest.
     pub fn for_digest(&self, digest: Digest) -> Self {
         Members {
             digest,

@@ -84,13 +84,13 @@ enum Whereabouts {
     GivenOut,
     /// Bytes of the share have left, as far as this node knows: its mass is deducted.
     Left,
-    /// In the state again.
+    /// The share is in the state again.
     Back,
 }
 
 struct Outgoing {
-    /// None once its receiver has accepted it, or it came back: nothing will be sent or taken back
-    /// again.
+    /// The frame and its values until its receiver has accepted it, or it came back. Then nothing
+    /// will be sent or taken back again.
     sent: Option<Sent>,
     weight: LatticeWeight,
     whereabouts: Whereabouts,
@@ -106,7 +106,7 @@ impl Outgoing {
 
 /// The recall of the running round's shares at its end.
 enum Recall {
-    /// Nothing was asked yet.
+    /// The node has asked nothing yet.
     Unasked,
     /// An answer is due about these.
     Asked(Vec<ShareId>),
@@ -129,7 +129,7 @@ pub(crate) struct ArrivedShare {
 
 /// The situation when mixing begins.
 pub struct ExchangeStart {
-    /// When this node held every START: deadlines count from here.
+    /// The moment when this node held every START: deadlines count from here.
     pub start: Time,
     /// The present, at or after `start`.
     pub now: Time,
@@ -210,13 +210,13 @@ impl ShareExchange {
         self.round > self.parameters.rounds()
     }
 
-    /// When round `round` ends at the latest.
+    /// Returns the moment when round `round` ends at the latest.
     pub fn deadline(&self, round: u32) -> Time {
         self.start
             .plus_millis(u64::from(round).saturating_mul(self.parameters.round_ms))
     }
 
-    /// When to call [`ShareExchange::advance`] although nothing happened.
+    /// Returns the moment to call [`ShareExchange::advance`] although nothing happened.
     pub fn wake(&self, now: Time) -> Time {
         let round = self.round.min(self.parameters.rounds());
         let earlier = [

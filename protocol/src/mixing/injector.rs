@@ -21,8 +21,8 @@ where
     /// state.
     fn begin(&self, own: Resting<P, W>) -> (Box<dyn Injector<P, W>>, State<P, W>);
 
-    /// Everything that a party has contributed to the run after `ends` ends of rounds (one of them
-    /// before round 1), from what it has drawn of its noise.
+    /// Returns everything that a party has contributed to the run after `ends` ends of rounds, from
+    /// what it has drawn of its noise. One of the ends is before round 1.
     fn injected(&self, ends: usize, own: &Resting<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W>;
 }
 

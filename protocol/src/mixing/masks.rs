@@ -88,6 +88,6 @@ where
         }
     }
 
-    /// Nothing: masks cancel by themselves.
+    /// Does nothing: masks cancel by themselves.
     fn cancel(&mut self, _: &mut State<P, W>) {}
 }

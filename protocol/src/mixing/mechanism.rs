@@ -23,8 +23,8 @@ impl<C: 'static> Mechanism<C> {
         }
     }
 
-    /// Everything that a party has contributed to the run after `ends` ends of rounds (one of them
-    /// before round 1), from what it has drawn of its noise.
+    /// Returns everything that a party has contributed to the run after `ends` ends of rounds, from
+    /// what it has drawn of its noise. One of the ends is before round 1.
     pub(crate) fn injected<'a, P, W>(
         &self,
         ends: usize,

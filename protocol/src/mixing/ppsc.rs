@@ -83,6 +83,6 @@ where
         }
     }
 
-    /// Nothing: its noises cancel by themselves.
+    /// Does nothing: its noises cancel by themselves.
     fn cancel(&mut self, _: &mut State<P, W>) {}
 }

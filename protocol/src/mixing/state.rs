@@ -25,7 +25,7 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    /// Nothing yet, of the shape of `own`.
+    /// Returns an empty state of the shape of `own`.
     pub(super) fn zero_like(own: &Resting<P, W>) -> Self {
         State {
             sum: Portion {
@@ -43,7 +43,7 @@ where
         state
     }
 
-    /// Everything that belongs to the state is added, with its weight.
+    /// Adds everything that belongs to the state, with its weight.
     pub(super) fn join(&mut self, part: &Resting<P, W>) {
         self.due.push((P::Coefficient::one(), part.value.clone()));
         self.sum.weight.add(&part.weight);

@@ -1,4 +1,4 @@
-//! From one model to the next: a step against the mean gradient, with momentum, into a set.
+//! Descent from one model to the next: a step against the mean gradient, with momentum, into a set.
 //!
 //! Every node computes this for itself and has to come to the same bits (see [`crate::model`]).
 

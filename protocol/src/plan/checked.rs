@@ -88,8 +88,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Everything that assembling and parsing check alike. The result has no JSON and no digest
-    /// yet.
+    /// Checks everything that assembling and parsing check alike. The result has no JSON and no
+    /// digest yet.
     pub(super) fn checked(
         draft: Draft,
         calibration: Calibration,
@@ -193,7 +193,7 @@ impl Plan {
         Ok(())
     }
 
-    /// With `dissemination = "consensus"`: the terms of averaging.
+    /// Returns the terms of averaging, with `dissemination = "consensus"`.
     pub fn terms(&self) -> Option<&Arc<AveragingTerms>> {
         self.terms.as_ref()
     }
@@ -229,7 +229,7 @@ impl Plan {
         if self.mixes() { self.rounds() } else { 0 }
     }
 
-    /// To how many parties each sends in a round, k (with PPSC at most 1).
+    /// Returns the number of parties that each sends to in a round, k (with PPSC at most 1).
     pub fn fanout(&self) -> u32 {
         self.draft.exchange.fanout()
     }

@@ -28,7 +28,7 @@ pub enum Faults {
     BeforePublishing,
     /// Whatever faults there may be.
     Any,
-    /// None at all: nobody departs, and every message comes.
+    /// No faults: nobody departs, and every message comes.
     None,
 }
 
@@ -36,7 +36,7 @@ pub enum Faults {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Established {
-    /// By an exact formula.
+    /// An exact formula.
     Exact,
     /// Every coalition and every fault was computed.
     Exhaustive,

@@ -142,7 +142,7 @@ pub enum PlanError {
         /// The problem of the peer's entry.
         problem: PeerProblem,
     },
-    /// Too few or too many members.
+    /// The members are too few or too many.
     #[error(
         "plan: it has {found} members; a run needs from 3 to {}",
         crate::plan::run_file::limits::MOST_PARTIES
@@ -187,7 +187,7 @@ pub enum PlanError {
     /// No lattice carries the states.
     #[error("plan: {0}")]
     Lattice(#[from] LatticeError),
-    /// Too few members to hold the shares of a sealed final's secret.
+    /// The members are too few to hold the shares of a sealed final's secret.
     #[error(
         "plan: {0}; add parties, lower privacy.colluding or privacy.dropouts, or write run.sealed = false"
     )]

@@ -143,7 +143,7 @@ pub enum PeersError {
         /// The version that it names.
         found: u32,
     },
-    /// Too few peers, or too many.
+    /// The peers are too few, or too many.
     #[error("peer list: {found} peers are listed; a run needs from 3 to {MOST_PARTIES}")]
     Count {
         /// The number that was found.

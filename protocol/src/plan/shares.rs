@@ -37,8 +37,8 @@ impl ShareCounts {
         }
     }
 
-    /// At most those of any schedule in which everybody sends `fanout` shares a round to neighbours
-    /// in `graph`.
+    /// Returns the most shares of any schedule in which everybody sends `fanout` shares a round to
+    /// neighbours in `graph`.
     pub fn of_any(graph: &Graph, fanout: usize, rounds: usize) -> Self {
         let (most_received, most_at_once) = Schedule::bounds(graph, fanout, rounds);
         let most_sent = rounds * fanout;

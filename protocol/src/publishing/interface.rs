@@ -38,7 +38,7 @@ pub struct Surroundings<'a> {
     pub unreachable: &'a BTreeMap<Party, Time>,
     /// Public neighbours that can be reached.
     pub connected: &'a BTreeSet<Party>,
-    /// When each neighbour last sent this node something that it had signed.
+    /// The moment when each neighbour last sent this node something that it had signed.
     pub heard: &'a BTreeMap<Party, Time>,
 }
 
@@ -81,7 +81,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// These parties' finals, whose sum this node does not know.
+    /// Returns the result with these parties' finals, whose sum this node does not know.
     pub fn without_sum(included: BTreeSet<Party>, agreed: bool) -> Self {
         Published {
             included,
@@ -94,7 +94,7 @@ impl Published {
 /// A node's own item of the second agreement, on its way.
 #[derive(Debug)]
 pub struct OwnItem {
-    /// With its header.
+    /// The frame with its header.
     pub frame: Arc<[u8]>,
     /// The number of bytes at the frame's end that are the item.
     pub length: usize,
@@ -109,7 +109,7 @@ pub enum FinalError {
     /// Its coordinates cannot be summed.
     #[error(transparent)]
     Vector(#[from] VectorError),
-    /// As many weights as there are parties could overflow.
+    /// The weight is too large: as many as there are parties could overflow.
     #[error("the weight is too large")]
     Weight,
     /// Its bytes are no entry.

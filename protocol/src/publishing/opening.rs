@@ -261,9 +261,10 @@ pub struct OpeningSights<'a> {
 /// The arrival of a member's own word on its secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnWord {
-    /// It did not, or what came was good and no more was needed.
+    /// The member said nothing, or what came was good and no more was needed.
     None,
-    /// It signed a secret that is not the one that it has dealt, with its own signature on both.
+    /// The member signed a secret that is not the one that it has dealt, with its own signature on
+    /// both.
     Wrong,
     /// The secret is known here, later than others went on without it.
     Late,
@@ -401,13 +402,13 @@ impl SetOpening {
         self.clock
     }
 
-    /// Nothing more is revealed: letters that were not needed are wiped, unread.
+    /// Reveals nothing more: letters that were not needed are wiped, unread.
     fn end(&mut self) {
         self.ended = true;
         self.shares.clear();
     }
 
-    /// When to step again although nothing happened.
+    /// Returns the moment to step again although nothing happened.
     pub fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
         let calls = unreachable.iter().filter(|(party, _)| self.is_unknown(party));
         let calls = calls.map(|(_, since)| self.clock.call_at(*since));

@@ -33,7 +33,7 @@ pub trait Publication: Send {
     /// Does what can be done now.
     fn advance(&mut self, _now: Time, _around: &Surroundings<'_>) {}
 
-    /// When to advance although nothing happened.
+    /// Returns the moment to advance although nothing happened.
     fn wake(&self, _now: Time, _around: &Surroundings<'_>) -> Time {
         Time::FAR
     }

@@ -24,7 +24,7 @@ use crate::topology::party::Party;
 
 /// A party's correction of its sealed final.
 pub enum Correction {
-    /// To be added to it.
+    /// The vector to be added to it.
     Vector(StateCorrection),
     /// The keys of its masks with those who are left out, in their order.
     Keys(Vec<u8>),

@@ -17,11 +17,11 @@ use crate::topology::party::Party;
 
 /// The way in which finals become one result, as the plan says.
 pub enum Way {
-    /// They leave sealed, with the logs, and are opened for one agreed set or for none.
+    /// The finals leave sealed, with the logs, and are opened for one agreed set or for none.
     Sealed(SealedFinals),
-    /// They leave once the gate has passed, to be read at once.
+    /// The finals leave once the gate has passed, to be read at once.
     Readable(ReadableFinals),
-    /// They never leave: what is mixed is noise of releases to come.
+    /// The finals never leave: what is mixed is noise of releases to come.
     Kept,
 }
 

@@ -22,7 +22,7 @@ pub struct Backlog {
 /// missed a message of averaging and that it has done all rounds.
 const NOTICES_OF_A_PARTY: usize = 5;
 
-/// In each stage its item, a list and a vote.
+/// The notices of each stage: its item, a list and a vote.
 const NOTICES_OF_A_STAGE: usize = 3;
 
 /// Notices that a party of which something is wrong adds for each of the others in each stage:

@@ -23,7 +23,7 @@ pub(super) struct RunConfig {
     pub(super) settle_ms: u64,
     /// The number of the run, from 1: with circles that of its round.
     pub(super) number: u32,
-    /// It is not its plan's first run: nobody gathers.
+    /// Whether it is a later run of its plan: then nobody gathers.
     pub(super) succeeds: bool,
     /// The agreed logs of the mixing that its noise comes from, where that was precomputed.
     pub(super) mixed: Option<Arc<AgreedLogs>>,
@@ -99,7 +99,7 @@ impl RunConfig {
         self.settle_ms.saturating_mul(stages)
     }
 
-    /// When mixing ends at the latest, where it has begun then.
+    /// Returns the moment when mixing ends at the latest, where it has begun then.
     pub(super) fn mixing_ends(&self, begun_at: Time) -> Time {
         let mixing_ms = u64::from(self.mixing.rounds).saturating_mul(self.mixing.round_ms);
         begun_at.plus_millis(mixing_ms)
@@ -123,8 +123,8 @@ impl RunConfig {
             .then(|| self.plan.active_edges(self.number))
     }
 
-    /// Returns the graph of the parties that have a mask in common: those of the plan, or with
-    /// circles those in one circle of `readers` in this round.
+    /// Returns the graph of the parties that have a mask in common. They are those of the plan, or
+    /// with circles those in one circle of `readers` in this round.
     pub(super) fn mask_graph(&self, readers: &BTreeSet<Party>) -> Option<Graph> {
         let Some(edges) = self.circle_edges() else {
             return self.plan.mask_graph();
@@ -156,9 +156,10 @@ impl RunConfig {
 /// The peers that can be reached.
 #[derive(Clone, Default)]
 pub(super) struct Connectivity {
-    /// Those connected on the private graph.
+    /// The peers connected on the private graph.
     pub(super) private: BTreeSet<Party>,
-    /// Those whose connection is lost and whose address refuses a new one, and since when.
+    /// The peers whose connection is lost and whose address refuses a new one, with the moment
+    /// since when.
     pub(super) unreachable: BTreeMap<Party, Time>,
 }
 

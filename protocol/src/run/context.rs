@@ -44,7 +44,7 @@ pub(super) struct Record {
     pub(super) unopened: Vec<Unopened>,
     pub(super) out_of_range: bool,
     pub(super) finished: bool,
-    /// Until when it waits for its neighbours to end, once it has itself.
+    /// The moment until which it waits for its neighbours to end, once it has itself.
     pub(super) stays_until: Option<Time>,
     pub(super) complete: bool,
 }
@@ -128,14 +128,15 @@ impl StepContext<'_> {
         self.public_state.tell_finished();
     }
 
-    /// Nobody opens this node's final: an agreed set is without it, or may not be opened.
+    /// Records that nobody opens this node's final: an agreed set is without it, or may not be
+    /// opened.
     pub(super) fn stays_closed(&mut self) {
         if let Some(sealed) = &mut self.record.sealed {
             *sealed = SealedFinal::Closed;
         }
     }
 
-    /// When this node held every START; before that, now.
+    /// Returns the moment when this node held every START; before that, the present one.
     pub(super) fn begun_at(&self) -> Time {
         self.record.started_at.unwrap_or(self.now)
     }
@@ -145,14 +146,16 @@ impl StepContext<'_> {
         self.public_state.rules.stages.are_sealed()
     }
 
-    /// When settling ends at the latest: nodes that began together place it alike.
+    /// Returns the moment when settling ends at the latest: nodes that began together place it
+    /// alike.
     pub(super) fn settling_ends(&self) -> Time {
         let mixing_ends = self.config.mixing_ends(self.begun_at());
         mixing_ends.plus_millis(self.config.settling_ms(self.is_sealed()))
     }
 
-    /// When the next stage begins: by the plan's clock, so that all nodes' halves and quarters fall
-    /// together, or from now if that is later. So many stages of corrections are over.
+    /// Returns the moment when the next stage begins. It is that of the plan's clock, so that all
+    /// nodes' halves and quarters fall together, or the present one if that is later. So many
+    /// stages of corrections are over.
     pub(super) fn stage_begins(&self, corrections: usize) -> Time {
         let stages = corrections as u64;
         let by_plan = self

@@ -141,7 +141,7 @@ pub enum Output {
     /// Nothing more to do now; call [`Run::handle`](crate::run::machine::Run::handle) with
     /// [`Input::Tick`] at this time.
     Wait {
-        /// When.
+        /// The moment to be woken.
         until: Time,
     },
 }

@@ -24,7 +24,7 @@ pub(super) enum Owed {
 
 /// The parties that owe something in a stage of corrections, and the kind of it.
 pub(super) enum Owing {
-    /// These, a vector each.
+    /// The parties that owe a vector each.
     Vectors(BTreeSet<Party>),
     /// The keys of masks with these.
     Keys(BTreeMap<Party, Vec<Party>>),
@@ -103,8 +103,8 @@ impl ItemRules {
         }
     }
 
-    /// Those of each kind of run that a plan has: where noise is precomputed its mixing comes
-    /// first, and releases are runs of another kind.
+    /// Returns the rules of each kind of run that a plan has. Where noise is precomputed its mixing
+    /// comes first, and releases are runs of another kind.
     pub(super) fn of_all_runs(plan: &Plan) -> impl Iterator<Item = Self> {
         let first = MixingParameters::of(plan, 0);
         let later = first.precomputed.then(|| first.of_release(plan, *plan.digest()));

@@ -199,7 +199,7 @@ pub struct Run {
     pub(super) public_state: PublicState,
     phase: RunPhase,
     now: Time,
-    /// When to look again for items that are lacking.
+    /// The moment to look again for items that are lacking.
     pull_at: Time,
     waking: Waking,
     /// The outcome so far; its ending is known when it is given out.

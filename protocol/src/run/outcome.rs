@@ -28,7 +28,7 @@ pub struct GateVerdict {
 pub enum Ending {
     /// The finals of all parties of the plan were summed, and that set is agreed.
     Done,
-    /// Somebody of the plan is missing, or the set is not agreed.
+    /// The result lacks somebody of the plan, or the set is not agreed.
     Degraded,
     /// Nothing private has left this node.
     Aborted {
@@ -50,12 +50,12 @@ pub enum Ending {
 /// The fate of this node's sealed final, as far as it knows: what its run has cost follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedFinal {
-    /// Nobody opens it: nothing of this node's value is told.
+    /// The final stays closed: nobody opens it, and nothing of this node's value is revealed.
     Closed,
     /// This node could read no result, and others may have: somebody's secret is lacking here, or
     /// no agreed set was seen in time.
     Unknown,
-    /// It is opened, in the agreed set.
+    /// The final is opened, in the agreed set.
     Opened,
 }
 
@@ -66,7 +66,7 @@ pub struct Outcome {
     pub ending: Ending,
     /// S: who began; empty if this node did not.
     pub started: BTreeSet<Party>,
-    /// When this node held every START.
+    /// The moment when this node held every START.
     pub started_at: Option<Time>,
     /// The seed of the schedule, if START drew it: see
     /// [`Plan::with_draw`](crate::plan::checked::Plan::with_draw).
@@ -87,8 +87,8 @@ pub struct Outcome {
     pub agreed: bool,
     /// The sum of these finals and of their weights.
     pub sum: Option<Sum>,
-    /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood,
-    /// whose sums are exact.
+    /// The known error of `sum`, with `dissemination = "consensus"`. `None` for a flood, whose sums
+    /// are exact.
     pub accuracy: Option<Accuracy>,
     /// The fate of this node's final, where finals are sealed. `None` where they are not, and where
     /// this node never sealed one.
@@ -140,7 +140,7 @@ impl fmt::Debug for GossipOutcome {
 pub struct MissedMessages {
     /// The first round in which one was missing.
     pub first: u32,
-    /// In how many rounds one was.
+    /// The number of rounds in which one was.
     pub count: u32,
 }
 
@@ -194,7 +194,7 @@ pub enum Event {
     /// This node has given up the START that it signed, since these have not signed the same:
     /// others go on without them.
     GivenUp(Vec<Party>),
-    /// These have signed a START without this party: the others begin without it.
+    /// The parties that have signed a START without this party: the others begin without it.
     LeftOut(Vec<Party>),
     /// A round begins.
     Round(u32),

@@ -70,7 +70,8 @@ pub(super) struct SpendingPhase {
     /// `None` where nothing is sealed.
     pub(super) seals: Option<Box<Seals>>,
     pub(super) early: EarlyShares,
-    /// It is marked, but this node was woken, and waits to know that others still wait for it.
+    /// Whether the plan is marked, but this node was woken, and waits to know that others still
+    /// wait for it.
     pub(super) marked: bool,
 }
 
@@ -105,7 +106,7 @@ pub(super) struct SettlingPhase {
 pub(super) struct AuditingPhase {
     pub(super) transfers: Transfers,
     pub(super) logs: Arc<AgreedLogs>,
-    /// When no verdict is waited for any more.
+    /// The moment when no verdict is waited for any more.
     pub(super) until: Time,
     pub(super) audited: Audited,
 }
@@ -235,8 +236,8 @@ pub(super) struct Unsealing {
     pub(super) members: BTreeSet<Party>,
     /// The agreed items of each stage of corrections that is over.
     pub(super) corrections: Vec<ItemSet>,
-    /// With masks of pairs: of each stage of corrections that has begun, who owes the keys of masks
-    /// with whom.
+    /// The parties that owe keys of masks, and with whom, for each stage of corrections that has
+    /// begun, where the plan has masks of pairs.
     pub(super) masks: Vec<BTreeMap<Party, Vec<Party>>>,
 }
 
@@ -272,15 +273,15 @@ pub(super) enum Confirmation {
     Answered,
     /// Some secret did not come in the first half of opening: parties agree on whose are known.
     Under(Box<Agreement>),
-    /// It is agreed that secrets of members are lacking: nobody uses the sum, and the next release
-    /// is of these.
+    /// The agreed set lacks secrets of members: nobody uses the sum, and the next release is of
+    /// these.
     Without(BTreeSet<Party>),
     /// The set is opened, or nothing follows.
     Over,
 }
 
 impl Confirmation {
-    /// Those of whom the next release is, if the agreed set was not opened.
+    /// Returns the parties of the next release, if the agreed set was not opened.
     pub(super) fn remaining(&self) -> Option<&BTreeSet<Party>> {
         match self {
             Confirmation::Without(remaining) => Some(remaining),

@@ -56,7 +56,7 @@ pub(super) struct PublicState {
     /// Whether this node has, and tells its neighbours.
     tells_finished: bool,
     wanted_sets: WantedSets,
-    /// When each neighbour last said something of averaging to this node.
+    /// The moment when each neighbour last said something of averaging to this node.
     pub(super) heard: BTreeMap<Party, Time>,
     /// Rounds of averaging that just came in.
     pub(super) rounds: Vec<(Round, Bytes)>,

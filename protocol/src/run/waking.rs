@@ -16,8 +16,8 @@ pub(super) struct Waking {
 }
 
 impl Waking {
-    /// It arrives late, and waits for the others' words until then. One that did so too often does
-    /// not wait: nobody hears it any more.
+    /// Notes a late arrival, after which the node waits for the others' words until then. One that
+    /// did so too often does not wait: nobody hears it any more.
     pub(super) fn arrive(&mut self, missed_ms: u64, now: Time, until: Time) {
         let heard = self.arrivals < LateArrivals::MOST;
         self.arrivals += u8::from(heard);
@@ -29,7 +29,7 @@ impl Waking {
         self.waits
     }
 
-    /// It waits no longer.
+    /// Ends the wait.
     pub(super) fn end(&mut self) {
         self.waits = None;
     }
@@ -56,12 +56,12 @@ impl Waking {
         self.said != arrivals
     }
 
-    /// When it may speak next.
+    /// Returns the moment when the node may speak next.
     pub(super) fn next_word(&self) -> Time {
         self.next_word
     }
 
-    /// It says this, and nothing more for a while.
+    /// Notes that the node says this, and nothing more for a while.
     pub(super) fn say(&mut self, arrivals: Vec<LateArrivals>, next_word: Time) {
         (self.said, self.next_word) = (arrivals, next_word);
     }

@@ -66,11 +66,11 @@ struct Node {
     ledger: Ledger,
     tickets: Tickets,
     outcome: Option<(Time, Outcome)>,
-    /// Nobody needs it any more, as far as it knows.
+    /// Whether nobody needs it any more, as far as it knows.
     complete: bool,
-    /// When the latest wanted tick is due.
+    /// The moment when the latest wanted tick is due.
     tick: Time,
-    /// By how many nanoseconds its clock is ahead.
+    /// The nanoseconds by which its clock is ahead.
     ahead: u64,
     shares_left: bool,
     bytes: (u64, u64),

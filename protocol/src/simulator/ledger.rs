@@ -104,7 +104,7 @@ impl Ledger {
         self.weight
     }
 
-    /// Everything that the node has injected so far.
+    /// Returns everything that the node has injected so far.
     pub(crate) fn injected(&self, exchange: &ShareExchange) -> Holding {
         let draws = self.draws.0.lock().expect("one thread");
         let own = Portion {

@@ -40,9 +40,9 @@ struct Link {
     up: bool,
     /// Counts connections: what was sent on an earlier one does not arrive.
     epoch: u64,
-    /// When the latest message of each direction arrives.
+    /// The moment when the latest message of each direction arrives.
     arrives: [Time; 2],
-    /// Until when what is sent in each direction vanishes.
+    /// The moment until which what is sent in each direction vanishes.
     dark_until: [Time; 2],
     /// The probability that a segment of each direction is lost, and until when.
     loss: [(f64, Time); 2],
@@ -63,7 +63,8 @@ const LONGEST_RETRANSMISSION_MS: u64 = 120_000;
 /// The bytes of a frame that travel in one segment, about: an Ethernet frame less its headers.
 pub(super) const SEGMENT_BYTES: usize = 1448;
 
-/// When a segment that is sent first at `now` leaves and is not lost; [`Time::FAR`]: never.
+/// Returns the moment when a segment that is sent first at `now` leaves and is not lost;
+/// [`Time::FAR`]: never.
 pub(super) fn leaves(now: Time, dark_until: Time, mut is_lost: impl FnMut() -> bool) -> Time {
     if dark_until == Time::FAR {
         return Time::FAR;
@@ -140,7 +141,7 @@ impl Links {
             .is_some_and(|link| std::mem::replace(&mut link.up, false))
     }
 
-    /// When a message that would arrive `at` arrives, after those before it.
+    /// Returns the moment when a message that would arrive `at` arrives, after those before it.
     pub(super) fn in_order(&mut self, network: Network, from: Party, to: Party, at: Time) -> Time {
         let Some(link) = self.link(network, from, to) else {
             return at;
@@ -150,7 +151,7 @@ impl Links {
         *arrives
     }
 
-    /// When the latest message of a direction arrives.
+    /// Returns the moment when the latest message of a direction arrives.
     pub(super) fn last_arrival(&self, network: Network, from: Party, to: Party) -> Time {
         let link = self.links.get(&(network, from.min(to), from.max(to)));
         link.map_or(Time::ZERO, |link| link.arrives[direction(from, to)])
@@ -164,7 +165,8 @@ impl Links {
         }
     }
 
-    /// Until when what is sent in this direction vanishes; the past, if it does not.
+    /// Returns the moment until which what is sent in this direction vanishes; the past, if it does
+    /// not.
     pub(super) fn dark_until(&self, network: Network, from: Party, to: Party) -> Time {
         let link = self.links.get(&(network, from.min(to), from.max(to)));
         link.map_or(Time::ZERO, |link| link.dark_until[direction(from, to)])

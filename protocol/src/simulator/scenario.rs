@@ -27,21 +27,21 @@ pub enum Fault {
     Crash {
         /// The party.
         party: Party,
-        /// When.
+        /// The moment.
         at: Time,
     },
     /// A node falls silent for good: nothing closes.
     Silence {
         /// The party.
         party: Party,
-        /// When.
+        /// The moment.
         at: Time,
     },
     /// A node does nothing for a while, and then takes up what has piled up.
     Suspend {
         /// The party.
         party: Party,
-        /// From when.
+        /// The moment of its beginning.
         at: Time,
         /// For how long.
         for_ms: u64,
@@ -52,7 +52,7 @@ pub enum Fault {
         network: Network,
         /// Between whom.
         ends: (Party, Party),
-        /// When.
+        /// The moment.
         at: Time,
         /// For how long.
         for_ms: u64,
@@ -61,7 +61,7 @@ pub enum Fault {
     Partition {
         /// One side.
         group: BTreeSet<Party>,
-        /// When.
+        /// The moment.
         at: Time,
         /// For how long.
         for_ms: u64,
@@ -75,7 +75,7 @@ pub enum Fault {
         from: Party,
         /// The party for which they were.
         to: Party,
-        /// When.
+        /// The moment.
         at: Time,
         /// For how long; `u64::MAX`: for ever.
         for_ms: u64,
@@ -89,7 +89,7 @@ pub enum Fault {
         to: Party,
         /// The probability that a segment is lost, below 1.
         share: f64,
-        /// When.
+        /// The moment.
         at: Time,
         /// For how long; `u64::MAX`: for ever.
         for_ms: u64,
@@ -99,15 +99,15 @@ pub enum Fault {
     ClockJump {
         /// The party.
         party: Party,
-        /// When.
+        /// The moment.
         at: Time,
-        /// By how much.
+        /// The amount in milliseconds.
         by_ms: u64,
     },
 }
 
 impl Fault {
-    /// When it happens.
+    /// Returns the moment when it happens.
     pub fn at(&self) -> Time {
         match *self {
             Fault::Crash { at, .. }
@@ -189,14 +189,14 @@ impl Conditions {
         }
     }
 
-    /// These conditions with these faults.
+    /// Returns these conditions with these faults.
     pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
         self.faults = faults;
         self
     }
 }
 
-/// When shares and their answers were on their way, over all nodes.
+/// The time in which shares and their answers were on their way, over all nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrivatePhase {
     /// The first share left its sender.
@@ -271,7 +271,7 @@ impl Purpose {
 pub struct Report {
     /// Each party's outcome, `None` if it never finished (crashed, silent).
     pub outcomes: Vec<Option<Outcome>>,
-    /// When each finished.
+    /// The moment when each party finished.
     pub finished_at: Vec<Option<Time>>,
     /// Each party's x̃.
     pub noised: Vec<LatticeVector>,
@@ -281,7 +281,7 @@ pub struct Report {
     pub private: PrivatePhase,
     /// The events that each party reported, in order.
     pub events: Vec<(Time, Party, Event)>,
-    /// Everything that happened.
+    /// The trace of everything that happened.
     pub trace: Trace,
     /// Invariants that did not hold.
     pub violations: Vec<Violation>,

@@ -5,11 +5,11 @@ use crate::time::Time;
 
 /// A clock that can be made to stand still afterwards.
 pub(super) struct TaskClock {
-    /// By how many nanoseconds it is behind the driver's.
+    /// The nanoseconds by which it is behind the driver's.
     behind: u64,
-    /// When the node was fed last, by the driver's clock.
+    /// The moment when the node was fed last, by the driver's clock.
     fed: Time,
-    /// When it wanted to be fed next, by the driver's clock.
+    /// The moment when it wanted to be fed next, by the driver's clock.
     due: Time,
 }
 

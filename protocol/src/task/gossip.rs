@@ -53,7 +53,7 @@ pub struct GossipTask {
     connected: BTreeSet<Party>,
     /// The release that was asked for last.
     asked: u32,
-    /// Nobody needs this node any more.
+    /// Whether nobody needs this node any more.
     complete: bool,
     outbox: VecDeque<Output>,
 }

@@ -71,9 +71,10 @@ pub struct Outer {
     rounds: PublicRounds,
     connected: BTreeSet<(Network, Party)>,
     unreachable: BTreeSet<Party>,
-    /// When something was last heard that was waited for, or this node did something itself.
+    /// The moment when something was last heard that was waited for, or this node did something
+    /// itself.
     moved: Time,
-    /// Nobody needs this node any more.
+    /// Whether nobody needs this node any more.
     complete: bool,
     outbox: VecDeque<Output>,
 }

@@ -90,7 +90,7 @@ impl Released {
         plan.lattice().vector(sums)
     }
 
-    /// Before the first sum: a model is zero, and there is no mean.
+    /// Returns the state before the first sum: a model is zero, and there is no mean.
     ///
     /// # Panics
     /// If the plan has a model whose set is none: no checked plan has.

@@ -419,8 +419,8 @@ impl Training {
         }
     }
 
-    /// When the iteration after this one begins at the earliest: a round of a stream lasts as long
-    /// as its pace says.
+    /// Returns the moment when the iteration after this one begins at the earliest: a round of a
+    /// stream lasts as long as its pace says.
     fn next_begins(&self, iteration: u64) -> Time {
         let pace_ms = match self.plan.draft().computation.stream().is_some() {
             true => self.plan.draft().run.pace_ms,

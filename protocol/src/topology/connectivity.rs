@@ -73,12 +73,12 @@ fn fewest_neighbours(graph: &Graph) -> &[Party] {
     lists.min_by_key(|list| list.len()).unwrap_or(&[])
 }
 
-/// When a search for cuts may stop.
+/// The moment when a search for cuts may stop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Search {
-    /// At the first cut that is narrow enough.
+    /// The first cut that is narrow enough.
     First,
-    /// When there is none that is narrower.
+    /// The absence of a narrower cut.
     Least,
 }
 
@@ -106,7 +106,7 @@ fn narrower(graph: &Graph, mut most: usize, search: Search) -> Option<Vec<Party>
     narrowest
 }
 
-/// Nobody: a party that no graph has.
+/// The number of no party of any graph.
 const NOBODY: usize = usize::MAX;
 
 /// Ways through a graph of which no two have a party in common, but for the one where they begin.
@@ -121,10 +121,10 @@ pub struct Ways<'a> {
     ends: Vec<bool>,
     /// The predecessor of a party on its way; nobody if it is on none.
     before: Vec<usize>,
-    /// From where the last search came to a party's incoming side; itself if from its outgoing
-    /// side.
+    /// The party from where the last search came to a party's incoming side; itself if from its
+    /// outgoing side.
     entered: Vec<usize>,
-    /// From where the last search came to a party's outgoing side.
+    /// The party from where the last search came to a party's outgoing side.
     left: Vec<usize>,
     open: VecDeque<Party>,
 }

@@ -41,7 +41,7 @@ pub(crate) fn greatest_matching(graph: &Graph, draw: &mut PublicDraw) -> Vec<(Pa
 struct AlternatingPaths<'a> {
     neighbours: &'a [Vec<Party>],
     mates: Vec<Option<Party>>,
-    /// From where a party was reached by an edge outside of the matching.
+    /// The party from where a party was reached by an edge outside of the matching.
     parents: Vec<Option<Party>>,
     /// The party that stands for the odd cycle that a party is shrunk into: itself, if it is in
     /// none.

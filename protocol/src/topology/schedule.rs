@@ -240,7 +240,7 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// Nobody is matched yet.
+    /// Has matched nobody yet.
     pub(super) fn new(receivers: usize) -> Self {
         Matching {
             sender_of: vec![None; receivers],

@@ -22,13 +22,13 @@ pub struct UnknownSet {
 }
 
 impl Flood {
-    /// In a plan in which up to so many parties may lie.
+    /// Sets the number of parties of the plan that may lie.
     pub fn with_colluding(mut self, colluding: usize) -> Self {
         self.sets.colluding = colluding;
         self
     }
 
-    /// Up to so many parties may lie.
+    /// Returns the number of parties that may lie.
     pub fn colluding(&self) -> usize {
         self.sets.colluding
     }

@@ -19,7 +19,7 @@ impl Gathering {
         self.held_back.is_some()
     }
 
-    /// It has heard what it may have missed.
+    /// Notes that the node has heard what it may have missed.
     pub fn go_on(&mut self) {
         self.held_back = None;
     }

@@ -72,9 +72,9 @@ pub(super) struct Signed {
     pub(super) hash: SetHash,
     /// The hash of their commitments, where it draws the schedule.
     pub(super) commitments: Option<Commitments>,
-    /// When it was signed.
+    /// The moment when it was signed.
     pub(super) at: Time,
-    /// When this node gave it up.
+    /// The moment when this node gave it up.
     pub(super) given_up: Option<Time>,
     /// Refused STARTs were asked for again.
     pub(super) recalled: bool,
@@ -142,7 +142,7 @@ impl Signed {
         flood.given_up(self.number, seat.party) == Some(seat.incarnation)
     }
 
-    /// Up to `most` members that have not signed the same, ascending.
+    /// Returns up to `most` members that have not signed the same, ascending.
     pub(super) fn lacking(&mut self, flood: &Flood, most: usize) -> Vec<Party> {
         let (mut lacking, mut seen) = (Vec::new(), Vec::new());
         // In a large run this is asked with each START that comes: who was seen to have signed is
@@ -169,9 +169,9 @@ impl Signed {
             .is_some_and(|&incarnation| !self.has_signed(flood, Seat { party, incarnation }))
     }
 
-    /// When a START of a member last came that was not here before. A give-up is no such news: who
-    /// waited longer for it would still begin with a member that wakes meanwhile, and without the
-    /// one that has given up.
+    /// Returns the moment when a START of a member last came that was not here before. A give-up is
+    /// no such news: who waited longer for it would still begin with a member that wakes meanwhile,
+    /// and without the one that has given up.
     pub(super) fn last_news(&mut self, flood: &Flood, now: Time) -> Time {
         let has_started = |seat: &&Seat| {
             let start = flood.start(self.number, seat.party);
@@ -185,7 +185,7 @@ impl Signed {
         self.news
     }
 
-    /// When a START of a member last came, as far as it was looked at.
+    /// Returns the moment when a START of a member last came, as far as it was looked at.
     pub(super) fn known_news(&self) -> Time {
         self.news
     }

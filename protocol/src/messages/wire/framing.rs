@@ -25,7 +25,7 @@ const COMPACT: Configuration<LittleEndian, Varint, Limit<BINCODE_LIMIT>> =
 /// An error in bytes from the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
-    /// Too short to have a version and a kind.
+    /// The bytes are too short to have a version and a kind.
     #[error("a frame of {0} bytes is too short")]
     Short(usize),
     /// A frame of another version.

@@ -39,7 +39,7 @@ pub struct RoundSum<'a, P: Averageable> {
     own: Party,
     /// The parties whose messages are due, with their weights.
     row: &'a [(Party, u32)],
-    /// By place in `row`, whether the term is in.
+    /// The terms that are in, by place in `row`.
     there: Vec<bool>,
     /// The own message, which becomes the next state.
     message: P,

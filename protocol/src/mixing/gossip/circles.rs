@@ -85,7 +85,7 @@ pub(crate) struct CircleStart {
     pub(crate) deal: Deal,
     /// Frames to readers.
     pub(crate) frames: BTreeMap<Party, Arc<[u8]>>,
-    /// When no vector is waited for any more.
+    /// The moment when no vector is waited for any more.
     pub(crate) deadline: Time,
 }
 
@@ -179,7 +179,7 @@ impl CircleRound {
         now >= self.deadline || self.expected.iter().all(in_hand)
     }
 
-    /// When the log is signed at the latest.
+    /// Returns the moment when the log is signed at the latest.
     pub(crate) fn wake(&self) -> Time {
         self.deadline
     }

@@ -267,7 +267,7 @@ impl GossipRounds {
             .plus_millis(milliseconds.saturating_mul(self.round.into()))
     }
 
-    /// When this round may end by itself.
+    /// Returns the moment when this round may end by itself.
     pub fn wake(&self) -> Time {
         if self.round == 0 || self.over() || self.message.is_none() {
             return Time::FAR;

@@ -36,7 +36,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Everything that can be said without the list of peers.
+    /// Checks everything that can be said without the list of peers.
     pub(crate) fn check(&self, parties: usize) -> Checked {
         count_parties(parties)?;
         let name_fine = (1..=64).contains(&self.name.len())

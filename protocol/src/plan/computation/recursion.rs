@@ -26,7 +26,8 @@ const MOST_AVERAGING: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PublicAveraging {
-    /// In as many rounds as the graph's Laplacian has different eigenvalues above 0: exact.
+    /// The averaging in as many rounds as the graph's Laplacian has different eigenvalues above 0:
+    /// exact.
     Exact,
     /// The paper's: every edge weighs the same in every round.
     Paper {

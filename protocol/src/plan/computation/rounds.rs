@@ -63,7 +63,7 @@ pub enum ReleaseKind {
 }
 
 impl ReleaseKind {
-    /// In a word.
+    /// Returns the kind in a word.
     pub fn name(self) -> &'static str {
         match self {
             ReleaseKind::Mean => "mean",

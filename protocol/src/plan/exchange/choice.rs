@@ -74,7 +74,7 @@ impl Exchange {
         }
     }
 
-    /// To how many parties each sends in a round, the fan-out k ≥ 1.
+    /// Returns the fan-out k ≥ 1: the number of parties that each sends to in a round.
     pub fn fanout(&self) -> u32 {
         match self {
             Exchange::Inca(Inca {

@@ -43,7 +43,7 @@ pub enum Cancelling {
 pub struct GaussianNoise {
     /// The injection by which value and noise enter a state.
     pub injection: InjectionChoice,
-    /// To how many parties each sends in a round, the fan-out k ≥ 1.
+    /// The fan-out k ≥ 1: the number of parties that each sends to in a round.
     pub fanout: u32,
     /// Whether departed parties are taken out again; the paper does not.
     pub rollback: bool,
@@ -197,8 +197,8 @@ impl Rules for Inca {
 
 #[derive(Debug)]
 struct PlannedInca {
-    /// To how many parties each sends a part of its state in a round, k; `None` where states are
-    /// residues.
+    /// The number k of parties that each sends a part of its state to in a round; `None` where
+    /// states are residues.
     split: Option<u32>,
     injection: Arc<Injection<Ratio>>,
 }

@@ -53,7 +53,7 @@ pub trait Rules: Sync {
     /// Whether states of fewer rounds fit on a lattice on which those of more do not.
     fn rounds_widen_states(&self) -> bool;
 
-    /// To how many parties each sends in a round.
+    /// Returns the numbers of parties that each may send to in a round.
     fn sent_a_round(&self) -> RangeInclusive<usize>;
 
     /// Returns the schedule drawn from `seed`, or the pairs that have a mask in common, where there

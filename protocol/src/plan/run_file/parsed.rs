@@ -36,7 +36,7 @@ impl RunFile {
         RawRunFile::parse(text)?.resolve(parties, Defaults::File)
     }
 
-    /// Everything that can be said without the list of peers.
+    /// Checks everything that can be said without the list of peers.
     pub(crate) fn check(&self, parties: usize) -> Checked {
         self.asked().check(parties)
     }

@@ -141,7 +141,7 @@ pub enum Problem {
     NoRow {
         /// The extents that were given.
         axes: usize,
-        /// Their product, saturated.
+        /// The product of the extents, saturated.
         coordinates: usize,
     },
     /// More iterates to average than a node is to keep.
@@ -166,7 +166,7 @@ pub enum Problem {
     /// A shape that is not that of the tensors together.
     #[error("is not that of data.tensors, which have {found} coordinates together")]
     TensorShape {
-        /// Their coordinates together.
+        /// The number of coordinates of all tensors together.
         found: usize,
     },
     /// More rows than f64 adds up well enough.

@@ -10,9 +10,9 @@ use crate::plan::run_file::problem::{Checked, Problem};
 /// The number of records of one party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
-    /// As the plan says.
+    /// The number that the plan says.
     Exactly(u64),
-    /// At most as many as the plan says: the party's READY says how many, and START fixes it.
+    /// At most the number that the plan says: the party's READY says how many, and START fixes it.
     AtMost(u64),
 }
 

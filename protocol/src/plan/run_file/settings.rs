@@ -138,7 +138,7 @@ pub enum Clip {
     },
     /// A ball for each tensor of a model.
     Tensors {
-        /// Their radii by name, in the data's unit.
+        /// The radii of the tensors by name, in the data's unit.
         radius: BTreeMap<String, f64>,
     },
     /// An interval per coordinate.
@@ -195,7 +195,7 @@ fn is_false(said: &bool) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contributed {
-    /// They are clipped by the node, and added up as they are.
+    /// The vectors are clipped by the node, and added up as they are.
     #[default]
     AsTheyAre,
     /// A program clips its rows, and hands over their sum.
@@ -221,13 +221,13 @@ impl Data {
     }
 }
 
-/// When the coalition is chosen.
+/// The moment when the coalition is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coalitions {
-    /// With the schedule known.
+    /// The coalition is chosen with the schedule known.
     Any,
-    /// Before the schedule is drawn.
+    /// The coalition is chosen before the schedule is drawn.
     Static,
 }
 
@@ -241,7 +241,7 @@ pub struct Privacy {
     pub delta: f64,
     /// The largest coalition, 0 (outsiders only) to parties − 2.
     pub colluding: usize,
-    /// When it is chosen.
+    /// The moment when the coalition is chosen.
     pub coalitions: Coalitions,
     /// Departures that the claims tolerate.
     pub dropouts: usize,

@@ -1,5 +1,5 @@
-//! After a missed message: everybody floods its final, and adds up those of the set that is
-//! agreed on.
+//! Flooding after a missed message: everybody floods its final, and adds up those of the set that
+//! is agreed on.
 //!
 //! A final is readable as soon as its opening has left, so the flood tells nothing new; and it is
 //! the very one that its author committed to in its entry, or it is left out by everybody alike:

@@ -45,7 +45,7 @@ pub const MOST_STAGES: u64 = AVERAGING_STAGES + LAST_WORD_STAGES + FLOODING_STAG
 
 /// E, as all know it.
 pub(super) struct Entrants {
-    /// When this node knew it.
+    /// The moment when this node knew it.
     pub(super) begun: Time,
     pub(super) members: BTreeSet<Party>,
     pub(super) entries: BTreeMap<Party, FinalEntry>,
@@ -58,7 +58,7 @@ pub(super) enum Mode {
     Rounds(Fast),
     /// All rounds are done; the result is given out once the others have theirs.
     Holding(Published),
-    /// It is given out; who missed a message may still have the finals flooded.
+    /// The result is given out; who missed a message may still have the finals flooded.
     GivenOut,
     /// Finals are flooded; of all rounds came this, if they were done and it was not given out.
     Flooding(Option<Published>),
@@ -85,7 +85,7 @@ pub struct Averaging {
     pub(super) broken: BTreeSet<Party>,
     /// The messages of this and the round before: who reconnects may lack both.
     pub(super) recent: Vec<Arc<[u8]>>,
-    /// When the present wait began, and when neighbours are informed of it next.
+    /// The moment when the present wait began, and when neighbours are informed of it next.
     pub(super) waits: Time,
     pub(super) beat: Time,
     pub(super) actions: Vec<PublishingAction>,
@@ -295,12 +295,12 @@ impl Averaging {
         }
     }
 
-    /// When rounds are given up.
+    /// Returns the moment when rounds are given up.
     pub(super) fn averaging_ends(&self) -> Time {
         self.stages_end(AVERAGING_STAGES)
     }
 
-    /// When a result is given out, whatever others say.
+    /// Returns the moment when a result is given out, whatever others say.
     pub(super) fn given_out_by(&self) -> Time {
         self.stages_end(AVERAGING_STAGES + LAST_WORD_STAGES)
     }

@@ -58,7 +58,7 @@ impl Averaging {
         matches!(&self.stage, Mode::Rounds(fast) if fast.wants().is_some())
     }
 
-    /// When to advance although nothing happened.
+    /// Returns the moment to advance although nothing happened.
     pub fn wake(&self, now: Time, around: &Surroundings<'_>) -> Time {
         match self.stage {
             Mode::Waiting | Mode::GivenOut | Mode::Flooding(_) | Mode::Over => Time::FAR,

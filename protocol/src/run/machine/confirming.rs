@@ -119,7 +119,7 @@ impl OpeningPhase {
         true
     }
 
-    /// It is agreed whose secrets are known.
+    /// Goes on once it is agreed whose secrets are known.
     fn confirmed(&mut self, set: &ItemSet, cx: &mut StepContext<'_>) {
         let remaining: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
         if remaining == self.unsealing.members {

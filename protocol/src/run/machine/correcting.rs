@@ -42,7 +42,7 @@ impl StepContext<'_> {
         Owing::Vectors(owing.into_keys().collect())
     }
 
-    /// Nothing is opened.
+    /// Ends the run with nothing opened.
     pub(super) fn remain_closed(&mut self, reason: &str) -> RunPhase {
         self.stays_closed();
         self.finish_withheld(reason);

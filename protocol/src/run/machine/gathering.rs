@@ -1,4 +1,4 @@
-//! From READY to the mark that the plan is spent.
+//! The phase from READY to the mark that the plan is spent.
 
 use std::collections::{BTreeMap, BTreeSet};
 

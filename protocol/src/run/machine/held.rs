@@ -23,7 +23,7 @@ pub(crate) struct HeldSecrets {
 }
 
 impl Run {
-    /// When the second half of opening begins, while this node is at it.
+    /// Returns the moment when the second half of opening begins, while this node is at it.
     pub(crate) fn half_of_opening(&self) -> Option<Time> {
         match &self.phase {
             RunPhase::Opening(phase) => Some(phase.opening.clock().half),

@@ -106,7 +106,7 @@ impl Run {
         self.check_complete();
     }
 
-    /// When it waits no longer for its neighbours.
+    /// Returns the moment when it waits no longer for its neighbours.
     pub(super) fn stays_until(&self) -> Time {
         let waits = self.record.stays_until.filter(|_| !self.record.complete);
         waits.unwrap_or(Time::FAR)

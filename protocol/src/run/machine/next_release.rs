@@ -1,5 +1,5 @@
-//! From one release to the next one of the same plan: nobody gathers again, and nobody mixes; and
-//! from a mixing of noise that was in vain to another one.
+//! The passage from one release to the next one of the same plan: nobody gathers again, and nobody
+//! mixes. Likewise from a mixing of noise that was in vain to another one.
 //!
 //! The next run is of those whose values are in the sum that was opened just now, with keys that
 //! START has fixed. Everything that is said in it is signed for a digest of its own. Its noise is
@@ -205,7 +205,7 @@ impl Run {
         self.config.mixing.precomputed
     }
 
-    /// Those who take part in this run.
+    /// Returns the parties that take part in this run.
     pub fn started(&self) -> &BTreeSet<Party> {
         &self.record.started
     }
@@ -215,7 +215,7 @@ impl Run {
         &self.config.mixing.digest
     }
 
-    /// When this node held every START.
+    /// Returns the moment when this node held every START.
     pub fn started_at(&self) -> Option<Time> {
         self.record.started_at
     }

@@ -18,7 +18,8 @@ use crate::time::Time;
 use crate::topology::party::Party;
 
 impl OpeningPhase {
-    /// Nothing is corrected any more: the set is opened, by whoever is in it or holds shares.
+    /// Begins to open the set, by whoever is in it or holds shares, once nothing is corrected any
+    /// more.
     pub(super) fn begin(transfers: Transfers, unsealing: Unsealing, cx: &mut StepContext<'_>) -> RunPhase {
         let Transfers {
             circle,
@@ -55,7 +56,7 @@ impl OpeningPhase {
         self.step_opening(cx) || self.step_confirming(cx)
     }
 
-    /// When to step again although nothing happened.
+    /// Returns the moment to step again although nothing happened.
     pub(super) fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
         let agreement = self.confirmation.agreement();
         let confirmed = agreement.map_or(Time::FAR, |it| it.wake(now, &BTreeMap::new()));

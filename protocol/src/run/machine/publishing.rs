@@ -1,5 +1,5 @@
-//! From the gate's verdict to the run's end: the second agreement, and what the plan's way of
-//! publishing wants.
+//! The phase from the gate's verdict to the run's end: the second agreement, and what the plan's
+//! way of publishing wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -173,7 +173,7 @@ impl PublishingPhase {
         self.agreement = Agreement::new(electorate, Stage::Finals, members, clock, BTreeSet::new());
     }
 
-    /// When to step again although nothing happened.
+    /// Returns the moment to step again although nothing happened.
     pub(super) fn wake(
         &self,
         now: Time,
@@ -280,9 +280,9 @@ impl StepContext<'_> {
         }
     }
 
-    /// After roll-back the finals of all who may publish weigh what their parties do, to the bit.
-    /// Where finals are missing, as much of that is missing as they held: with hand-overs that may
-    /// be nearly all.
+    /// Checks that the finals of all who may publish weigh, after roll-back, what their parties do,
+    /// to the bit. Where finals are missing, as much of that is missing as they held: with
+    /// hand-overs that may be nearly all.
     fn check_weight(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> Result<(), NoMean> {
         let (plan, lattice) = (&self.config.plan, self.config.plan.lattice());
         // With residues the weight follows from who is included: nobody can lie about it.

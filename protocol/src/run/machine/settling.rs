@@ -1,4 +1,4 @@
-//! From the last round to the agreed logs.
+//! The phase from the last round to the agreed logs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl MixingPhase {
         }
     }
 
-    /// When to step again although nothing happened.
+    /// Returns the moment to step again although nothing happened.
     pub(super) fn wake(&self, now: Time) -> Time {
         let circle = self.transfers.circle.as_ref();
         let circle = circle.map_or(Time::FAR, |circle| circle.wake());

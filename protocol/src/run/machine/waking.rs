@@ -42,8 +42,8 @@ use crate::run::outcome::Event;
 use crate::run::phase::RunPhase;
 use crate::time::Time;
 
-/// After START a node that is woken so many shares of `settle_ms` too late has missed something.
-/// Our choice: a busy machine holds up a process for less.
+/// The divisor of `settle_ms` after which, once START is past, a node that is woken late has missed
+/// something. Our choice: a busy machine holds up a process for less.
 const MISSED: u64 = 8;
 
 impl Run {
@@ -122,7 +122,7 @@ impl Run {
         )));
     }
 
-    /// When lists of logs are due, as far as this node knows.
+    /// Returns the moment when lists of logs are due, as far as this node knows.
     pub(super) fn settling_half(&self) -> Time {
         match &self.phase {
             RunPhase::Settling(phase) => phase.agreement.half(),
@@ -204,7 +204,7 @@ impl Run {
         true
     }
 
-    /// When to look at it again although nothing happened.
+    /// Returns the moment to look at it again although nothing happened.
     pub(super) fn waking_wake(&self) -> Time {
         let until = self.waking.waits().map_or(Time::FAR, |(_, until)| until);
         match self.unsaid_arrivals() {

@@ -118,7 +118,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Until when something is lost in one of an edge's directions at least.
+    /// Returns the moment until which something is lost in one of an edge's directions at least.
     pub(super) fn dark_until(&self, network: Network, (a, b): (Party, Party)) -> Time {
         let there = self.links.dark_until(network, a, b);
         there.max(self.links.dark_until(network, b, a))

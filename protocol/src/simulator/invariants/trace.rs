@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use crate::simulator::invariants::violation::Violation;
 use crate::time::Time;
 
-/// Everything that happened, as a chain of hashes: one entry an event.
+/// The trace of everything that happened, as a chain of hashes: one entry an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     links: Vec<[u8; 32]>,

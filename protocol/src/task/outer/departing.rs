@@ -40,7 +40,8 @@ impl Outer {
         }
     }
 
-    /// When nobody is waited for any longer: a silence as long as a round and a stage take.
+    /// Returns the moment when nobody is waited for any longer: a silence as long as a round and a
+    /// stage take.
     pub(super) fn patience_ends(&self) -> Time {
         let run = &self.plan.draft().run;
         match self.waits_for()[..] {
