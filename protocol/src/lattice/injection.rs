@@ -1,6 +1,6 @@
 //! The injection of a party's value and noise into its own state, round by round (INCA, section
-//! 3.1, Definitions 3.3 and 3.4). With T rounds, c has T + 1 factors of the noisy value x̃. Z has T
-//! + 1 rows of factors of the T correlated noises η.
+//! 3.1, Definitions 3.3 and 3.4). With T rounds, c has T + 1 factors of the noisy value x̃. The
+//! matrix Z has T + 1 rows of factors of the T correlated noises η.
 
 use thiserror::Error;
 

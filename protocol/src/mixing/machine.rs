@@ -169,9 +169,9 @@ where
         self.state.present()
     }
 
-    /// Adds again the mass deducted for departed parties and subtracts the mass added from them
-    /// (accountant/docs/roll_back.md). It needs only this party's own record; without one (`record
-    /// = false`) nothing changes. Who was rolled back before is not again.
+    /// Adds again the mass deducted for departed parties, and subtracts the mass added from them
+    /// (accountant/docs/roll_back.md). It needs only this party's own record; without one nothing
+    /// changes (`record = false`). Who was rolled back before is not again.
     pub fn roll_back(&mut self, departed: &BTreeSet<Party>) {
         let Some(record) = &mut self.record else { return };
         for account in departed.iter().filter_map(|party| record.remove(party)) {

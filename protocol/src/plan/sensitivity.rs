@@ -121,8 +121,8 @@ impl Scales {
         Scales(differ.then_some(widths))
     }
 
-    /// Returns the divisor of a coordinate before the sum, which multiplies it after the sum. Above
-    /// 0.
+    /// Returns the divisor of a coordinate before the sum, above 0, which multiplies it after the
+    /// sum.
     pub fn at(&self, coordinate: usize) -> f64 {
         self.0
             .as_ref()
