@@ -123,7 +123,9 @@ fn systemd_makes_the_user_and_its_folders() {
         let ours = top().join("deploy").join(kind).join("undertone.conf");
         fs::copy(ours, place.join("undertone.conf")).expect("it is there");
     }
-    ["etc", "var/lib"].map(|folder| fs::create_dir_all(at(folder)).expect("writable"));
+    for folder in ["etc", "var/lib"] {
+        fs::create_dir_all(at(folder)).expect("writable");
+    }
     let said = |command: &mut Command| {
         let ended = command
             .arg(format!("--root={}", root.path().display()))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use undertone_tests::inputs::{LOUD, folder, input, kept, local, number, rows, table};
-use undertone_tests::{alone, assert_close, read_json, run_in, write_npy};
+use undertone_tests::{Parties, alone, assert_close, read_json, run_in, start_in, write_npy};
 
 const COUNTS: [usize; 4] = [300, 40, 700, 1];
 
@@ -434,4 +434,72 @@ fn the_demonstration_shows_each_column() {
     assert!(kept(folder.path(), "aarhus/mean.csv").starts_with("age (years),systolic"));
     fs::write(folder.path().join("run.toml"), "[data]\nshape = [3]\n").expect("writable");
     run_in(folder.path(), ["local", "--run", "run.toml", "--json"]).refused_at(2, "data.shape");
+}
+
+/// One run file and one bound: next month tables have other lengths, and a fifth party has joined.
+/// Each mean is over the rows that there are.
+#[test]
+fn one_run_file_serves_a_month_of_four_and_a_month_of_five() {
+    let _alone = alone();
+    let parties = Parties::new(5);
+    let run = format!(
+        "version = 1\nname = \"monthly\"\n[data]\nnoise_ok = true\nshape = [2]\nunit = \"record\"\n\
+         records = {{ at_most = 400 }}\nclip = {{ kind = \"l2\", radius = 1.0 }}\n{LOUD}"
+    );
+    for (month, counts) in [vec![120, 7, 300, 55], vec![90, 310, 12, 60, 400]]
+        .into_iter()
+        .enumerate()
+    {
+        let plan = format!("month-{month}");
+        let list = parties.lines()[..counts.len()].concat();
+        parties.write("peers.toml", &format!("version = 1\n{list}"));
+        parties.plan(&plan, &run);
+        let tables: Vec<Vec<[f64; 2]>> = counts.iter().map(|&count| rows(count, count)).collect();
+        let running: Vec<_> = tables
+            .iter()
+            .enumerate()
+            .map(|(party, own)| {
+                let name = &parties.names()[party];
+                parties.write(&format!("{name}.csv"), &table(own));
+                let line = format!(
+                    "join {plan}.json --identity {name}.key --input {name}.csv --output {plan}-{name}.csv \
+                     --receipt {plan}-{name}.json --max-delta 0.01 --max-epsilon 20 --json"
+                );
+                start_in(parties.folder(), line.split(' '))
+            })
+            .collect();
+        let ends: Vec<Value> = running
+            .into_iter()
+            .map(|running| running.wait().json_of(0))
+            .collect();
+        let total: usize = counts.iter().sum();
+        let clipped = |[x, y]: &[f64; 2]| {
+            let norm = x.hypot(*y).max(1.0);
+            [x / norm, y / norm]
+        };
+        let sum = tables
+            .iter()
+            .flatten()
+            .map(clipped)
+            .fold([0.0, 0.0], |[a, b], [x, y]| [a + x, b + y]);
+        let text = fs::read_to_string(parties.path(&format!("{plan}-alice.csv"))).expect("a mean");
+        let mean: Vec<f64> = text
+            .trim()
+            .split(',')
+            .map(|cell| cell.parse().expect("a number"))
+            .collect();
+        let error = number(&ends[0], "standard_error");
+        for (found, sum) in mean.iter().zip(sum) {
+            assert!(
+                (found - sum / total as f64).abs() <= 6.0 * error,
+                "{mean:?}, {sum} of {total}, {error}"
+            );
+        }
+        let receipt = read_json(&parties.path(&format!("{plan}-alice.json")));
+        for (name, count) in parties.names().iter().zip(&counts) {
+            assert_eq!(receipt["records"][name], *count, "{receipt}");
+        }
+        let checked = format!("receipt {plan}-alice.json --plan {plan}.json --mean {plan}-alice.csv --json");
+        run_in(parties.folder(), checked.split(' ')).json_of(0);
+    }
 }

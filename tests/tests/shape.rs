@@ -28,7 +28,7 @@ fn files_and_lines_keep_their_measure_and_comments_stand_alone() {
 
 /// Summaries that begin with "What", at most. They are to become fewer: whoever rewrites one lowers
 /// this number. The aim is none.
-const MOST_WHATS: usize = 1108;
+const MOST_WHATS: usize = 125;
 
 #[test]
 fn summaries_begin_with_a_verb_or_a_noun_phrase() {
@@ -50,10 +50,10 @@ fn summaries_begin_with_a_verb_or_a_noun_phrase() {
 /// Lines that say why, in a thousand lines of code, at least. They are to become more: whoever adds
 /// some raises its number. The aim is thirty in each folder.
 const LEAST_WHYS: [(&str, usize); 4] = [
-    ("protocol/src/run", 10),
-    ("protocol/src/agreement", 11),
+    ("protocol/src/run", 30),
+    ("protocol/src/agreement", 30),
     ("protocol/src/sealing", 27),
-    ("accountant/src/guarantee", 15),
+    ("accountant/src/guarantee", 54),
 ];
 
 #[test]

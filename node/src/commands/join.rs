@@ -338,8 +338,9 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         runtime.block_on(destination.until_written(delivery));
     }
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
+    let run = finish.outcome.plan(&plan);
     let owners = Owners {
-        errors: model_errors(&plan, &arguments, &delivery),
+        errors: model_errors(&run, &arguments, (&finish, &delivery)),
         clipped: arguments.show_private.then_some(clipped.changed),
         sentence: clipping::sentence(&clipped, &plan.draft().data).filter(|_| output::is_terminal()),
     };
@@ -350,13 +351,16 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         "finished",
         serde_json::json!({ "exit_code": delivery.exit().code(), "outcome": outcome }),
     );
-    let run = finish.outcome.plan(&plan);
     Ok(result::report(&run, &finish, &delivery, owners, begun))
 }
 
 /// The error of each parameter of a model, by the curvature of this party's rows. It says something
 /// of these rows: none unless `--show-private` asks for it, or a terminal shows it.
-fn model_errors(plan: &Plan, arguments: &JoinArgs, delivery: &Delivery) -> Option<Vec<f64>> {
+fn model_errors(
+    plan: &Plan,
+    arguments: &JoinArgs,
+    (finish, delivery): (&Finish, &Delivery),
+) -> Option<Vec<f64>> {
     let is_shown = arguments.show_private || output::is_terminal();
     let values = delivery.values.as_deref().filter(|_| is_shown);
     let (settings, model) = plan.draft().computation.fitted(values)?;
@@ -367,7 +371,8 @@ fn model_errors(plan: &Plan, arguments: &JoinArgs, delivery: &Delivery) -> Optio
         Unit::Party => return None,
     };
     let run = delivery.account.iterations_run();
-    let noise = (plan.calibration().predicted.standard_error, run);
+    let included = &finish.outcome.included;
+    let noise = (plan.predicted_over(included).standard_error, run);
     coefficients::noise_errors(settings, model, rows.iter(), noise)
 }
 

@@ -192,6 +192,26 @@ fn paper(name: &str, arguments: &SimulateArgs) -> Result<Report, Failure> {
     papers::report(&papers, grounds, arguments.out.as_deref())
 }
 
+/// Numbers that are made up at most, of all parties together: 800 MB of them. Our choice.
+const MOST_MADE_UP: f64 = 1e8;
+
+/// Refuses more made-up rows than fit into memory.
+fn check_size(plan: &Plan) -> Result<(), Failure> {
+    let rows = match plan.draft().data.unit {
+        Unit::Record => plan.total_weight(),
+        Unit::Party => plan.parties() as f64,
+    };
+    let numbers = rows * plan.draft().dimension() as f64 * plan.draft().releases() as f64;
+    match numbers > MOST_MADE_UP {
+        true => Err(Failure::usage(format!(
+            "{numbers:.0} numbers would be made up, more than {MOST_MADE_UP:.0}"
+        ))
+        .field("data.records")
+        .hint("simulate with fewer records, columns or parties: errors only scale with them")),
+        false => Ok(()),
+    }
+}
+
 /// Simulates the runs and reports what they add up to.
 pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     if let Some(name) = &arguments.paper {
@@ -222,6 +242,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let peers = Peers::simulated(parties).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(make::make(run, &peers, arguments.seed)?);
     not_a_training(&plan)?;
+    check_size(&plan)?;
     if plan.draft().computation.stream().is_some() {
         return gossiped(&arguments, plan);
     }

@@ -60,7 +60,7 @@ impl Trial<Tables> {
     /// The model that the same clipped gradients, or second moments, come to where each sum of all
     /// parties gets noise of this standard deviation a coordinate.
     pub fn with_noise(&self, noise_std: f64, seed: u64) -> Result<Vec<f64>, Failure> {
-        let (settings, rows) = (settings(&self.plan), self.plan.draft().total_weight());
+        let (settings, rows) = (settings(&self.plan), self.plan.total_weight());
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let step = self.plan.lattice().step();
         let mut noisy_sum = |model: &[f64]| -> Vec<f64> {

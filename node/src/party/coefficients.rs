@@ -17,6 +17,10 @@ use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
 /// Features above which errors are not computed. Our choice: they cost the cube of it.
 const MOST_FEATURES: usize = 64;
 
+/// Entries of all iterations' responses above which errors are not computed: 64 MB, twice. Our
+/// choice.
+const MOST_ENTRIES: u64 = 8 << 20;
+
 /// A coefficient of a model with one score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coefficient {
@@ -66,7 +70,7 @@ pub fn coefficients(
 /// The standard deviation of each parameter that is due to noise of `noise_std` in each coordinate
 /// of `iterations` mean gradients, with the curvature of these prepared rows, to first order in the
 /// noise. `None` where that is not derived: another method, several scores, a set that the model is
-/// kept in, steps that shrink, or many features.
+/// kept in, steps that shrink, many features, or many iterations of them.
 pub fn noise_errors<'a>(
     model: &ModelSettings,
     weights: &[f64],
@@ -81,7 +85,8 @@ pub fn noise_errors<'a>(
         && model.set == ModelSet::None
         && weights.len() == model.features()
         && weights.len() <= MOST_FEATURES;
-    if !is_derived || iterations == 0 {
+    let entries = iterations.saturating_mul(weights.len().pow(2) as u64);
+    if !is_derived || iterations == 0 || entries > MOST_ENTRIES {
         return None;
     }
     let curvature = curvature(model, weights, rows, terms.ridge)?;

@@ -7,14 +7,17 @@ use undertone_protocol::plan::run_file::records::Records;
 
 use crate::reporting::table::number;
 
-/// The number of all records, or "at most" that.
+/// The number of all records, or "at most" that where START has not fixed it.
 pub(super) fn total(plan: &Plan) -> String {
-    let is_bounded = |member: &Member| matches!(member.records, Some(Records::AtMost(_)));
-    let at_most = match plan.draft().members.iter().any(is_bounded) {
+    let is_open = |(party, member): (usize, &Member)| {
+        let bounded = matches!(member.records, Some(Records::AtMost(_)));
+        bounded && !plan.records_at_start().contains_key(&party)
+    };
+    let at_most = match plan.draft().members.iter().enumerate().any(is_open) {
         true => "at most ",
         false => "",
     };
-    format!("{at_most}{}", plan.draft().total_weight())
+    format!("{at_most}{}", plan.total_weight())
 }
 
 /// The plan as it would run with half as many records as it allows. `None` where it has their

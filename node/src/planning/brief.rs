@@ -130,7 +130,7 @@ fn promised(plan: &Plan, claim: &Claim) -> String {
         Unit::Party => "one party",
     };
     format!(
-        "ε = {} at δ = {} ({how}): {whose} makes nothing that is seen more than {} times as likely",
+        "ε = {} at δ = {} ({how}): whatever {whose} is, anything seen is at most {} times as probable, plus δ",
         at_most(claim.epsilon),
         at_most(claim.delta + claim.sampling_delta),
         at_most(claim.epsilon.exp())
@@ -140,14 +140,26 @@ fn promised(plan: &Plan, claim: &Claim) -> String {
 /// What the data sets' budgets are charged.
 fn budget(plan: &Plan) -> String {
     let (privacy, releases) = (&plan.draft().privacy, plan.draft().releases());
+    let whose = match plan.draft().data.unit {
+        Unit::Record => "row",
+        Unit::Party => "party",
+    };
+    let headline = plan
+        .calibration()
+        .claims
+        .iter()
+        .filter(|claim| claim.holds_as_headline);
+    let delta = headline.fold(privacy.delta, |most, claim| {
+        most.max(claim.delta + claim.sampling_delta)
+    });
     let of_all = match releases {
         1 => String::new(),
         releases => format!(", all {releases} releases together"),
     };
     format!(
-        "ε = {} at δ = {:e} of every party's data{of_all}; what else is computed of them adds up",
+        "ε = {} at δ = {} of each {whose}'s{of_all}; whatever else is computed of the same data adds up",
         at_most(plan.epsilon_claimed().unwrap_or(privacy.epsilon)),
-        privacy.delta
+        at_most(delta)
     )
 }
 

@@ -27,12 +27,12 @@ impl<'a> Gain<'a> {
 
     /// The error if each party added its own noise, over this one.
     pub fn over_local(&self) -> f64 {
-        self.plan.calibration().predicted.local / self.error
+        self.plan.predicted().local / self.error
     }
 
     /// This error over that of a trusted server.
     pub fn over_server(&self) -> f64 {
-        self.error / self.plan.calibration().predicted.central
+        self.error / self.plan.predicted().central
     }
 
     /// One sentence, without its full stop.
@@ -80,7 +80,9 @@ fn times(factor: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::plan_of;
+    use undertone_protocol::plan::run_file::records::RecordCounts;
+
+    use crate::testing::{plan_of, plan_with};
 
     #[test]
     fn the_sentence_names_both_factors() {
@@ -105,6 +107,23 @@ mod tests {
             "{}",
             worse.sentence()
         );
+    }
+
+    /// The noise is one; what it is compared with is over as many records as it is.
+    #[test]
+    fn gain_of_a_run_does_not_depend_on_the_bound_of_its_records() {
+        let text = "[data]\nshape = [2]\nunit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n";
+        let exact = plan_of(text, 8, Some(100));
+        let mut bounded = plan_with(text, 8, RecordCounts::at_most(400));
+        bounded = bounded.with_records(&(0..8).map(|party| (party, 100)).collect());
+        let error = exact.calibration().predicted.standard_error;
+        assert_eq!(bounded.predicted().standard_error, error);
+        let sentence = |plan| Gain::with_error(plan, error).expect("it has noise").sentence();
+        assert_eq!(sentence(&bounded), sentence(&exact));
+        let everybody = (0..8).collect();
+        assert_eq!(bounded.predicted_over(&everybody).standard_error, error);
+        let half = (0..4).collect();
+        assert_eq!(bounded.predicted_over(&half).standard_error, 2.0 * error);
     }
 
     #[test]

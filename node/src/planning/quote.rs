@@ -108,7 +108,7 @@ pub fn protected(plan: &Plan) -> String {
         Unit::Party => format!("each party's whole vector ({range}), {change}"),
         Unit::Record => format!(
             "each single one of {} records ({range}), {change}",
-            draft.total_weight()
+            bounded::total(plan)
         ),
     }
 }
@@ -131,7 +131,7 @@ fn of_each_round(plan: &Plan, range: &str) -> String {
             "each single one of {} rows in {rounds} rounds ({range} in each), if each row that a program \
              {} depends on one record, on released {}s and on nothing else, {}no record \
              makes it fail (be late, crash, or hand over another shape{}",
-            draft.total_weight(),
+            bounded::total(plan),
             handed_over.0,
             draft.computation.result().name(),
             handed_over.1,

@@ -8,6 +8,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
 use undertone_protocol::plan::run_file::settings::{Adjacency, TaskName, Unit};
 
+use crate::planning::bounded;
 use crate::reporting::table::number;
 
 /// The iterations whose mean is the model.
@@ -177,7 +178,7 @@ pub(super) fn sentence(plan: &Plan, norm: f64) -> Option<String> {
         return Some(format!(
             "one release; the mean of v·vᵀ over {} rows v = (features, target) of length at most {}, of length \
              at most {}, gets noise of length {}",
-            draft.total_weight(),
+            bounded::total(plan),
             number(model.clip),
             number(model.clip * model.clip),
             number(norm),
@@ -190,7 +191,7 @@ pub(super) fn sentence(plan: &Plan, norm: f64) -> Option<String> {
         model.iterations,
         each_and_together(plan),
         match draft.data.unit {
-            Unit::Record => format!("{} rows", draft.total_weight()),
+            Unit::Record => format!("{} rows", bounded::total(plan)),
             Unit::Party => format!("{} parties, each one's clipped as one", plan.parties()),
         },
         number(model.clip),

@@ -4,7 +4,7 @@
 //! [`Plan::assemble`] joins them and fixes the lattice. [`Plan::parse`] reads a plan that somebody
 //! else made: everything that can be derived is derived again, and a difference refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -409,6 +409,15 @@ impl Plan {
             .predicted
             .clone()
             .times(divisor(planned) / divisor(known))
+    }
+
+    /// Returns the predicted errors of a result that has the data of these parties: the noise of all
+    /// parties over the weight of these, which is never below the noise of fewer.
+    pub fn predicted_over(&self, included: &BTreeSet<Party>) -> Predicted {
+        let weight: f64 = included.iter().map(|&party| self.weight(party)).sum();
+        let divisor = |weight| self.draft.computation.result().divisor(weight);
+        let factor = divisor(self.draft.total_weight()) / divisor(weight);
+        self.calibration.predicted.clone().times(factor)
     }
 
     /// Returns the number of shares of the run: of the schedule in the file, or at most of any that

@@ -7,6 +7,7 @@ use crate::agreement::agreeing::{Agreement, Clock};
 use crate::messages::log::{AgreedLogs, Log};
 use crate::messages::stage::{Phase, Stage};
 use crate::mixing::exchange::Tally;
+use crate::plan::checked::RecordsAtStart;
 use crate::publishing::interface::Published;
 use crate::publishing::opening::Unopened;
 use crate::publishing::way::Way;
@@ -87,7 +88,10 @@ impl StepContext<'_> {
             started: record.started.clone(),
             started_at: record.started_at,
             schedule_seed: self.config.plan.seed_at_start(),
-            records: self.config.plan.records_at_start().clone(),
+            records: match record.started.is_empty() {
+                true => RecordsAtStart::new(),
+                false => self.config.plan.records_at_start().clone(),
+            },
             logs: record.logs.clone(),
             own_log: record.own_log.clone(),
             verdict: record.verdict.clone(),

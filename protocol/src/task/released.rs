@@ -207,7 +207,9 @@ impl Moments {
         };
         let rows = plan.lattice().weight_to_f64(sum.weight.0);
         let features = settings.features();
-        let ridge = settings.ridge_for(plan.calibration().predicted.standard_error);
+        // Of all parties' noise, over the rows that are in the sum.
+        let planned = plan.draft().total_weight() / rows;
+        let ridge = settings.ridge_for(plan.calibration().predicted.standard_error * planned);
         let moments = sum.value.to_f64(plan.lattice().step());
         self.model = statistics::solve(&moments, features + 1, rows, ridge);
     }

@@ -53,7 +53,7 @@ fn a_plan_says_how_often_noise_is_mixed() {
         read_json(&parties.path("plan.json"))["computation"]["sequence"]["mixing_attempts"].clone()
     };
     assert_eq!(attempts("", 3), 3);
-    let text = run_in(parties.folder(), ["verify", "plan.json"]).stdout;
+    let text = run_in(parties.folder(), ["verify", "plan.json", "--full"]).stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         text.contains("before any value is touched, at most 3 times"),

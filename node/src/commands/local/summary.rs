@@ -2,7 +2,7 @@
 
 mod columns;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::topology::party::Party;
 
 use crate::commands::local::cluster::NodeEnd;
 use crate::commands::local::ends::Ends;
@@ -108,6 +109,7 @@ impl<'a> Summary<'a> {
             object.insert("records".into(), (plan.total_weight() as u64).into());
         }
         let run = object.get("iterations").and_then(|it| it["run"].as_u64());
+        let included = included(plan, &object);
         let fitted = plan.draft().computation.fitted(means.first().map(Vec::as_slice));
         Ok(Summary {
             plan,
@@ -116,7 +118,7 @@ impl<'a> Summary<'a> {
             same_bits,
             demonstration: false,
             clipping: truths.map_or(vec![], |truths| truths.clipping()),
-            coefficients: Self::coefficients_of(plan, fitted, (parties, run.unwrap_or(0))),
+            coefficients: Self::coefficients_of(plan, fitted, (parties, &included, run.unwrap_or(0))),
             model: fitted.map(|(_, model)| model.to_vec()),
             reasons: ends.reasons(),
             silences,
@@ -209,7 +211,7 @@ impl<'a> Summary<'a> {
         let records = self
             .object
             .get("records")
-            .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
+            .map_or(String::new(), |all| format!(" ({all} records)"));
         if let (Some(iterations), Some(_)) = (
             self.object.get("iterations"),
             &self.plan.draft().computation.recursion(),
@@ -364,6 +366,20 @@ fn tested(test: &Value) -> String {
         _ => "nothing can be said of it".to_owned(),
     };
     format!("On {} rows that it was not fitted to {quality}.\n", test["rows"])
+}
+
+/// The parties whose data are in the result.
+fn included(plan: &Plan, object: &Map<String, Value>) -> BTreeSet<Party> {
+    let names = object
+        .get("included")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let party = |name: &Value| {
+        let mut members = plan.draft().members.iter();
+        members.position(|member| *name == *member.name)
+    };
+    names.filter_map(party).collect()
 }
 
 /// Returns the entries from the plan, and those from the nodes.

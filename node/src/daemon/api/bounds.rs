@@ -28,6 +28,7 @@ pub(super) struct Bounds {
     heavy: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
     pace: Pace,
+    readers: Pace,
     strangers: Pace,
 }
 
@@ -37,6 +38,7 @@ impl Default for Bounds {
             heavy: Arc::new(Semaphore::new(HEAVY)),
             watchers: Arc::new(Semaphore::new(WATCHERS)),
             pace: Pace::new(Instant::now()),
+            readers: Pace::new(Instant::now()),
             strangers: Pace::new(Instant::now()),
         }
     }
@@ -95,6 +97,7 @@ impl Bounds {
         };
         Bounds {
             pace: at_once(),
+            readers: at_once(),
             strangers: at_once(),
             ..Bounds::default()
         }
@@ -112,6 +115,11 @@ impl Bounds {
     /// Waits for the turn of a request with the token.
     pub(super) async fn turn(&self) {
         self.pace.turn().await;
+    }
+
+    /// Waits for the turn of a request with the token that may only read.
+    pub(super) async fn readers_turn(&self) {
+        self.readers.turn().await;
     }
 
     /// Waits for the turn of a request without it.

@@ -19,17 +19,16 @@ use crate::daemon::api::token::Access;
 /// Answers without a token; the rest never reads a byte of the body without it.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The routes that the token which may only read is for: none of them has a value of a mean.
-const READABLE: [&str; 12] = [
+/// The routes that the token which may only read is for. No receipt is among them: it has the hash
+/// of the mean's file, from which a mean of few bits can be found by trying. Events would hold a
+/// watcher's place.
+const READABLE: [&str; 9] = [
     "/metrics",
     "/v1/openapi.json",
     "/v1/status",
     "/v1/runs",
     "/v1/runs/{digest}",
     "/v1/runs/{digest}/plan",
-    "/v1/runs/{digest}/events",
-    "/v1/runs/{digest}/receipt",
-    "/v1/runs/{digest}/receipt.sig",
     "/v1/offers",
     "/v1/offers/{digest}",
     "/v1/offers/{digest}/plan",
@@ -65,7 +64,10 @@ pub(super) async fn guard(
         api.requests.count(full.status);
         return full.into_response();
     }
-    api.bounds.turn().await;
+    match access {
+        Access::Full => api.bounds.turn().await,
+        Access::Reading => api.bounds.readers_turn().await,
+    }
     if access == Access::Reading && !is_readable(&request) {
         let (head, body) = request.into_parts();
         let refused = Incoming::new(&head.headers, body, 0).refused(read_only()).await;
@@ -85,7 +87,7 @@ fn read_only() -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
         "forbidden",
-        "this token reads metrics, status, plans and receipts, and nothing else",
+        "this token reads metrics, status and plans, and nothing else",
     )
     .field("Authorization")
     .hint("use the daemon's own token (`[api] token`), which may spend its budget")

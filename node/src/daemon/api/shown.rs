@@ -37,7 +37,7 @@ refusals! {
     /// How a question about a run that has to be over is refused.
     Finished: 401 403 404 409 500;
     /// How a watcher is refused.
-    Watching: 400 401 404 503;
+    Watching: 400 401 403 404 503;
     /// How a change of one run or offer is refused.
     Changing: 401 403 404 409 503;
     /// How a mean is refused.

@@ -17,12 +17,13 @@ use crate::reporting::input_file;
 
 /// Random bytes of a token that we make: beyond guessing, at any rate.
 const RANDOM_BYTES: usize = 32;
+
 /// The requests that a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Everything.
     Full,
-    /// Metrics, status, plans and receipts: no mean, and nothing that changes anything.
+    /// Metrics, status and plans: no mean, and nothing that changes anything.
     Reading,
 }
 
@@ -40,7 +41,8 @@ impl Tokens {
     /// Those of [`Token::open`], and both tokens alike (exit 2).
     pub fn open(config: &ApiConfig) -> Result<Self, Failure> {
         let full = Token::open(&config.token)?;
-        let reading = config.read_token.as_deref().map(Token::open).transpose()?;
+        let reading = config.read_token.as_deref().map(Token::open).transpose();
+        let reading = reading.map_err(|failure| failure.field("api.read_token"))?;
         let alike = |token: &Token| token.0.as_bytes().ct_eq(full.0.as_bytes()).into();
         if reading.as_ref().is_some_and(alike) {
             return Err(

@@ -44,7 +44,7 @@ pub const KEYS: &[Setting] = &[
     key("api", "listen", None, r#""127.0.0.1:7300", "unix:FILE""#, "where the API listens; default: unix:api.sock in the state folder"),
     key("api", "allow_remote", Some("false"), "true, false", "let it listen on an address that other machines reach, in the clear"),
     key("api", "token", None, "file", "bearer token of the API, made with mode 0600 when absent; default: api.token in the state folder"),
-    key("api", "read_token", None, "file", "a second token that reads metrics, status, plans and receipts, and nothing else; made with mode 0600 when absent; default: there is none"),
+    key("api", "read_token", None, "file", "a second token that reads metrics, status and plans, and nothing else; made with mode 0600 when absent; default: there is none"),
     key("api", "max_body_bytes", Some("268435456"), "bytes", "longest request body of the API"),
     key("policy", "max_epsilon", None, "above 0", "refuse plans that claim more than this ε; needed for auto_accept"),
     key("policy", "max_delta", None, "above 0, at most 1", "refuse plans whose δ is larger; default: 1e-4, or 1/(10 · records) where that is smaller"),

@@ -37,7 +37,7 @@ pub(super) fn contradicts(plan: &Plan, outcome: &Outcome, realised: Option<&Real
         return false;
     }
     let found = plan.lattice().weight_to_f64(sum.weight.0);
-    (found - realised.total_weight).abs() > ROUNDING * plan.draft().total_weight()
+    (found - realised.total_weight).abs() > ROUNDING * plan.total_weight()
 }
 
 /// The error of the result, from the agreed logs; none where nothing was summed.

@@ -1,9 +1,12 @@
 //! The numbers of a local run beside the true ones, for people.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::topology::party::Party;
 
 use crate::commands::local::parties::LocalParty;
 use crate::commands::local::summary::{Summary, averages_vectors};
@@ -132,7 +135,7 @@ impl Summary<'_> {
     pub(super) fn coefficients_of(
         plan: &Plan,
         fitted: Option<(&ModelSettings, &[f64])>,
-        (parties, run): (&[LocalParty], u64),
+        (parties, included, run): (&[LocalParty], &BTreeSet<Party>, u64),
     ) -> String {
         let Some((settings, model)) = fitted else {
             return String::new();
@@ -141,7 +144,7 @@ impl Summary<'_> {
             .iter()
             .map(|party| Rows::prepare(settings, &party.vector.values, &party.input));
         let rows: Vec<Rows> = prepared.filter_map(Result::ok).collect();
-        let noise = (plan.calibration().predicted.standard_error, run);
+        let noise = (plan.predicted_over(included).standard_error, run);
         let errors = match plan.draft().data.unit {
             Unit::Record => noise_errors(settings, model, rows.iter().flat_map(Rows::iter), noise),
             // A party's gradients are clipped as one.
