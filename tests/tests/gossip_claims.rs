@@ -132,7 +132,7 @@ fn quotes_say_what_neighbours_and_strangers_learn() {
         let words = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         (plan["claims"].as_array().expect("a list").clone(), words)
     };
-    let local = "Open gossip is local noise against a neighbour: 2.646 times the floor at n = 8";
+    let local = "Open gossip is local noise against a neighbour: 2.65 times the floor at n = 8";
     let (claims, text) = quote("releases = 20", "ring");
     let apart: Vec<&Value> = claims.iter().filter(|it| it["adversary"] == "apart").collect();
     let [apart] = apart[..] else {

@@ -247,7 +247,8 @@ fn crashes(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
     Ok(sums)
 }
 
-/// The mean variance of the estimates, as [`ErrorModel`] keeps it.
+/// Returns the mean variance of the estimates, as the pair of coefficients that [`ErrorModel`]
+/// stores.
 fn mean(sums: &[Summed]) -> (f64, f64) {
     let count = sums.len() as f64;
     let average = |of: fn(&Summed) -> f64| {

@@ -44,7 +44,7 @@ impl NoiseSource<Impulse> for Names {
     }
 }
 
-/// A share on its way: who takes its mass at the end of the round under which it is kept.
+/// A share in transit, kept under the round at whose end it is added to a state.
 struct Arrival<P: Payload, W> {
     from: Party,
     to: Party,

@@ -40,8 +40,9 @@ pub(super) struct Gate<'a> {
 /// of one core.
 pub(super) const MOST_OF_ONE: f64 = 1e10;
 
-/// Multiplications that the gate takes in all, whatever the logs say: some ten seconds of one core.
-/// What is not computed then counts as unbounded, so that the theorem of local noise stands in.
+/// The most multiplications that the gate performs in total, whatever the logs say: about eight
+/// seconds of one core. A loss that is not computed for this reason counts as unbounded, and the
+/// theorem of local noise is used instead.
 const MOST_WORK: f64 = 4.0 * MOST_OF_ONE;
 
 /// The δ of the plan's noise: its own, less what is left to the draw of a schedule at START.

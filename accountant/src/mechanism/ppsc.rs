@@ -151,8 +151,8 @@ fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
     }
 }
 
-/// The squared loss μ² at σ* = 1 and unit sensitivity of a party of whose hand-outs k are seen, and
-/// not its final: 1/(1 + r/k) for r = σ_γ²; 0 for k = 0.
+/// Returns the squared loss μ², at σ* = 1 and unit sensitivity, of a party when k of its hand-outs
+/// are seen but its final is not: 1/(1 + r/k) for r = σ_γ²; 0 for k = 0.
 ///
 /// **Theorem.** With k the hand-outs of party i in the schedule, μᵢ² ≤ Δᵢ²/(σ*² + σ_γ²/k) for all
 /// that any coalition learns before i's final leaves, whatever it does and whatever becomes of
@@ -167,10 +167,10 @@ fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
 /// γ_j, that is of x̃ᵢ − γ_j, j = 1…k. Their noises are independent given x̃ᵢ: together they see it
 /// through N(0, σ*² + σ_γ²/k). ∎
 ///
-/// A party that is cut off loses what that says of k its hand-outs to the coalition: those to
-/// honest parties stay with it, which then has the state of before, γ and all, and nobody read
-/// them. One that is not cut off may lose more: where a share that an honest party accepted is
-/// handed on to the coalition.
+/// For a party that is cut off, k is the number of its hand-outs to the coalition. Its hand-outs to
+/// honest parties go back to it unread, which restores its earlier state, with γ. A party that is
+/// not cut off may lose more, where a share that an honest party accepted is handed on to the
+/// coalition.
 fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
     if seen == 0 {
         0.0

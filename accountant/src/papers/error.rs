@@ -20,7 +20,7 @@ pub enum PaperError {
     /// The social graph lacks the node that the paper looks at.
     #[error("has {found} nodes; the paper looks at node {target}")]
     Nodes {
-        /// How many nodes it has.
+        /// The number of nodes of the graph.
         found: usize,
         /// The node.
         target: usize,

@@ -189,7 +189,9 @@ impl ResultFiles<'_> {
             places.any(|place| room::is_full(place.folder()))
         };
         while delivery.is_unwritten() && !given_up && full() {
-            tracing::warn!("the result is kept and tried again; Ctrl-C gives it up");
+            tracing::warn!(
+                "the disk is full: the result is kept and will be written again; Ctrl-C discards it"
+            );
             given_up = tokio::select! {
                 _ = stops.next() => true,
                 () = tokio::time::sleep(AGAIN) => false,

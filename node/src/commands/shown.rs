@@ -16,7 +16,7 @@ pub(super) const ERROR: &str = "± standard error (of the noise)";
 /// Coefficients that a screen shows. Our choice: half of it.
 const MOST_COEFFICIENTS: usize = 20;
 
-/// A result and what is known of it.
+/// A result to display, with its plan, standard error and column names.
 pub(super) struct Shown<'a> {
     /// The plan of its run.
     pub(super) plan: &'a Plan,

@@ -137,7 +137,7 @@ fn uploaded(folder: &Path) -> Option<PathBuf> {
     files.find(|path| path.file_stem().is_some_and(|stem| stem == UPLOADED))
 }
 
-/// Where the record of an offer's folder lies.
+/// Returns the path of the record in an offer's folder.
 pub(super) fn record(folder: &Path) -> PathBuf {
     folder.join(RECORD)
 }

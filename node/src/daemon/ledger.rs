@@ -256,8 +256,8 @@ impl Ledger {
                     account = account.to_string(),
                     epsilon = total.epsilon,
                     spent = spent.epsilon(total.delta),
-                    "the run cost more than its plan claims, and with it the data set more than its budget: \
-                     it takes no more runs"
+                    "the run cost more than its plan claims, which puts the data set over its budget: \
+                     the data set takes no more runs"
                 );
             }
         }

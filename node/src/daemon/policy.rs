@@ -71,7 +71,7 @@ fn check_places(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> 
             );
             return Err(Refusal::new(Kind::Policy, message)
                 .field("peers")
-                .hint("find out which one is right: then change the peer list and restart the daemon, or ask for a plan that has the other"));
+                .hint("find out which address is right: if the plan's, change the peer list and restart the daemon; if the list's, ask for a plan that has it"));
         }
     }
     Ok(())

@@ -36,7 +36,8 @@ impl Service {
             Err(refusal) if self.shared.offers.get(digest).is_none() => return Err(refusal),
             Err(_) => self.shared.offers.plan(digest)?,
         };
-        String::from_utf8(bytes).map_err(|_| Refusal::new(Kind::Internal, "the plan is not what was written"))
+        String::from_utf8(bytes)
+            .map_err(|_| Refusal::new(Kind::Internal, "the stored plan is not valid UTF-8"))
     }
 
     /// The mean that a run gave.

@@ -426,7 +426,10 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     if account.as_ref().is_some_and(Account::stays_closed)
         && let Err(refusal) = shared.ledger().close(&digest)
     {
-        tracing::error!(digest, "the charge of a run that cost nothing stays: {refusal}");
+        tracing::error!(
+            digest,
+            "the charge for a run that cost nothing cannot be taken back: {refusal}"
+        );
     }
     if let Some(account) = &account {
         give_back(destination, me, account);

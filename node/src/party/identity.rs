@@ -172,7 +172,7 @@ impl Identity {
     }
 }
 
-/// Whether only its owner can read an open file; else its mode.
+/// Checks that nobody but the owner has any access to an open file; the error is its mode.
 #[cfg(unix)]
 pub(crate) fn only_ours(file: &File) -> Result<(), u32> {
     use std::os::unix::fs::PermissionsExt;

@@ -11,7 +11,7 @@ use crate::reporting::failure::Failure;
 /// The system gives none.
 pub fn for_noise() -> Result<ChaCha12Rng, Failure> {
     ChaCha12Rng::try_from_rng(&mut SysRng).map_err(|error| {
-        Failure::usage(format!("the system gives no randomness: {error}"))
+        Failure::usage(format!("the operating system's random source failed: {error}"))
             .hint("noise needs the operating system's random source, such as /dev/urandom")
     })
 }

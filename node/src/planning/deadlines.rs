@@ -33,7 +33,7 @@ pub fn start(plan: &Plan) -> Duration {
     Duration::from_millis(plan.draft().run.join_ms.saturating_mul(2).min(LONGEST_MS))
 }
 
-/// A span in its largest unit and the next one.
+/// Formats a duration in its largest unit and the next one, such as `1 min 30 s`.
 pub fn span(seconds: u64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let with = |whole: String, rest: u64, unit: &str| match rest {

@@ -104,7 +104,8 @@ pub(super) fn caveat(plan: &Plan) -> String {
     }
 }
 
-/// σ*, the noise that a party adds for good, as files have it: null where a party adds none.
+/// Returns σ*, the standard deviation of the noise of a party that does not cancel; `None` where
+/// parties add none.
 pub fn independent_std(plan: &Plan) -> Option<f64> {
     Some(plan.calibration().independent_std).filter(|&std| std > 0.0)
 }

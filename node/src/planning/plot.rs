@@ -84,7 +84,8 @@ fn at_each_epsilon(plan: &Plan, curve: &[AtEpsilon]) -> Panel {
     (axes, lines)
 }
 
-/// Fewer parties than this are counted; of more, shares are told.
+/// Plans with fewer parties than this plot departures as a number of parties; larger ones plot a
+/// percentage.
 const COUNTED: usize = 20;
 
 /// What the error becomes when parties leave for good.

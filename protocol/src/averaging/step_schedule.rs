@@ -92,7 +92,8 @@ impl StepSchedule {
         Self::first(spectrum, goal, Method::Chebyshev, candidates.map(steps))
     }
 
-    /// Chooses the steps by the eigenvalues themselves.
+    /// Returns the shortest schedule, whose steps are the reciprocals of the distinct eigenvalues;
+    /// `None` if it is not accurate enough.
     pub fn finite_time(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
         let steps: Vec<f64> = finite_time::roots(spectrum)
             .iter()

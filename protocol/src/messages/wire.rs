@@ -203,8 +203,8 @@ pub fn share_frame_with<R>(
     frame_with(SHARE, &encode(&share_header(digest, id, weight)), length, write)
 }
 
-/// The frame of a message of gossip; `values` as the lattice encodes them. All that its sender
-/// sends in a round have the same, and so has one that is sent again.
+/// Builds the frame of a gossip message, with `values` in the lattice's encoding. A sender puts the
+/// same values into all its messages of a round, and into any that it sends again.
 pub fn message_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: &[u8]) -> Arc<[u8]> {
     frame(MESSAGE, &encode(&share_header(digest, id, weight)), values)
 }

@@ -12,7 +12,7 @@ pub enum MixingOffence {
     #[error("a share that is not due: round {}, from {} to {}", .0.round, .0.from, .0.to)]
     NotDue(ShareId),
     /// The peer sent, early, a share of another length than the plan's.
-    #[error("a share of round {round} of {bytes} bytes")]
+    #[error("its share of round {round} has {bytes} bytes, which is not the plan's length")]
     Length {
         /// The round of the share.
         round: u32,

@@ -116,7 +116,7 @@ pub struct Peer {
     pub id: PeerId,
     /// The address for connections of private neighbours.
     pub private: Address,
-    /// The address for connections of public neighbours, and of all others.
+    /// The address for connections from public neighbours, and from everybody else.
     pub public: Address,
 }
 

@@ -71,8 +71,8 @@ pub enum PublishingAction {
 pub struct Published {
     /// The parties whose finals are in the sum.
     pub included: BTreeSet<Party>,
-    /// Whether enough members of the plan hold this very result. Of averages, which differ within
-    /// their `accuracy`, it is not asked.
+    /// Whether enough members of the plan hold exactly this result. Not set for averages, which differ
+    /// within their `accuracy`.
     pub agreed: bool,
     /// The sum of these finals and of their weights; `None` if none is known.
     pub sum: Option<Sum>,
@@ -121,8 +121,8 @@ pub enum FinalError {
     /// The final was stored elsewhere than in memory, and cannot be read any more.
     #[error("a final that this node holds can no longer be read from the state folder's disk")]
     Unreadable,
-    /// Another number of keys of masks than is owed.
-    #[error("{found} bytes of keys of masks, {expected} are owed")]
+    /// Another number of mask keys than was expected.
+    #[error("{found} bytes of mask keys, but {expected} were expected")]
     Keys {
         /// The bytes that are there.
         found: usize,

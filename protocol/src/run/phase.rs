@@ -83,7 +83,7 @@ pub(super) struct Transfers {
     pub(super) circle: Option<Box<CircleRound>>,
     /// `None` where nothing is sealed, or once it is wiped.
     pub(super) seals: Option<Box<Seals>>,
-    /// The reason why this node leaves, while it waits to know what has left it.
+    /// The reason why this node leaves the run, while it waits to hear which of its shares are out.
     pub(super) leaving: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub enum ThresholdError {
         tolerated: usize,
     },
     /// Fewer members to hold shares than make a secret known.
-    #[error("{needed} shares make a secret known, and {holders} members could hold one")]
+    #[error("{needed} shares are needed to recover a secret, but only {holders} members could hold one")]
     Holders {
         /// The threshold t.
         needed: usize,

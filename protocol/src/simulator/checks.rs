@@ -16,7 +16,7 @@ use crate::simulator::scenario::Purpose;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// The messages sent so far, as far as the invariants go.
+/// The record that the invariants' checks keep of the messages sent so far.
 pub(super) struct Checks {
     once: Once,
     clear: Clear,

@@ -199,11 +199,11 @@ impl Conditions {
 /// The time in which shares and their answers were on their way, over all nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrivatePhase {
-    /// The first share left its sender.
+    /// When the first share left its sender.
     pub first_left: Option<Time>,
-    /// The last share reached its receiver.
+    /// When the last share reached its receiver.
     pub last_arrived: Option<Time>,
-    /// The last answer to a share reached the share's sender.
+    /// When the last answer to a share reached that share's sender.
     pub last_answered: Option<Time>,
 }
 

@@ -80,7 +80,7 @@ pub struct Outer {
 }
 
 impl Outer {
-    /// This node's part; `value` is its first iterate, from where all begin.
+    /// Creates this node's part in the outer iterations; `value` is its first iterate.
     ///
     /// # Panics
     /// If the plan has no outer iterations, or the party is not in it.

@@ -37,7 +37,7 @@ pub struct Distribution {
     /// The mean of the upper values over all pairs.
     #[serde(rename = "sensitivity_squared_mean")]
     pub mean: f64,
-    /// The largest upper value.
+    /// The largest upper bound over all pairs.
     #[serde(rename = "sensitivity_squared_upper")]
     pub largest: f64,
     /// The (observer, target) that the largest upper value is of.

@@ -75,8 +75,8 @@ fn around(routes: Router, silence: Duration) -> Router {
 
 /// Answers for a route that panicked. The panic's message may name a value, and is not shown.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
-    tracing::error!("an API request was given up: this is an error in the daemon");
-    let what = "the request was given up: an error in the daemon";
+    tracing::error!("an API request failed because of a bug in the daemon");
+    let what = "the request failed because of a bug in the daemon";
     Problem::from(Refusal::new(Kind::Internal, what)).into_response()
 }
 
@@ -116,7 +116,10 @@ mod tests {
         assert_eq!(answer.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         let body = axum::body::to_bytes(answer.into_body(), 1 << 16).await.unwrap();
         let text = String::from_utf8_lossy(&body);
-        assert!(text.contains("given up") && !text.contains("a value"), "{text}");
+        assert!(
+            text.contains("bug in the daemon") && !text.contains("a value"),
+            "{text}"
+        );
     }
 
     #[tokio::test]

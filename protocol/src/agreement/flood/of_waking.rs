@@ -39,8 +39,8 @@ impl Flood {
         own.filter(|entry| entry.count > 0).collect()
     }
 
-    /// Parties that still waited for logs after this party arrived late for this time, ascending:
-    /// their words name that arrival.
+    /// Returns the parties whose notices say that they still waited for logs after `party` had
+    /// arrived late `arrival` times, ascending.
     pub fn waiting_after(&self, party: Party, arrival: u8) -> impl Iterator<Item = Party> {
         let words = self.words_of_waking();
         words

@@ -81,8 +81,9 @@ pub(super) struct Signed {
     /// Members that were not yet seen to have signed it: once one has, that stays
     /// ([`flood`](crate::agreement::flood)).
     pending: BTreeMap<Party, Incarnation>,
-    /// The number of STARTs of members that are here, with the moment of the last one.
+    /// The largest number of members whose START this node has held so far.
     starts: usize,
+    /// The moment when `starts` last grew; at first, when this START was signed.
     news: Time,
     /// The plan's digest, where START draws the schedule.
     draws: Option<Digest>,

@@ -67,7 +67,7 @@ pub(crate) struct CircleRound {
     outgoing: BTreeMap<Party, VectorOut>,
     arrived: BTreeMap<Party, Bytes>,
     own: OwnTerm,
-    /// The secret of this round's own masks, dealt out, until the log is made.
+    /// The deal of the secret behind this node's masks of the round; `None` once the log has taken it.
     deal: Option<Deal>,
     deadline: Time,
     closed: bool,

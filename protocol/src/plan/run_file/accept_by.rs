@@ -31,7 +31,7 @@ impl AcceptBy {
 /// Text that is no such time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{found:?} is no time from \"1s\" to \"30d\"; write a whole number with d, h, min or s, such as \"3d\" or \"90min\""
+    "{found:?} is not a duration from \"1s\" to \"30d\"; write a whole number with d, h, min or s, such as \"3d\" or \"90min\""
 )]
 pub struct NotATime {
     found: String,

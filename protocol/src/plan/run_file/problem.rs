@@ -164,7 +164,7 @@ pub enum Problem {
         name: String,
     },
     /// A shape that is not that of the tensors together.
-    #[error("is not that of data.tensors, which have {found} coordinates together")]
+    #[error("does not match data.tensors, which have {found} coordinates in total")]
     TensorShape {
         /// The number of coordinates of all tensors together.
         found: usize,
