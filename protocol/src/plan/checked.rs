@@ -411,8 +411,8 @@ impl Plan {
             .times(divisor(planned) / divisor(known))
     }
 
-    /// Returns the predicted errors of a result that has the data of these parties: the noise of all
-    /// parties over the weight of these, which is never below the noise of fewer.
+    /// Returns the predicted errors of a result that has the data of these parties: the noise of
+    /// all parties over the weight of these, which is never below the noise of fewer.
     pub fn predicted_over(&self, included: &BTreeSet<Party>) -> Predicted {
         let weight: f64 = included.iter().map(|&party| self.weight(party)).sum();
         let divisor = |weight| self.draft.computation.result().divisor(weight);

@@ -71,8 +71,8 @@ pub enum PublishingAction {
 pub struct Published {
     /// The parties whose finals are in the sum.
     pub included: BTreeSet<Party>,
-    /// Whether enough members of the plan hold exactly this result. Not set for averages, which differ
-    /// within their `accuracy`.
+    /// Whether enough members of the plan hold exactly this result. Not set for averages, which
+    /// differ within their `accuracy`.
     pub agreed: bool,
     /// The sum of these finals and of their weights; `None` if none is known.
     pub sum: Option<Sum>,

@@ -290,8 +290,8 @@ impl SwarmDriver {
         }
     }
 
-    /// Closes the oldest connection of the most crowded host, where too many have no hello yet after
-    /// one more has come from this peer.
+    /// Closes the oldest connection of the most crowded host, where too many have no hello yet
+    /// after one more has come from this peer.
     fn crowd(&mut self, peer: PeerId) {
         let Some(port) = self.ports.get(&peer) else { return };
         if port.unproved() > UNPROVED_PER_PEER

@@ -67,7 +67,8 @@ pub(crate) struct CircleRound {
     outgoing: BTreeMap<Party, VectorOut>,
     arrived: BTreeMap<Party, Bytes>,
     own: OwnTerm,
-    /// The deal of the secret behind this node's masks of the round; `None` once the log has taken it.
+    /// The deal of the secret behind this node's masks of the round; `None` once the log has taken
+    /// it.
     deal: Option<Deal>,
     deadline: Time,
     closed: bool,

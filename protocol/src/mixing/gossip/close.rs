@@ -24,7 +24,8 @@ pub struct Closing<'a> {
     pub before: &'a BTreeSet<Party>,
     /// Smaller sets are none: `min_parties`.
     pub least: usize,
-    /// The largest number of the plan's members that may be missing from the set, for whatever reason.
+    /// The largest number of the plan's members that may be missing from the set, for whatever
+    /// reason.
     pub dropouts: usize,
 }
 
