@@ -28,7 +28,7 @@ pub(super) struct RevealedSum {
 }
 
 impl RevealedSum {
-    /// The sum that has the value of `victim`; none if no sum is revealed that has it.
+    /// Returns the revealed sum that has the value of `victim`; `None` if there is no such sum.
     pub(super) fn of(execution: &Execution, victim: Party) -> Option<Self> {
         let piece = revealed(execution)
             .into_iter()

@@ -57,7 +57,7 @@ pub struct GossipOutcome {
     /// The largest Σⱼ |Σₜ (wᵢⱼₜ − 1/n)| over those who took part in the last round, wᵢⱼₜ what
     /// estimate i carries of party j's contribution of round t: times half the width of the range
     /// it is how far i can be from the mean, if each party contributes the same in every round;
-    /// none if nobody took part.
+    /// `None` if nobody took part.
     pub weight_error: Option<f64>,
 }
 

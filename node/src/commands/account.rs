@@ -61,7 +61,7 @@ pub enum AccountCommand {
     Compose(compose::ComposeArgs),
     /// The cost of a training's iterations
     ///
-    /// What each may cost, and what those that were published have cost.
+    /// The loss that each may have, and the loss of those that were published.
     #[command(
         override_usage = "undertone account training [OPTIONS] --epsilon <E> --delta <D>\n       --iterations <K>"
     )]

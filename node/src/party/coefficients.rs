@@ -24,10 +24,10 @@ const MOST_ENTRIES: u64 = 8 << 20;
 /// A coefficient of a model with one score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coefficient {
-    /// What its column is called.
+    /// The name of its column.
     pub name: String,
-    /// What one unit of the column adds to the score, for a row in the middle of all bounds; of the
-    /// intercept the score of that row.
+    /// The change of the score for one unit of the column, for a row in the middle of all bounds;
+    /// of the intercept the score of that row.
     pub value: f64,
     /// By how much the privacy noise moves it, as a standard deviation; `None` where that is not
     /// derived.

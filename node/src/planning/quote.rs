@@ -15,6 +15,14 @@ use crate::planning::utility::Utility;
 use crate::planning::{as_in_paper, bounded, foundations, gossip, mechanism, policy, trained};
 use crate::reporting::table::{Table, at_most, bytes, number};
 
+/// Returns δ of a result with this ε and of the plan's own claim: the planned δ, the chance of a
+/// bad draw, and what sampling the noise adds at the larger ε. Never below the real δ.
+pub fn delta_with(plan: &Plan, epsilon: Option<f64>) -> f64 {
+    let claimed = plan.epsilon_claimed().unwrap_or(plan.draft().privacy.epsilon);
+    let largest = epsilon.unwrap_or(0.0).max(claimed);
+    (plan.draft().privacy.delta + plan.draw_chance() + plan.sampling_delta(largest)).min(1.0)
+}
+
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
     if plan.draft().computation.recursion().is_some() {
@@ -534,4 +542,31 @@ pub fn listed(remedies: &[Remedy]) -> String {
         .map(Remedy::to_string)
         .collect::<Vec<_>>()
         .join(", or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::plan_of;
+
+    #[test]
+    fn printed_delta_is_never_below_what_noise_draws_and_sampling_add() {
+        for lines in [
+            "",
+            "[privacy]\ncoalitions = \"static\"\n",
+            "[mechanism]\nkind = \"pairwise\"\n",
+        ] {
+            let plan = plan_of(&format!("[data]\nshape = [2]\n{lines}"), 8, None);
+            let claims = plan.calibration().claims.iter();
+            let headline = claims.filter(|claim| claim.holds_as_headline);
+            let least = headline
+                .map(|claim| claim.delta + claim.sampling_delta)
+                .fold(0.0, f64::max);
+            let shown = delta_with(&plan, plan.epsilon_claimed());
+            assert!(
+                shown >= least && shown > plan.draft().privacy.delta,
+                "{lines}: {shown} of {least}"
+            );
+        }
+    }
 }

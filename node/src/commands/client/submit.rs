@@ -20,7 +20,7 @@ use crate::reporting::report::Report;
 use crate::reporting::{input_file, output};
 use crate::vector_file::formats;
 
-/// What this party contributes.
+/// The flags that say what this party contributes.
 #[derive(Args, Debug)]
 #[group(id = "contribution", multiple = true)]
 pub(super) struct ContributionArguments {

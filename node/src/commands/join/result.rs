@@ -249,9 +249,9 @@ fn table(plan: &Plan, object: &Value, account: &Account, alone: bool) -> Table {
     row(
         "ε as it turned out",
         format!(
-            "{} at δ = {:e} (claimed before the run: {})",
+            "{} at δ = {} (claimed before the run: {})",
             shown("epsilon", at_most),
-            plan.draft().privacy.delta,
+            at_most(quote::delta_with(plan, object["epsilon"].as_f64())),
             shown("epsilon_claimed", at_most)
         ),
     );

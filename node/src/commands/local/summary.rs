@@ -316,9 +316,9 @@ impl<'a> Summary<'a> {
             .row([
                 "ε as it turned out".into(),
                 format!(
-                    "{} at δ = {:e} (claimed before the run: {})",
+                    "{} at δ = {} (claimed before the run: {})",
                     epsilon("epsilon"),
-                    self.plan.draft().privacy.delta,
+                    at_most(quote::delta_with(self.plan, self.object["epsilon"].as_f64())),
                     epsilon("epsilon_claimed")
                 ),
             ]);

@@ -291,7 +291,8 @@ impl Stated {
     /// bound of each party in the result.
     ///
     /// # Errors
-    /// What a receipt repeats of its plan is not the plan's, or a number that it does not allow.
+    /// The receipt repeats something of its plan wrongly, or has a number that the plan does not
+    /// allow.
     pub(super) fn plan_as_run(&self, plan: &Plan) -> Result<Plan, Failure> {
         self.check_plan(plan)?;
         let mut known = RecordsAtStart::new();

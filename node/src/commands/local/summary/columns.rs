@@ -14,6 +14,7 @@ use crate::commands::shown::{self, MOST_COLUMNS};
 use crate::party::coefficients::noise_errors;
 use crate::party::rows::Rows;
 use crate::planning::gain::Gain;
+use crate::planning::quote;
 use crate::reporting::table::{Table, at_most, beside_error, number};
 
 impl Summary<'_> {
@@ -74,11 +75,11 @@ impl Summary<'_> {
         format!(
             "\nWhat was protected: any single patient, all {} columns together. Whoever reads all that these nodes \
              published, even with one hospital's help, can hardly tell whether that patient's record is the true \
-             one or any other within the public bounds (ε = {} at δ = {:e}), and no hospital showed its data to \
+             one or any other within the public bounds (ε = {} at δ = {}), and no hospital showed its data to \
              anybody. The patients are made up; bring your own with --inputs DIR --run RUN.toml.\n",
             self.plan.draft().dimension(),
             at_most(epsilon),
-            self.plan.draft().privacy.delta,
+            at_most(quote::delta_with(self.plan, Some(epsilon))),
         )
     }
 
