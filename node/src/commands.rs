@@ -7,6 +7,7 @@ pub mod cli;
 pub mod client;
 pub mod doctor;
 pub mod example;
+pub mod figures;
 pub mod help;
 pub mod identity;
 pub mod join;

@@ -41,6 +41,7 @@ pub mod network;
 pub mod party;
 pub mod planning;
 pub mod reporting;
+pub mod table_file;
 #[cfg(test)]
 mod testing;
 pub mod vector_file;

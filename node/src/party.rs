@@ -6,6 +6,7 @@ pub mod coefficients;
 pub mod contributor;
 pub mod driver;
 pub mod events;
+pub mod figures_file;
 pub(crate) mod gossiped;
 pub mod identity;
 pub mod input;

@@ -6,6 +6,7 @@ mod bounded;
 pub mod brief;
 mod circles;
 pub mod deadlines;
+pub mod described;
 pub mod files;
 pub mod foundations;
 pub mod gain;

@@ -178,7 +178,7 @@ fn help_of_a_task_names_each_of_its_keys_in_eighty_lines_of_a_hundred_columns() 
     let unknown = undertone(&["help", "median"]);
     assert_eq!(unknown.status.code(), Some(2));
     let text = String::from_utf8_lossy(&unknown.stderr).into_owned();
-    assert!(text.contains("tasks are mean, regression"), "{text}");
+    assert!(text.contains("tasks are mean, describe, regression"), "{text}");
     let of_command = undertone(&["help", "ledger", "adopt"]);
     assert_eq!(of_command.status.code(), Some(0));
 }

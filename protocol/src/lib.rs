@@ -56,6 +56,7 @@
 pub mod agreement;
 pub mod averaging;
 pub mod clipping;
+pub mod describe;
 pub mod design;
 pub mod lattice;
 pub mod messages;

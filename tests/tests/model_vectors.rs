@@ -1,8 +1,10 @@
-//! The mathematics of a training against an independent program's answers, as the examples
-//! `reference_vectors` and `training_vectors` give them.
+//! The mathematics of a training and of statistics against an independent program's answers, as the
+//! examples `reference_vectors` and `training_vectors` give them.
 
 #[path = "../../accountant/examples/training_vectors/answers.rs"]
 mod answers;
+#[path = "../../protocol/examples/reference_vectors/described.rs"]
+mod described;
 #[path = "../../protocol/examples/reference_vectors/models.rs"]
 mod models;
 
@@ -59,6 +61,28 @@ fn every_answer_is_the_reference_programs() {
     let counts: Vec<i32> = answered.into_values().collect();
     // ahead, budget, descend, projection, statistics.
     assert_eq!(counts, [4, 6, 6, 5, 3]);
+}
+
+#[test]
+fn every_answer_about_a_table_is_the_reference_programs() {
+    let file: Value = serde_json::from_str(include_str!("../data/described.json")).expect("vectors parse");
+    let mut answered = BTreeMap::new();
+    for vector in file["vectors"].as_array().expect("a list") {
+        let (name, kind) = (&vector["name"], vector["kind"].as_str().unwrap_or_default());
+        let answer = match kind {
+            "root" => described::root(&vector["given"]),
+            "layout" => described::layout(&vector["given"]),
+            "rows" => described::rows(&vector["given"]),
+            "figures" => described::figures(&vector["given"]),
+            other => panic!("nobody answers {other}"),
+        };
+        let answer = answer.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(off(&answer, &vector["expected"]), None, "{name}");
+        *answered.entry(kind.to_owned()).or_insert(0) += 1;
+    }
+    let counts: Vec<i32> = answered.into_values().collect();
+    // figures, layout, root, rows.
+    assert_eq!(counts, [8, 8, 2, 6]);
 }
 
 #[test]

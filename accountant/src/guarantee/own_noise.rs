@@ -146,7 +146,7 @@ pub fn half_width(draft: &Draft) -> f64 {
         Clip::Box { low, high } => (0..draft.dimension())
             .map(|at| (high.at(at) - low.at(at)) / 2.0)
             .fold(0.0, f64::max),
-        Clip::L2 { .. } | Clip::Tensors { .. } => draft.value_bound(),
+        Clip::L2 { .. } | Clip::Described { .. } | Clip::Tensors { .. } => draft.value_bound(),
     }
 }
 

@@ -8,8 +8,8 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::page::WIDTH;
 use crate::commands::{
-    account, audit, benchmark, client, doctor, example, help, identity, join, ledger, local, manual, plan,
-    predict, receipt, simulate, testnet, version,
+    account, audit, benchmark, client, doctor, example, figures, help, identity, join, ledger, local, manual,
+    plan, predict, receipt, simulate, testnet, version,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -80,13 +80,14 @@ Together, each on its own machine
   verify     check a plan       join      take part
   doctor     say what to fix    receipt   check what was signed
   predict    apply a model      audit     attack a plan
+  figures    read statistics again, at no cost
 A daemon that keeps a budget: node, testnet (in containers), ledger (mend it)
   submit, accept, decline, withdraw     take part in runs of the daemon
   status, watch, result                 see them
 Numbers: account (what an adversary learns), benchmark
 More: help, version, completions, manual
-  undertone help mean      the keys of a run file; also regression, rounds,
-                           stream, linear-equations, optimise
+  undertone help mean      the keys of a run file; also describe, regression,
+                           rounds, stream, linear-equations, optimise
   undertone help node      the keys of a daemon's configuration
   undertone --help         examples, flags of all commands, exit codes
 ";
@@ -161,6 +162,8 @@ enum AnyCommand {
     Account(account::AccountCommand),
     /// Apply a trained model to rows, on this machine alone
     Predict(predict::PredictArgs),
+    /// Read statistics of a table again: other quantiles, differences of groups, populations
+    Figures(figures::FiguresArgs),
     /// Check a signed receipt, and say in five sentences what it states
     Receipt(receipt::ReceiptArgs),
     /// Attack a plan: simulated runs bound ε from below, whatever the accountant says
@@ -212,7 +215,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     let shared = cli.shared.clone();
     logging::start(&shared);
     // A shell reads it: no line of it may be broken.
-    let verbatim = matches!(cli.command, AnyCommand::Completions(_));
+    let verbatim = matches!(cli.command, AnyCommand::Completions(_) | AnyCommand::Figures(_));
     let result = match cli.command {
         AnyCommand::Identity(command) => identity::run(command),
         AnyCommand::Plan(arguments) => plan::plan(arguments),
@@ -234,6 +237,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Withdraw(arguments) => client::status::withdraw(arguments),
         AnyCommand::Account(command) => account::run(command),
         AnyCommand::Predict(arguments) => predict::run(&arguments),
+        AnyCommand::Figures(arguments) => figures::run(&arguments),
         AnyCommand::Receipt(arguments) => receipt::run(&arguments),
         AnyCommand::Audit(arguments) => audit::run(&arguments),
         AnyCommand::Benchmark(arguments) => benchmark::run(arguments),
@@ -244,6 +248,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     match result {
         Ok(report) if shared.json => say(format_args!("{}\n", report.json), report.exit),
+        // Lines of values are for programs, too.
         Ok(report) if verbatim => say(report.text, report.exit),
         Ok(report) => say(screen::wrapped(&report.text, screen::width()), report.exit),
         Err(failure) => refuse(&failure, shared.json),

@@ -12,7 +12,8 @@ use crate::reporting::report::Report;
 /// The task or command whose page is printed.
 #[derive(Args, Debug)]
 pub struct HelpArgs {
-    /// A task (mean, regression, rounds, stream, linear-equations, optimise), or a command
+    /// A task (mean, describe, regression, rounds, stream, linear-equations, optimise), or a
+    /// command
     #[arg(value_name = "TASK or COMMAND")]
     about: Vec<String>,
 }
@@ -55,6 +56,7 @@ fn of_command(names: &[String], mut command: Command) -> Result<String, Failure>
 fn summary(task: TaskName) -> &'static str {
     match task {
         TaskName::Mean => "the weighted mean of the parties' vectors, in one release",
+        TaskName::Describe => "statistics of a table's columns, all from one release",
         TaskName::Regression => "a model that the parties fit together, from the rows of each",
         TaskName::Rounds => "means in sequence of what programs hand over (training, say)",
         TaskName::Stream => "a mean a round of the rows of a stream, or gossip with open messages",
@@ -71,6 +73,9 @@ fn summary(task: TaskName) -> &'static str {
 fn example(task: TaskName) -> &'static str {
     match task {
         TaskName::Mean => "name = \"study\"\n[data]\nshape = [1000]\n",
+        TaskName::Describe => {
+            "task = \"describe\"\nname = \"study\"\n[[describe.column]]\nname = \"age\"\nlow = 18\nhigh = 100\n"
+        }
         TaskName::Regression => {
             "task = \"regression\"\nname = \"study\"\n[data]\nshape = [31]\n[model]\nloss = \"logistic\"\n"
         }
@@ -102,7 +107,7 @@ fn of_task(task: TaskName) -> String {
     for setting in settings_of(task) {
         if setting.section != section {
             section = setting.section;
-            text += &format!("[{section}]\n");
+            text += &format!("{}\n", setting.header());
         }
         text += &hanging(&format!("  {:<17} ", setting.key), &said(setting));
     }

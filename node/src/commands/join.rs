@@ -18,7 +18,7 @@ use crate::party::driver::{self, Finish, Part};
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::model_file::{self, ModelFile};
-use crate::party::part::Private;
+use crate::party::part::{OwnData, Private};
 use crate::party::program::Program;
 use crate::party::receipt::{self, Account};
 use crate::party::room::{self, Room};
@@ -34,7 +34,6 @@ use crate::reporting::report::Report;
 use crate::reporting::table::bytes;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
-use crate::vector_file::vector::VectorFile;
 
 /// Flags of `join`.
 #[derive(Args, Debug)]
@@ -105,6 +104,11 @@ pub struct JoinArgs {
     /// Write what happens as JSON lines ("-": stdout)
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    /// Take a table as it is
+    ///
+    /// Also where most cells of a column of numbers are none, and so missing (task = "describe").
+    #[arg(long)]
+    anyway: bool,
     /// Show statistics of the private input
     ///
     /// Such as whether it was clipped.
@@ -163,6 +167,9 @@ impl ResultFiles<'_> {
 
     fn write_mean(&self, account: &Account, mean: &[f64]) -> Result<(), Failure> {
         let (path, iterations) = (&self.arguments.output, account.iterations_run());
+        if let Some(figures) = account.figures(self.plan, mean) {
+            return figures.write(path);
+        }
         match ModelFile::of(self.plan, mean, account.epsilon(), iterations) {
             Some(model) => model.write(path),
             // A stream may have ended early.
@@ -173,6 +180,9 @@ impl ResultFiles<'_> {
     /// Writes what [`Self::write_mean`] writes to the output's file.
     fn write_mean_to(&self, account: &Account, mean: &[f64], out: &mut dyn Write) -> std::io::Result<()> {
         let iterations = account.iterations_run();
+        if let Some(figures) = account.figures(self.plan, mean) {
+            return figures.write_to(&self.arguments.output, out);
+        }
         match ModelFile::of(self.plan, mean, account.epsilon(), iterations) {
             Some(model) => model.write_to(&self.arguments.output, out),
             None => formats::write_to(out, &self.layout.of_so_many(mean.len()), mean),
@@ -204,7 +214,7 @@ impl ResultFiles<'_> {
 /// The source of a party's contribution.
 enum OwnInput {
     /// Its vector or rows, and where they were read.
-    File(VectorFile, PathBuf),
+    File(OwnData, PathBuf),
     /// A program that hands over its part of every round.
     Program(PathBuf),
 }
@@ -219,8 +229,8 @@ impl OwnInput {
         match (&arguments.program, &arguments.input) {
             (Some(program), _) if rounds => Ok(OwnInput::Program(program.clone())),
             (None, Some(path)) if !rounds => {
-                let vector = part::vector(plan, me, path)?;
-                Ok(OwnInput::File(vector, path.clone()))
+                let data = part::own_data(plan, me, path, arguments.anyway)?;
+                Ok(OwnInput::File(data, path.clone()))
             }
             (Some(_), _) => Err(
                 Failure::usage("this plan has no rounds that a program could hand over")
@@ -242,7 +252,7 @@ impl OwnInput {
     /// Returns the layout of its file, where it is one.
     fn layout(&self) -> Option<&Layout> {
         match self {
-            OwnInput::File(vector, _) => Some(&vector.layout),
+            OwnInput::File(data, _) => Some(data.layout()),
             OwnInput::Program(_) => None,
         }
     }
@@ -252,7 +262,7 @@ impl OwnInput {
     fn privatise(self, plan: &Arc<Plan>, me: Party, input: Option<&Path>) -> Result<Private, Failure> {
         let rng = randomness::for_noise()?;
         match self {
-            OwnInput::File(vector, path) => part::privatise(plan, me, vector, &path, rng),
+            OwnInput::File(data, path) => part::privatise(plan, me, data, &path, rng),
             OwnInput::Program(path) => {
                 let program = Program::start(&path, input, plan, me)?;
                 Ok(part::privatise_handed_over(plan, me, program, rng))
@@ -407,7 +417,10 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     let template = (arguments.template.as_deref(), "--template");
     let template = template::of_plan(&plan, template, &arguments.output)?;
     let layout = match &own_input {
-        OwnInput::File(vector, _) => input::layout_of_mean(&plan, &vector.layout),
+        OwnInput::File(data, _) => {
+            tell_owner(arguments, &data.sentences());
+            input::layout_of_mean(&plan, data.layout())
+        }
         OwnInput::Program(_) => {
             let written_as = (template, arguments.input.as_deref());
             input::layout_of_rounds(&plan, &arguments.output, written_as)?
@@ -438,7 +451,8 @@ fn check_outputs(arguments: &JoinArgs, plan: &Plan, layout: &Layout) -> Result<(
     let (output, receipt) = (&*arguments.output, arguments.receipt.as_deref());
     let format = layout.format.extension();
     let is_model = plan.draft().computation.model().is_some();
-    if !is_model && output_file::extension_of(output).as_deref() != Some(format) {
+    let is_described = plan.draft().computation.described().is_some();
+    if !is_model && !is_described && output_file::extension_of(output).as_deref() != Some(format) {
         let what = "the mean, in the format of what is own_input,";
         return Err(output_file::misnamed(output, "--output", (what, format)));
     }
@@ -475,6 +489,16 @@ fn check_outputs(arguments: &JoinArgs, plan: &Plan, layout: &Layout) -> Result<(
             .map(|(path, flag)| (&**path, *flag))
             .chain(events.map(|path| (path, "--events"))),
     )
+}
+
+/// Says what a table has that the plan does not describe: on this screen alone, before anything is
+/// said to others.
+fn tell_owner(arguments: &JoinArgs, sentences: &[String]) {
+    if sentences.is_empty() || !(arguments.show_private || output::is_terminal()) {
+        return;
+    }
+    eprintln!("Your table (only this terminal shows it):");
+    sentences.iter().for_each(|sentence| eprintln!("  {sentence}"));
 }
 
 const UNWRITTEN: &str =

@@ -3,6 +3,7 @@
 
 mod cluster;
 pub(crate) mod demonstration;
+mod described;
 mod ends;
 mod folders;
 pub(crate) mod parties;
@@ -17,7 +18,6 @@ use clap::Args;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::{RawRunFile, RawRunSettings};
-use undertone_protocol::plan::run_file::settings::TaskName;
 
 use crate::commands::local::cluster::Handed;
 use crate::commands::local::folders::Folders;
@@ -58,6 +58,9 @@ pub struct LocalArgs {
     /// In the parties' format.
     #[arg(long, value_name = "FILE", requires = "inputs")]
     test: Option<PathBuf>,
+    /// Take tables of which most cells of a column of numbers are none
+    #[arg(long)]
+    anyway: bool,
     /// A run file; flags and defaults fill its gaps
     #[arg(long, value_name = "RUN.toml")]
     run: Option<PathBuf>,
@@ -109,6 +112,7 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     let handed = Handed {
         program: arguments.program.clone(),
         template,
+        anyway: arguments.anyway,
     };
     let cluster = cluster::prepare(&parties, &folders, handed)?;
     let mut progress = Progress::start();
@@ -178,7 +182,7 @@ fn raw_run(arguments: &LocalArgs) -> Result<(RawRunFile, Option<PathBuf>), Failu
 
 /// A program goes with rounds, which need one, and with streams.
 fn check_program(raw: &RawRunFile, program: Option<&Path>) -> Result<(), Failure> {
-    match (raw.task == Some(TaskName::Rounds), program) {
+    match (raw.task().needs_program(), program) {
         (true, None) => Err(Failure::usage("nothing hands over what the rounds are of")
             .field("--program")
             .hint("name a program, and a folder with a file for each party: --program ./step --inputs DIR")),
@@ -212,7 +216,7 @@ fn resolve(mut raw: RawRunFile, parties: usize, place: &Path) -> Result<RunFile,
     let stretched = |run: &mut RawRunSettings| {
         time_outs::stretch(run, parties, dimension, time_outs::cores());
     };
-    if matches!(raw.task, Some(TaskName::Regression | TaskName::Rounds)) {
+    if raw.task().releases_in_sequence() {
         // Its stages take half of an iteration each.
         let mut stages = raw.run.clone();
         stretched(&mut stages);
@@ -246,6 +250,15 @@ fn gather_parties(
         }
         let unit = parties::unit(&raw);
         let parties = parties::for_programs(inputs, arguments.nodes, unit)?;
+        return Ok((resolve(raw, parties.len())?, parties));
+    }
+    if raw.task().takes_cells() {
+        let inputs = arguments.inputs.as_ref().ok_or_else(|| {
+            Failure::usage("statistics are of a table, and there is none to make up")
+                .field("--inputs")
+                .hint("give a folder with a .csv or .json for each party: --inputs DIR")
+        })?;
+        let parties = described::read(inputs, arguments.nodes, (&raw, &place), arguments.anyway)?;
         return Ok((resolve(raw, parties.len())?, parties));
     }
     if let Some(inputs) = &arguments.inputs {

@@ -18,7 +18,7 @@ use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::error::RunFileError;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::records::RecordCounts;
-use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
+use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::simulator::scenario::Conditions;
 
 use crate::commands::simulate::gossiped::GossipTotals;
@@ -223,7 +223,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let text = files::read_text(path, "RUN.toml")?;
     let refuse = |e: RunFileError| make::run_failure(path, &e);
     let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
-    if raw.task == Some(TaskName::Regression) {
+    if raw.task().fits_model() {
         return trainings(&arguments)?.run(path, raw);
     }
     if arguments.inputs.is_some() {

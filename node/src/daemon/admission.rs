@@ -85,8 +85,8 @@ pub(super) fn admit(
     let contribution = contribution.find(config, data.unit, data.adjacency)?;
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory
     // for that.
-    let counted = part::vector(&plan, me, &contribution.vector)
-        .and_then(|file| input::counted(plan.clone(), me, Some(&file.layout), records));
+    let counted = part::own_data(&plan, me, &contribution.vector, false)
+        .and_then(|data| input::counted(plan.clone(), me, Some(data.layout()), records));
     let plan = counted.map_err(|failure| {
         let field = match failure.field.as_deref() {
             Some("--records") => "records",

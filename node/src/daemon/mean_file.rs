@@ -4,10 +4,22 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::party::figures_file::FiguresFile;
 use crate::reporting::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
+
+/// The name of the file of a table's statistics.
+const FIGURES: &str = "figures.json";
+
+/// The result of a run, as it was written.
+pub enum RunResult {
+    /// A mean, a model, or what else is numbers.
+    Mean(VectorFile),
+    /// Statistics of a table.
+    Figures(Box<FiguresFile>),
+}
 
 /// The file of a run's mean.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -35,11 +47,25 @@ impl MeanFile {
         Ok(MeanFile { name, sha256 })
     }
 
-    /// Reads the mean out of the run's folder.
+    /// Writes the figures of a table's statistics into a run's folder.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub(super) fn write_figures(folder: &Path, figures: &FiguresFile) -> Result<Self, Failure> {
+        let name = FIGURES.to_owned();
+        let path = folder.join(&name);
+        figures.write(&path)?;
+        let sha256 = formats::sha256_of(|out| figures.write_to(&path, out));
+        let sha256 =
+            sha256.map_err(|e| Failure::new(Exit::Internal, format!("figures cannot be encoded: {e}")))?;
+        Ok(MeanFile { name, sha256 })
+    }
+
+    /// Reads the result out of the run's folder.
     ///
     /// # Errors
     /// A file that is gone, or that is not what was written.
-    pub(super) fn read(&self, folder: &Path) -> Result<VectorFile, Failure> {
+    pub(super) fn read(&self, folder: &Path) -> Result<RunResult, Failure> {
         let path = folder.join(&self.name);
         let damaged = |what: String| {
             Failure::new(Exit::Internal, format!("{}: {what}", path.display()))
@@ -56,7 +82,10 @@ impl MeanFile {
                 "is not what was written: its SHA-256 is {found}, not {expected}"
             )));
         }
-        formats::read(&path)
+        match self.name == FIGURES {
+            true => FiguresFile::read(&path).map(|figures| RunResult::Figures(Box::new(figures))),
+            false => formats::read(&path).map(RunResult::Mean),
+        }
     }
 }
 
@@ -73,12 +102,15 @@ mod tests {
         let path = folder.path().join(&mean.name);
         let good = std::fs::read(&path).unwrap();
         assert_eq!(mean.sha256, formats::sha256_of_file(&path).unwrap());
-        assert_eq!(mean.read(folder.path()).unwrap().values, [1.0, -2.5, 1e-9]);
+        let RunResult::Mean(read) = mean.read(folder.path()).unwrap() else {
+            panic!("no mean");
+        };
+        assert_eq!(read.values, [1.0, -2.5, 1e-9]);
         for at in 0..good.len() {
             let mut changed = good.clone();
             changed[at] ^= 0x10;
             std::fs::write(&path, changed).unwrap();
-            let failure = mean.read(folder.path()).unwrap_err();
+            let failure = mean.read(folder.path()).err().unwrap();
             assert!(
                 failure.message.contains("is not what was written"),
                 "byte {at}: {failure}"

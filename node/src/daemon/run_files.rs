@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
+use crate::daemon::mean_file::RunResult;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::Service;
 use crate::daemon::state::checksum;
 use crate::reporting::failure::{Exit, Failure};
-use crate::vector_file::vector::VectorFile;
 
 /// A receipt and its signature.
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ impl Service {
             .map_err(|_| Refusal::new(Kind::Internal, "the stored plan is not valid UTF-8"))
     }
 
-    /// The mean that a run gave.
-    pub async fn result(&self, digest: &str) -> Result<VectorFile, Refusal> {
+    /// The result that a run gave.
+    pub async fn result(&self, digest: &str) -> Result<RunResult, Refusal> {
         let run = self.known(digest)?;
         run.over()?;
         let Some(mean) = run.mean() else {

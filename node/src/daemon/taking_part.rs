@@ -23,7 +23,7 @@ use crate::daemon::runs::{Run, Stop};
 use crate::daemon::shared::Shared;
 use crate::daemon::status::{OfferState, RunState, RunStatus};
 use crate::party::driver::{self, Finish, Part};
-use crate::party::part::Private;
+use crate::party::part::{OwnData, Private};
 use crate::party::receipt::Account;
 use crate::party::silence::Silence;
 use crate::party::{input, part, randomness, shelf};
@@ -31,7 +31,6 @@ use crate::planning::template;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::output_file;
 use crate::vector_file::layout::Layout;
-use crate::vector_file::vector::VectorFile;
 
 /// The inputs that a run needs to begin.
 pub(super) struct Job {
@@ -184,11 +183,11 @@ fn ready(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Ready, Failur
         ..
     } = job;
     // An uploaded vector is gone from the disk before anything is sent.
-    let file = part::vector(&plan, me, &vector)?;
+    let data = part::own_data(&plan, me, &vector, false)?;
     drop(upload);
-    let plan = recounted(run, plan, me, &file.layout)?;
-    let layout = layout_of_result(shared, &plan, &file.layout)?;
-    let private = privatise(run, (&plan, me), file, &vector)?;
+    let plan = recounted(run, plan, me, data.layout())?;
+    let layout = layout_of_result(shared, &plan, data.layout())?;
+    let private = privatise(run, (&plan, me), data, &vector)?;
     // It is charged through the ledger before anything private leaves.
     let rooms = Rooms::take(shared, run, &plan, &layout)?;
     let costs = Charged::of((shared, run), (&plan, me), rooms.clone());
@@ -314,11 +313,12 @@ fn may_gather_again(until_ms: Option<u64>, finish: &Finish) -> bool {
 fn privatise(
     run: &Run,
     (plan, me): (&Arc<Plan>, Party),
-    file: VectorFile,
+    data: OwnData,
     path: &Path,
 ) -> Result<Private, Failure> {
-    let Some(desk) = run.desk.get() else {
-        return part::privatise(plan, me, file, path, randomness::for_noise()?);
+    let (desk, file) = match (run.desk.get(), data) {
+        (Some(desk), OwnData::Vector(file)) => (desk, file),
+        (_, data) => return part::privatise(plan, me, data, path, randomness::for_noise()?),
     };
     let taken = || Failure::new(Exit::Internal, "the run's rounds are taken already");
     let source = desk.source(file).ok_or_else(taken)?;
@@ -528,9 +528,11 @@ fn write_results(
         layout,
     } = *destination;
     let folder = run.folder();
-    let mean = mean
-        .map(|mean| MeanFile::write(folder, layout, mean))
-        .transpose()?;
+    let written = |mean: &[f64]| match account.figures(plan, mean) {
+        Some(figures) => MeanFile::write_figures(folder, &figures),
+        None => MeanFile::write(folder, layout, mean),
+    };
+    let mean = mean.map(written).transpose()?;
     account.name_result(mean.as_ref().map(|mean| mean.sha256.clone()));
     account.write(&folder.join("receipt.json"), &shared.config().identity.keypair)?;
     if let Some(output) = &shared.config().output {

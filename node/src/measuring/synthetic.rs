@@ -14,12 +14,13 @@ pub fn vector(clip: &Clip, dimension: usize, seed: u64, party: usize) -> Vec<f64
         Clip::Box { low, high } => (0..dimension)
             .map(|i| rng.random_range(low.at(i)..high.at(i)))
             .collect(),
-        Clip::L2 { .. } | Clip::Tensors { .. } => {
+        Clip::L2 { .. } | Clip::Described { .. } | Clip::Tensors { .. } => {
             // Within the smallest ball it is within each.
             let radius = match clip {
                 Clip::Tensors { radius } => radius.values().copied().fold(f64::INFINITY, f64::min),
                 Clip::L2 { radius } => *radius,
-                Clip::Box { .. } => 0.0,
+                // Rows are made of cells, never made up.
+                Clip::Box { .. } | Clip::Described { .. } => 0.0,
             };
             let direction: Vec<f64> = (0..dimension).map(|_| rng.random_range(-1.0..1.0)).collect();
             let norm = direction

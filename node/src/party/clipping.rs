@@ -12,6 +12,7 @@ pub fn sentence(report: &ClippingReport, data: &Data) -> Option<String> {
         changed, of, scaled, ..
     } = *report;
     let what = match (data.unit, &data.clip) {
+        (_, Clip::Described { .. }) => return None,
         _ if changed == 0 => return None,
         (Unit::Party, Clip::L2 { .. }) => format!("your vector was scaled by {}", number(scaled)),
         (Unit::Party, Clip::Box { .. }) => "your vector was moved into its bounds".to_owned(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use undertone_protocol::describe::columns::RowCount;
 use undertone_protocol::plan::checked::{Plan, RecordsAtStart};
 use undertone_protocol::plan::computation::model::ModelSettings;
 use undertone_protocol::plan::draft::Draft;
@@ -159,6 +160,12 @@ fn has_rows(plan: &Plan) -> bool {
     plan.draft().computation.model().is_some() || contributes_rows(plan)
 }
 
+/// Whether everybody knows how many rows a party contributes.
+fn counts_rows(plan: &Plan) -> bool {
+    let described = plan.draft().computation.described();
+    described.is_none_or(|settings| settings.describe.count == RowCount::Public)
+}
+
 /// Whether each row of what a party contributes is clipped here: not where a program clips them.
 fn contributes_rows(plan: &Plan) -> bool {
     let data = &plan.draft().data;
@@ -247,7 +254,7 @@ fn check_stream(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
 }
 
 fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
-    let (draft, member) = (plan.draft(), &plan.draft().members[me]);
+    let draft = plan.draft();
     let columns = draft.computation.columns();
     let expected = &columns.map_or(draft.data.shape.clone(), |columns| vec![columns.count]);
     let Some((count, shape)) = layout.records() else {
@@ -264,8 +271,20 @@ fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result
             "every row of the file is one record of the plan's shape",
         ));
     }
+    check_rows(plan, me, count, path)
+}
+
+/// Refuses another number of rows than the plan has of this party (exit 7).
+pub fn check_rows(plan: &Plan, me: Party, count: u64, path: &Path) -> Result<(), Failure> {
+    let (member, counts) = (&plan.draft().members[me], counts_rows(plan));
     // Where a party is protected nobody else knows how many rows it has.
     match member.records {
+        Some(Records::Exactly(capacity)) if !counts && count <= capacity => Ok(()),
+        Some(Records::Exactly(capacity)) if !counts => Err(unusable(
+            path,
+            &format!("more rows than the {capacity} that the plan has room for"),
+            "ask for a plan with a larger data.records",
+        )),
         Some(Records::Exactly(planned)) if count != planned => Err(unusable(
             path,
             &format!("{count} records, the plan has {planned} of {}", member.name),

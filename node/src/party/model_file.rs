@@ -49,6 +49,11 @@ pub struct ModelFile {
 pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
     let (known, what, hint): (&[&str], _, _) = match &plan.draft().computation {
         Computation::Mean {} | Computation::Stream(_) => return Ok(()),
+        Computation::Describe(_) => (
+            &["json", "csv"],
+            "figures are written as .json or .csv",
+            "write --output figures.json, or figures.csv",
+        ),
         Computation::Regression { .. } => (
             &EXTENSIONS,
             "a model is written as .npy, .json or .safetensors",

@@ -20,7 +20,9 @@ use crate::party::input;
 use crate::party::solver::Solver;
 use crate::party::trainee::Trainee;
 use crate::reporting::failure::{Exit, Failure};
+use crate::table_file::reading::{self, TableSum};
 use crate::vector_file::formats;
+use crate::vector_file::layout::{Format, Layout};
 use crate::vector_file::vector::VectorFile;
 
 /// Returns the party of the plan that this node is (exit 3 if none).
@@ -39,8 +41,54 @@ pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
         })
 }
 
-/// Reads what the party contributes and holds it against the plan (exit 7).
-pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure> {
+/// A party's data, as its file has them. There is no `Debug` that prints them.
+pub enum OwnData {
+    /// A vector, or rows of numbers.
+    Vector(VectorFile),
+    /// The sum of a table's rows, with the layout of what comes of it.
+    Table(TableSum, Layout),
+}
+
+impl OwnData {
+    /// Its shape and names; of a table its rows, by as many coordinates as their vectors have.
+    pub fn layout(&self) -> &Layout {
+        match self {
+            OwnData::Vector(vector) => &vector.layout,
+            OwnData::Table(_, layout) => layout,
+        }
+    }
+
+    /// Sentences on what is not as the plan describes it, for the owner alone.
+    pub fn sentences(&self) -> Vec<String> {
+        match self {
+            OwnData::Vector(_) => vec![],
+            OwnData::Table(table, _) => {
+                let found = table.found.iter();
+                found.filter_map(|found| found.sentence(table.rows)).collect()
+            }
+        }
+    }
+}
+
+/// Reads what the party contributes and holds it against the plan (exit 7). `anyway`: also a table
+/// of which most cells of a column of numbers are none.
+pub fn own_data(plan: &Plan, me: Party, path: &Path, anyway: bool) -> Result<OwnData, Failure> {
+    let Some(settings) = plan.draft().computation.described() else {
+        return vector(plan, me, path).map(OwnData::Vector);
+    };
+    let cell = plan.lattice().value_step();
+    let table = reading::read(path, &settings.describe, (cell, anyway))?;
+    let rows = usize::try_from(table.rows).unwrap_or(usize::MAX);
+    let layout = Layout {
+        shape: vec![rows, plan.draft().dimension()],
+        format: Format::Json,
+    };
+    input::check_rows(plan, me, table.rows, path)?;
+    Ok(OwnData::Table(table, layout))
+}
+
+/// Reads numbers, and holds them against the plan.
+fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure> {
     let expected = input::expected(plan, me);
     let vector = match input::judges_rows(plan) {
         true => formats::read_rows(path, expected)?,
@@ -74,11 +122,25 @@ pub type SystemNoise = LatticeNoise<ChaCha12Rng>;
 pub fn privatise(
     plan: &Arc<Plan>,
     me: Party,
-    vector: VectorFile,
+    data: OwnData,
     path: &Path,
     mut rng: ChaCha12Rng,
 ) -> Result<Private, Failure> {
     let mut noise = correlated_noise(plan, &mut rng);
+    let vector = match data {
+        OwnData::Vector(vector) => vector,
+        OwnData::Table(table, _) => {
+            let sum = Clipped::of_table(plan, table.cells);
+            let sum =
+                sum.ok_or_else(|| Failure::new(Exit::Internal, "the table was read for another plan"))?;
+            return Ok(Private {
+                value: noise.noisy(plan.calibration().independent_std, sum),
+                noise,
+                clipped: ClippingReport::none(),
+                contributor: None,
+            });
+        }
+    };
     if let Some(trainee) = Trainee::of(plan, me, &vector.values, path, fork(&mut rng))? {
         let start = vec![0.0; plan.draft().dimension()];
         return Ok(of_contributor(Box::new(trainee), &start, noise));

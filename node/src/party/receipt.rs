@@ -23,6 +23,7 @@ use undertone_protocol::task::mean::Mean;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
+use crate::party::figures_file::{self, FiguresFile};
 use crate::party::gossiped::Gossiped;
 use crate::party::receipt::finals::{contradicts, error_of, missing_finals};
 use crate::party::receipt::signing::signature;
@@ -140,6 +141,10 @@ impl Account {
             receipt: Value::Null,
         };
         account.write_down(plan)?;
+        if let (Some(_), Some(sums)) = (plan.draft().computation.described(), account.mean(plan, outcome)) {
+            let errors = (account.standard_error(), account.weight());
+            account.receipt["describe"] = figures_file::receipt_member(plan, &sums, errors);
+        }
         Ok(account)
     }
 
@@ -169,6 +174,19 @@ impl Account {
         let chance = basis.chance_of_all();
         let delta = delta.max((delta_of_noise(delta) + chance).next_up());
         json!({ "tries": self.draws, "most": basis.tries, "chance": chance, "delta": delta })
+    }
+
+    /// The weight of all that is in the result: rows, where rows are protected.
+    fn weight(&self) -> f64 {
+        self.realised
+            .as_ref()
+            .map_or(0.0, |realised| realised.total_weight)
+    }
+
+    /// The statistics that the result's sums come to; `None` of another plan.
+    pub fn figures(&self, plan: &Plan, sums: &[f64]) -> Option<FiguresFile> {
+        let noise = self.standard_error()?;
+        FiguresFile::of(plan, sums, (noise, self.weight()), &self.included)
     }
 
     /// The name of the party whose account it is.

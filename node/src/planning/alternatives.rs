@@ -61,7 +61,9 @@ pub fn of(plan: &Plan) -> Vec<Alternative> {
     let drafted = plan.draft();
     match &drafted.computation {
         Computation::LinearEquations(_) | Computation::Optimise(_) => vec![],
-        Computation::Regression { .. } | Computation::Rounds(_) => vec![local(plan), server(plan)],
+        Computation::Regression { .. } | Computation::Describe(_) | Computation::Rounds(_) => {
+            vec![local(plan), server(plan)]
+        }
         Computation::Stream(stream) if stream.releases > 1 => streams(plan),
         Computation::Mean {} | Computation::Stream(_) => means(plan),
     }

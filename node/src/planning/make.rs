@@ -4,6 +4,7 @@ use std::path::Path;
 
 use undertone_accountant::calibrate;
 use undertone_accountant::calibration::error::CalibrateError;
+use undertone_protocol::describe::faults::DescriptionFault;
 use undertone_protocol::lattice::grid::LatticeError;
 use undertone_protocol::plan::calibration::Calibration;
 use undertone_protocol::plan::checked::Plan;
@@ -14,6 +15,7 @@ use undertone_protocol::plan::peers::{Peers, PeersError};
 use undertone_protocol::plan::run_file::accept_by::AcceptBy;
 use undertone_protocol::plan::run_file::error::RunFileError;
 use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::problem::Problem;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 
 use crate::planning::{quote, template};
@@ -155,6 +157,13 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
 /// A run file's error with the file's name.
 pub fn run_failure(path: &Path, error: &RunFileError) -> Failure {
     let mut failure = Failure::usage(format!("{}: {error}", path.display()));
+    if let RunFileError::Field {
+        problem: Problem::Description(DescriptionFault::Coordinates { .. }),
+        ..
+    } = error
+    {
+        failure.exit = Exit::PlanRefused;
+    }
     failure.field = error.field().map(String::from);
     failure
 }

@@ -10,6 +10,7 @@ use undertone_protocol::plan::computation::rounds::ReleaseKind;
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Contributed, TaskName, Unit};
 
 use crate::planning::alternatives::{self, Alternative};
+use crate::planning::described::{self, DescribedNoise};
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
 use crate::planning::{as_in_paper, bounded, foundations, gossip, mechanism, policy, trained};
@@ -74,6 +75,7 @@ pub fn protected(plan: &Plan) -> String {
     };
     let range = match &draft.data.clip {
         Clip::L2 { radius } => format!("L2 norm at most {}", number(*radius)),
+        Clip::Described { .. } => "all of its cells".into(),
         Clip::Tensors { radius } => format!(
             "each of {} tensors of L2 norm at most its radius, {} together",
             radius.len(),
@@ -111,6 +113,13 @@ pub fn protected(plan: &Plan) -> String {
     }
     if let Some(contributed) = gossip::contributed(plan, &range) {
         return format!("{contributed}, {change}");
+    }
+    if let Some(settings) = draft.computation.described() {
+        return format!(
+            "each single one of {} rows ({range}), {change}; {}",
+            bounded::total(plan),
+            described::public(settings)
+        );
     }
     match draft.data.unit {
         Unit::Party => format!("each party's whole vector ({range}), {change}"),
@@ -158,6 +167,9 @@ pub(super) fn what(plan: &Plan) -> &'static str {
             ReleaseKind::Mean => "means in sequence",
             ReleaseKind::Sum => "sums in sequence",
         };
+    }
+    if plan.draft().computation.described().is_some() {
+        return "statistics of a table";
     }
     match plan.draft().computation.model().map(|model| model.loss) {
         None => "mean",
@@ -267,6 +279,9 @@ fn text_of_kind(plan: &Plan) -> String {
     );
     if let Some(revealed) = mechanism::revealed(plan) {
         text += &format!("{revealed}.\n\n");
+    }
+    if let Some(described) = DescribedNoise::of(plan, calibration.predicted.standard_error) {
+        text += &format!("{}.\n", described.headline(plan));
     }
     text += &worth(plan);
     text += &Gain::of(plan).map_or_else(String::new, |gain| format!("{}.\n\n", gain.sentence()));

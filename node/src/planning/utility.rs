@@ -10,6 +10,7 @@ use undertone_accountant::guarantee::forecast;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
+use crate::planning::described::DescribedNoise;
 use crate::planning::trained;
 use crate::reporting::failure::Failure;
 use crate::reporting::report::lower_first;
@@ -64,7 +65,12 @@ impl<'a> Utility<'a> {
 
     /// The noise over what a mean can be at most: its norm over the ball's radius, or a column's
     /// standard error over half of its range, the largest of all columns.
+    ///
+    /// Of statistics, over the noise that would leave nothing of the one that it is worst for.
     pub fn ratio(&self) -> f64 {
+        if let Some(described) = DescribedNoise::of(self.plan, self.error) {
+            return described.ratio();
+        }
         match self.plan.draft().data.radius() {
             Some(radius) => self.norm() / (radius * self.reach()),
             None => self.columns().map(|column| column.ratio()).fold(0.0, f64::max),
@@ -101,7 +107,7 @@ impl<'a> Utility<'a> {
         let data = &self.plan.draft().data;
         let (low, high) = match &data.clip {
             Clip::Box { low, high } => (low.clone(), high.clone()),
-            Clip::L2 { .. } | Clip::Tensors { .. } => {
+            Clip::L2 { .. } | Clip::Described { .. } | Clip::Tensors { .. } => {
                 let radius = data.radius().unwrap_or(0.0);
                 (Bound::All(-radius), Bound::All(radius))
             }
@@ -127,6 +133,9 @@ impl<'a> Utility<'a> {
 
     /// One line: what a mean can be, what the noise is, and what that means.
     pub fn sentence(&self) -> String {
+        if let Some(described) = DescribedNoise::of(self.plan, self.error) {
+            return described.sentence();
+        }
         let verdict = |ratio: f64| match ratio {
             0.0 => "there is no noise in it".to_owned(),
             ratio if ratio > 1.0 => format!("the result is noise, {} times as large", number(ratio)),
@@ -189,6 +198,9 @@ impl<'a> Utility<'a> {
     }
 
     fn table_of(&self, most: usize, others: &str) -> String {
+        if let Some(described) = DescribedNoise::of(self.plan, self.error) {
+            return described.table();
+        }
         let of_its_own = self.plan.draft().data.columns.is_some() || self.plan.scales().differ();
         let is_model = self.plan.draft().computation.parameters().is_some();
         if !of_its_own || is_model || self.plan.draft().data.radius().is_some() {
@@ -215,6 +227,10 @@ impl<'a> Utility<'a> {
             "ratio": self.ratio(),
             "is_noise": self.is_noise(),
         });
+        if let Some(described) = DescribedNoise::of(self.plan, self.error) {
+            object["statistics"] = described.json();
+            return object;
+        }
         if let Some(radius) = self.plan.draft().data.radius() {
             object[format!("{}_at_most", self.name())] = json!(radius * self.reach());
             object["noise"] = json!(self.norm());
@@ -262,6 +278,10 @@ impl<'a> Utility<'a> {
                 help.push("unit = \"record\", where each party has many rows".to_owned());
             }
             Unit::Record => help.push(format!("some {} records", more(plan.draft().total_weight()))),
+        }
+        if let Some(described) = DescribedNoise::of(plan, self.error) {
+            help.extend(described.of_fewer());
+            return help;
         }
         // The noise of one coordinate, and the norm of all, go like √d.
         let fewer = (plan.draft().dimension() as f64 / (ratio * ratio)).floor();

@@ -4,12 +4,14 @@
 //! `cargo run -p undertone-protocol --example reference_vectors -- IN.json OUT.json`
 //!
 //! IN has `{"vectors": [{name, kind, given}]}`, answered as `{name: answer}` for the kinds known
-//! here (`width`, `descend`, `statistics`, `projection`, `algorithm-3`, `algorithm-4`), or
+//! here (`width`, `descend`, `statistics`, `projection`, `algorithm-3`, `algorithm-4`, `root`,
+//! `layout`, `rows`, `figures`), or
 //! `{"crypto": [{digest, run_secrets, …}]}`, answered as `{"crypto": [{…}]}` with all that follows
 //! from what is given, or both.
 
 mod as_in_paper;
 mod crypto;
+mod described;
 mod models;
 
 use std::error::Error;
@@ -36,6 +38,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             "projection" => models::projection(given),
             "algorithm-3" => as_in_paper::algorithm_3(given),
             "algorithm-4" => as_in_paper::algorithm_4(given),
+            "root" => described::root(given),
+            "layout" => described::layout(given),
+            "rows" => described::rows(given),
+            "figures" => described::figures(given),
             _ => continue,
         };
         let name = vector["name"].as_str().ok_or("a vector has a name")?;

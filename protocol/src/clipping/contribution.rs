@@ -71,6 +71,16 @@ impl Clipped {
         (Clipped(plan.lattice().encode(sum.into_iter())), report)
     }
 
+    /// The sum of a table's rows, in whole cells of the plan's lattice: each row's vector was made
+    /// of its cells by the plan's description, and rounded towards zero by itself. `None` of
+    /// another plan, or of another number of coordinates.
+    pub fn of_table(plan: &Plan, cells: Vec<i128>) -> Option<Self> {
+        let draft = plan.draft();
+        let fits = draft.computation.described().is_some() && cells.len() == draft.dimension();
+        let grid = plan.lattice().value_grid();
+        fits.then(|| Clipped(plan.lattice().vector(cells.into_iter().map(|cell| cell * grid))))
+    }
+
     /// The contribution that stands in for a missing one: the point of the range nearest to zero,
     /// of each of the party's records where these are protected.
     ///
@@ -126,6 +136,7 @@ impl<'a> LatticeRange<'a> {
         let data = &plan.draft().data;
         let kind = match &data.clip {
             Clip::L2 { radius } => RangeKind::Ball(*radius),
+            Clip::Described { zero_out, .. } => RangeKind::Ball(*zero_out),
             Clip::Tensors { .. } => RangeKind::Balls(data.balls().unwrap_or_default()),
             Clip::Box { .. } => {
                 let cells = (0..data.dimension()).map(|at| plan.input_range(party, at));

@@ -84,7 +84,7 @@ pub(super) fn clip(bounds: &Clip, balls: &[Ball], values: &mut [f64]) -> Change 
             }
             moved.then_some(1.0)
         }
-        Clip::L2 { .. } | Clip::Tensors { .. } => {
+        Clip::L2 { .. } | Clip::Described { .. } | Clip::Tensors { .. } => {
             let (mut rest, mut scaled) = (values, None);
             for ball in balls {
                 let (own, others) = std::mem::take(&mut rest).split_at_mut(ball.coordinates);

@@ -3,6 +3,7 @@
 pub mod asked;
 pub(crate) mod beside;
 pub mod choice;
+pub mod describe;
 pub mod exchange_noise;
 pub mod method;
 pub mod model;

@@ -2,7 +2,7 @@
 //! it, and an unknown key is looked up in it.
 
 use crate::plan::run_file::settings::TaskName;
-use TaskName::{LinearEquations, Mean, Optimise, Regression, Rounds, Stream};
+use TaskName::{Describe, LinearEquations, Mean, Optimise, Regression, Rounds, Stream};
 
 /// One key of `run.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,14 @@ impl Setting {
             self.key.to_string()
         } else {
             format!("{}.{}", self.section, self.key)
+        }
+    }
+
+    /// The line that opens its table; of a list's entries one that opens one more.
+    pub fn header(&self) -> String {
+        match self.section.contains('.') {
+            true => format!("[[{}]]", self.section),
+            false => format!("[{}]", self.section),
         }
     }
 
@@ -89,7 +97,9 @@ impl Setting {
 /// Every task.
 const ALL: &[TaskName] = &TaskName::ALL;
 /// The tasks whose plans claim an ε.
-const CLAIMED: &[TaskName] = &[Mean, Regression, Rounds, Stream];
+const CLAIMED: &[TaskName] = &[Mean, Describe, Regression, Rounds, Stream];
+/// The tasks whose parties contribute vectors, or rows of numbers.
+const VECTORS: &[TaskName] = &[Mean, Regression, Rounds, Stream, LinearEquations, Optimise];
 /// PPSC's Algorithms 3 and 4.
 const RECURSIONS: &[TaskName] = &[LinearEquations, Optimise];
 
@@ -98,11 +108,11 @@ const RECURSIONS: &[TaskName] = &[LinearEquations, Optimise];
 #[rustfmt::skip] // a table: one line a row
 pub const SETTINGS: &[Setting] = &[
     setting(("", "version"), ALL, "1", "1", "version of this format"),
-    setting(("", "task"), ALL, r#""mean""#, r#""mean", "regression", "rounds", "stream", "linear-equations", "optimise""#,
+    setting(("", "task"), ALL, r#""mean""#, r#""mean", "describe", "regression", "rounds", "stream", "linear-equations", "optimise""#,
         "what is computed: see undertone help TASK"),
     setting(("", "name"), ALL, "", "[a-z0-9-], 1 to 64",
         "name of the run, shown everywhere; part of the plan").without_default().or_local(r#""local""#),
-    setting(("data", "shape"), ALL, "", "list of extents",
+    setting(("data", "shape"), VECTORS, "", "list of extents",
         "shape of one party's vector, or of one row (local: from the files)").without_default(),
     setting(("data", "unit"), &[Mean, Rounds], r#""party""#, r#""party", "record""#,
         "whose change is hidden: a party's whole vector, or one row"),
@@ -120,7 +130,9 @@ pub const SETTINGS: &[Setting] = &[
         "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
     setting(("data", "records"), &[Mean, Rounds, Regression, LinearEquations, Optimise], "", "{ name = rows }",
         "each party's rows, or a number for all, or { at_most } (local: from the files)").without_default(),
-    setting(("data", "columns"), ALL, "", "list of names",
+    setting(("data", "records"), &[Describe], "", "{ name = rows }",
+        "each party's rows, or a number for all, or { at_most } (local: from the files); with describe.count = \"private\" the most that each may bring").without_default(),
+    setting(("data", "columns"), VECTORS, "", "list of names",
         "names along the last axis; a .csv with others is refused (local: from the files)").without_default(),
     setting(("data", "tensors"), &[Mean, Rounds, Stream], "", "{ name = extents }",
         "the tensors of a model that is averaged; a .safetensors with others is refused (local: from the files)").without_default(),
@@ -138,6 +150,40 @@ pub const SETTINGS: &[Setting] = &[
         "a result is meant whose noise is larger than any mean can be"),
     setting(("data", "adaptive"), &[Stream], "false", "true, false",
         "rows may depend on estimates of the run; then nothing is claimed that rests on rows that do not"),
+    setting(("describe", "group_by"), &[Describe], "", "a column's name",
+        "a column with categories: all else is described for each of them, at no further cost").without_default(),
+    setting(("describe", "count"), &[Describe], r#""public""#, r#""public", "private""#,
+        "whether everybody knows how many rows each party brings; private: only a capacity, data.records"),
+    setting(("describe.column", "name"), &[Describe], "", "a name",
+        "the column, found by its name in each party's .csv or .json; others are never read").without_default(),
+    setting(("describe.column", "low"), &[Describe], "", "the column's unit",
+        "numbers: the least one, from what is known and never from the data; what is below counts as this").without_default(),
+    setting(("describe.column", "high"), &[Describe], "", "the column's unit",
+        "numbers: the greatest one").without_default(),
+    setting(("describe.column", "categories"), &[Describe], "", "list of texts",
+        "instead of bounds: the texts that cells may have; all else counts as other").without_default(),
+    setting(("describe.column", "missing"), &[Describe], r#"["", "NA", "N/A", "NaN", "nan", "null", "None"]"#, "list of texts",
+        "cells that are missing, and counted so"),
+    setting(("describe.column", "want"), &[Describe], "", r#""mean", "quantiles", "histogram", "survival", "magnitude", "counts""#,
+        "list of statistics; default: mean of numbers (with deviation, sum and missing cells), counts of categories").without_default(),
+    setting(("describe.column", "bins"), &[Describe], "", "bins",
+        "2 to 4096; default: 128 for quantiles, 32 for a histogram, 60 for survival").without_default(),
+    setting(("describe.column", "edges"), &[Describe], "", "list of numbers",
+        "instead of bins: where each begins, and the end of the last").without_default(),
+    setting(("describe.column", "whole"), &[Describe], "false", "true, false",
+        "a bin for each whole number"),
+    setting(("describe.column", "event"), &[Describe], "", "a column's name",
+        "survival: the column that is 1 where it happened at that time, 0 where the row was censored").without_default(),
+    setting(("describe.column", "share"), &[Describe], "1.0", "above 0, to 1000",
+        "how much of the budget each of its statistics gets, beside others"),
+    setting(("describe.table", "columns"), &[Describe], "", "names",
+        "columns with categories: how often each combination occurs").without_default(),
+    setting(("describe.table", "share"), &[Describe], "1.0", "above 0, to 1000",
+        "as of a column"),
+    setting(("describe.covariance", "columns"), &[Describe], "", "names",
+        "2 to 500 columns of numbers: covariances, correlations").without_default(),
+    setting(("describe.covariance", "share"), &[Describe], "", "above 0, to 1000",
+        "default: half of one more than it has columns").without_default(),
     setting(("model", "loss"), &[Regression], "", r#""squared", "logistic", "softmax""#,
         "how a model is held against a row's target").without_default(),
     setting(("model", "classes"), &[Regression], "", "classes",
@@ -204,12 +250,14 @@ pub const SETTINGS: &[Setting] = &[
         "whether the coalition may know the schedule when it forms"),
     setting(("privacy", "dropouts"), CLAIMED, "1", "parties",
         "departures that the claims tolerate; 0 for three parties"),
-    setting(("privacy", "share_faults"), &[Mean, Rounds, Regression], "", "shares",
+    setting(("privacy", "share_faults"), &[Mean, Describe, Rounds, Regression], "", "shares",
         "uniform noise that is mixed only: shares between survivors that may go astray without cost; default: 1, or 0 where the private graph has no room").without_default(),
     setting(("privacy", "protect"), &[Stream], r#""all""#, r#""all", "one""#,
         "whether all of a party's rows may change, or one of them"),
     setting(("mechanism", "kind"), &[Mean], r#""inca""#, r#""inca", "ppsc", "pairwise""#,
         "how values travel, and which noise cancels: INCA, PPSC, or masks of pairs"),
+    setting(("mechanism", "kind"), &[Describe], r#""inca""#, r#""inca", "pairwise""#,
+        "how values travel: mixed by INCA, or under masks of pairs"),
     setting(("mechanism", "kind"), &[Rounds, Regression], "", r#""inca", "pairwise""#,
         "how values travel; default: inca, whose noise is precomputed, where run.precomputed_bytes holds it, else masks of pairs").without_default(),
     setting(("mechanism", "sums"), &[Stream], r#""everybody""#, r#""open", "neighbours", "everybody""#,
@@ -220,7 +268,7 @@ pub const SETTINGS: &[Setting] = &[
         "the noise that cancels in the sum; default: uniform over residues, but gaussian where something is asked for that only goes with it").without_default(),
     setting(("mechanism", "injection"), &[Mean], "", r#""incremental", "early", { c, z }"#,
         "gaussian inca: how value and noise enter a state; default: incremental").without_default(),
-    setting(("mechanism", "rounds"), &[Mean, Rounds, Regression, Stream], r#""auto""#, r#""auto" or 1 to 63; ppsc, streams: 4096"#,
+    setting(("mechanism", "rounds"), &[Mean, Describe, Rounds, Regression, Stream], r#""auto""#, r#""auto" or 1 to 63; ppsc, streams: 4096"#,
         "rounds of mixing; ppsc: network rounds, filled with as many iterations as fit; a stream has one a row"),
     setting(("mechanism", "fanout"), &[Mean], "1", "parties",
         "gaussian inca: shares that a party sends in a round"),
@@ -250,7 +298,7 @@ pub const SETTINGS: &[Setting] = &[
         "what a daemon proposes: how long members may take to accept; default: \"3d\"").without_default(),
     setting(("run", "round_ms"), ALL, "2000", "ms",
         "round r ends at the latest r times this after START; secure sums of a stream: 4 times settle_ms").or_local("1000"),
-    setting(("run", "settle_ms"), &[Mean, Stream, LinearEquations, Optimise], "4000", "ms",
+    setting(("run", "settle_ms"), &[Mean, Describe, Stream, LinearEquations, Optimise], "4000", "ms",
         "for settling after the last round's deadline, and again for publishing").or_local("2000"),
     setting(("run", "iteration_ms"), &[Rounds, Regression], "8000", "ms",
         "contribution, flood and vote of one iteration").or_local("4000"),
@@ -300,7 +348,7 @@ pub fn document(task: TaskName, defaults: Defaults) -> String {
     for setting in settings_of(task) {
         if setting.section != section {
             section = setting.section;
-            text.push_str(&format!("[{section}]\n"));
+            text.push_str(&format!("{}\n", setting.header()));
         }
         if let Some(value) = setting.value(defaults) {
             text.push_str(&format!("{} = {value}\n", setting.key));

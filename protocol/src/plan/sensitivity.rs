@@ -164,6 +164,8 @@ impl Data {
     /// - Rows that a program clips: as an L2 ball's, and what rounding their sum adds.
     /// - Second moments of rows of length R, in the ball of radius R²: √2·R² and a little for their
     ///   rounding, on lattices that are no coarser than [`Data::coarsest_cell`].
+    /// - Vectors of described rows: as their layout says (see
+    ///   [`RowLayout`](crate::describe::layout::RowLayout)), on lattices that are no coarser.
     /// - Columns scaled to width 1: √d, or ‖max(|low|, |high|)/(high − low)‖₂.
     /// - Inputs meet the lattice *within* this range (see
     ///   [`crate::plan::checked::Plan::input_range`]): rounding is towards zero, and where a box
@@ -180,6 +182,14 @@ impl Data {
                 };
                 add_up(moved, self.rounding_of_sums())
             }
+            Clip::Described {
+                replace_one,
+                zero_out,
+                ..
+            } => match self.adjacency {
+                Adjacency::ReplaceOne => *replace_one,
+                Adjacency::ZeroOut => *zero_out,
+            },
             Clip::Tensors { radius } => {
                 let radii = radius.values().copied().collect();
                 let norm = norm_up(Extents::Each(radii), radius.len());
@@ -233,6 +243,7 @@ impl Data {
                 let cell = radius / 256.0 / (self.dimension() as f64).sqrt();
                 f64::from_bits(cell.to_bits() & f64::INFINITY.to_bits())
             }
+            (_, Clip::Described { cell, .. }) => *cell,
             _ => f64::INFINITY,
         }
     }
@@ -241,6 +252,7 @@ impl Data {
     pub fn largest_coordinate(&self) -> f64 {
         match &self.clip {
             Clip::L2 { radius } => *radius,
+            Clip::Described { largest, .. } => *largest,
             Clip::Tensors { radius } => radius.values().copied().fold(0.0, f64::max),
             Clip::Box {
                 low: Bound::All(low),

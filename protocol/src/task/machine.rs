@@ -46,7 +46,9 @@ pub(super) enum TaskMachine {
 impl TaskMachine {
     fn new(plan: Arc<Plan>, identity: Identity, value: Noisy, noise: Noise, now: Time) -> Self {
         match &plan.draft().computation {
-            Computation::Mean {} => TaskMachine::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
+            Computation::Mean {} | Computation::Describe(_) => {
+                TaskMachine::Mean(Box::new(Mean::new(plan, identity, value, noise, now)))
+            }
             Computation::Stream(_) if plan.goes_on_by_task() => {
                 TaskMachine::Gossip(Box::new(GossipTask::new(plan, identity, value, now)))
             }

@@ -45,6 +45,8 @@ pub(super) struct Handed {
     pub(super) program: Option<PathBuf>,
     /// The file whose layout its result is written in.
     pub(super) template: Option<PathBuf>,
+    /// Whether tables are taken as they are.
+    pub(super) anyway: bool,
 }
 
 struct NodeFiles {
@@ -318,6 +320,9 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         .arg(&files.state);
     if let Some(program) = &files.handed.program {
         command.arg("--program").arg(program);
+    }
+    if files.handed.anyway {
+        command.arg("--anyway");
     }
     if let Some(template) = &files.handed.template {
         command.arg("--template").arg(template);

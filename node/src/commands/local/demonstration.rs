@@ -145,6 +145,7 @@ pub(crate) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<Loca
         let input: PathBuf = folder.join(format!("{name}.csv"));
         let vector = write_patients(index, seed, &input)?;
         Ok(LocalParty {
+            told: vec![],
             name,
             input,
             vector,
@@ -164,6 +165,94 @@ pub(crate) fn write_patients(hospital: usize, seed: u64, path: &Path) -> Result<
     let values = patients(hospital, seed);
     formats::write(path, &layout, &values)?;
     Ok(VectorFile { layout, values })
+}
+
+/// The statistics of the hospitals' trial, as a run file that a person can change.
+pub(crate) fn table_1() -> String {
+    let number = |column: &Column| {
+        let more = match column.name {
+            "age (years)" => {
+                "whole = true\nwant = [\"mean\", \"quantiles\"]    # quartiles, and any other quantile\n"
+            }
+            _ => "",
+        };
+        format!(
+            "\n[[describe.column]]\nname = {:?}\nlow = {:?}\nhigh = {:?}\n{more}",
+            column.name, column.low, column.high
+        )
+    };
+    let flag = |column: &Column| {
+        format!(
+            "\n[[describe.column]]\nname = {:?}\ncategories = [0, 1]\n",
+            column.name
+        )
+    };
+    let column = |column: &Column| match column.values {
+        Values::About(..) => number(column),
+        Values::Share(_) => flag(column),
+    };
+    let columns: String = COLUMNS.iter().map(column).collect();
+    format!(
+        "# Table 1 of a trial: every column by treatment arm, and a survival curve, all from one release, so\n\
+         # that nobody learns more than ε about any one patient. `undertone help describe` lists every key.\n\
+         version = 1\n\
+         task = \"describe\"\n\
+         name = \"table-1\"\n\n\
+         [data]\n\
+         # Rows of each hospital. Where they differ: {{ aarhus = 843, … }}, or {{ at_most = 2000 }}.\n\
+         records = {PATIENTS}\n\n\
+         [describe]\n\
+         group_by = \"arm\"\n\n\
+         # Categories and bounds are public: they come from what is known, never from the data. A cell that is\n\
+         # missing, or says something else, is counted as that.\n\
+         [[describe.column]]\n\
+         name = \"arm\"\n\
+         categories = [\"old\", \"new\"]\n\
+         {columns}\n\
+         [[describe.column]]\n\
+         name = \"months\"\n\
+         low = 0\n\
+         high = 60\n\
+         want = [\"survival\"]\n\
+         event = \"died\"    # 1: at that time; 0: not until then\n\n\
+         [privacy]\n\
+         epsilon = 1.0\n\
+         delta = 1e-6\n\
+         colluding = 1\n\
+         dropouts = 1\n\n\
+         [run]\n\
+         join_ms = 60000     # started by hand: who is not up yet is waited for as long\n"
+    )
+}
+
+/// How many of a hundred cells of a trial are missing. Our choice: as in good registers.
+const MISSING_OF_100: u32 = 2;
+
+/// Writes the same patients with their treatment arm, how long they were watched, and whether they
+/// died then; some cells are missing.
+pub(crate) fn write_trial(hospital: usize, seed: u64, path: &Path) -> Result<(), Failure> {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    // Beyond the streams of all hospitals: their patients stay the same.
+    rng.set_stream(1_000_000 + hospital as u64);
+    let mut text: String = COLUMNS.iter().map(|column| format!("{},", column.name)).collect();
+    text += "arm,months,died\n";
+    for row in patients(hospital, seed).chunks(COLUMNS.len()) {
+        for value in row {
+            match rng.random_range(0..100) < MISSING_OF_100 {
+                true => text += "NA,",
+                false => text += &format!("{value},"),
+            }
+        }
+        let is_new = rng.random_bool(0.5);
+        // A constant hazard, less under the new treatment; watched for one to five years.
+        let hazard = if is_new { 0.012 } else { 0.018 };
+        let died_at = -(1.0 - rng.random::<f64>()).ln() / hazard;
+        let watched = rng.random_range(12.0..60.0f64);
+        let arm = if is_new { "new" } else { "old" };
+        let died = u8::from(died_at <= watched);
+        text += &format!("{arm},{:.1},{died}\n", died_at.min(watched));
+    }
+    crate::reporting::output_file::write_bytes(path, "DIR", text.as_bytes())
 }
 
 fn patients(hospital: usize, seed: u64) -> Vec<f64> {

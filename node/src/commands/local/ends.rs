@@ -9,6 +9,7 @@ use undertone_protocol::plan::checked::Plan;
 use crate::commands::local::cluster::NodeEnd;
 use crate::commands::local::folders::{party_folder, result_name};
 use crate::commands::local::parties::LocalParty;
+use crate::party::figures_file::FiguresFile;
 use crate::party::silence::Silence;
 use crate::reporting::failure::{Exit, Failure};
 use crate::vector_file::formats;
@@ -152,7 +153,11 @@ impl<'a> Ends<'a> {
             let input = party.map_or(Path::new(""), |party| &party.input);
             let by_program = party.is_some_and(LocalParty::is_for_a_program);
             let result = result_name(plan, input, by_program);
-            Ok(formats::read(&party_folder(output, name).join(result))?.values)
+            let path = party_folder(output, name).join(result);
+            match plan.draft().computation.described() {
+                Some(_) => Ok(FiguresFile::read(&path)?.sums),
+                None => Ok(formats::read(&path)?.values),
+            }
         };
         self.finished.iter().map(read).collect()
     }

@@ -52,6 +52,7 @@ pub(super) fn result_name(plan: &Plan, input: &Path, by_program: bool) -> String
         Computation::Rounds(rounds) if rounds.template.is_some() || of_tensors => "mean.safetensors".into(),
         Computation::Rounds(_) => "mean.npy".into(),
         Computation::Stream(_) if by_program => "mean.npy".into(),
+        Computation::Describe(_) => "figures.json".into(),
         Computation::Regression { .. } => "model.npy".into(),
         Computation::LinearEquations(_) | Computation::Optimise(_) => "iterate.npy".into(),
         Computation::Mean {} | Computation::Stream(_) => format!("mean.{}", extension.unwrap_or("npy")),

@@ -10,7 +10,7 @@ use undertone_protocol::plan::peers::is_party_name;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::plan::run_file::records::RecordCounts;
-use undertone_protocol::plan::run_file::settings::{Clip, TaskName, Unit};
+use undertone_protocol::plan::run_file::settings::{Clip, Unit};
 
 use crate::measuring::synthetic;
 use crate::party::input;
@@ -30,6 +30,8 @@ pub(crate) struct LocalParty {
     pub(crate) vector: VectorFile,
     /// How many rows the party contributes, where records are protected.
     pub(crate) records: Option<u64>,
+    /// Sentences on a table's cells, for their owner.
+    pub(crate) told: Vec<String>,
 }
 
 impl LocalParty {
@@ -58,6 +60,7 @@ pub(crate) fn read(
             vector: formats::read_as(&input, expected(raw))?,
             input,
             records: None,
+            told: vec![],
         })
     };
     named.into_iter().map(read).collect()
@@ -80,21 +83,22 @@ fn expected(raw: &RawRunFile) -> Expected<'_> {
 /// program hands them over.
 pub(super) fn streams(raw: &RawRunFile) -> bool {
     let several = raw.data.releases.is_some_and(|releases| releases > 1);
-    several && raw.task == Some(TaskName::Stream)
+    several && raw.task().carries_streams()
 }
 
 /// Whether parties contribute rows of features, each with a target.
 pub(super) fn takes_features(raw: &RawRunFile) -> bool {
-    let task = raw.task.unwrap_or_default();
-    !matches!(task, TaskName::Mean | TaskName::Rounds | TaskName::Stream)
+    raw.task().takes_features()
 }
 
 /// Returns the unit whose change is hidden.
 pub(super) fn unit(raw: &RawRunFile) -> Unit {
-    raw.data.unit.unwrap_or(match takes_features(raw) {
-        true => Unit::Record,
-        false => Unit::Party,
-    })
+    raw.data
+        .unit
+        .unwrap_or(match takes_features(raw) || raw.task().takes_cells() {
+            true => Unit::Record,
+            false => Unit::Party,
+        })
 }
 
 /// Whether the parties' files have a record a row, or a release.
@@ -123,6 +127,7 @@ pub(super) fn for_programs(
             },
             input,
             records: rows,
+            told: vec![],
         })
     };
     named.into_iter().map(party).collect()
@@ -135,7 +140,7 @@ fn rows_of(path: &Path, layout: &Layout) -> Result<(u64, Vec<usize>), Failure> {
     })
 }
 
-fn named_files(
+pub(super) fn named_files(
     folder: &Path,
     nodes: Option<usize>,
     check: impl Fn(&Path) -> Result<(), Failure>,
@@ -333,6 +338,7 @@ pub(crate) fn describe_like(raw: &mut RawRunFile, file: &Path) -> Result<(), Fai
         vector: formats::read_as(file, expected(raw))?,
         input: file.to_owned(),
         records: None,
+        told: vec![],
     };
     shape(raw, &mut [like])
 }
@@ -345,7 +351,8 @@ fn names(parties: &[LocalParty], shape: &[usize]) -> Option<Vec<String>> {
 
 /// The numbers of records are those of the parties' files, where the run file says none.
 pub(super) fn count_records(run: &mut RunFile, parties: &[LocalParty]) {
-    if run.data.unit == Unit::Record && run.data.records.is_none() {
+    let counted = parties.iter().all(|party| party.records.is_some());
+    if run.data.unit == Unit::Record && run.data.records.is_none() && counted {
         let counts = parties
             .iter()
             .filter_map(|party| Some((party.name.clone(), party.records?)));
@@ -392,6 +399,7 @@ pub(super) fn synthesize(
             input,
             vector,
             records: records.map(|count| count as u64),
+            told: vec![],
         })
     };
     (0..nodes).map(party).collect()

@@ -13,6 +13,7 @@ use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::local::cluster::NodeEnd;
+use crate::commands::local::described::LocalFigures;
 use crate::commands::local::ends::Ends;
 use crate::commands::local::parties::LocalParty;
 use crate::commands::local::truth::Truths;
@@ -37,6 +38,8 @@ pub(super) struct Summary<'a> {
     coefficients: String,
     /// The model of a training.
     model: Option<Vec<f64>>,
+    /// The statistics of a table.
+    figures: Option<LocalFigures>,
     /// Sentences on whose data were clipped, for a person at the terminal.
     clipping: Vec<String>,
     /// The reasons that nodes without a mean gave.
@@ -74,7 +77,7 @@ impl<'a> Summary<'a> {
             object.insert("clipped".into(), truths.clipped().into());
             add_errors(&mut object, &ends, truths, &means);
             add_columns(&mut object, plan, &ends, truths, &means);
-        } else {
+        } else if plan.draft().computation.described().is_none() {
             for key in ["iterations", "iteration_ms"] {
                 object.insert(key.into(), ends.said_first(key));
             }
@@ -110,6 +113,13 @@ impl<'a> Summary<'a> {
         }
         let run = object.get("iterations").and_then(|it| it["run"].as_u64());
         let included = included(plan, &object);
+        let errors = means.first().zip(ends.standard_error());
+        let figures =
+            errors.and_then(|(sums, error)| LocalFigures::of(plan, parties, (sums, error), &included));
+        if let Some(figures) = &figures {
+            object.insert("statistics".into(), figures.json());
+        }
+        let told = figures.as_ref().map_or(vec![], LocalFigures::told);
         let fitted = plan.draft().computation.fitted(means.first().map(Vec::as_slice));
         Ok(Summary {
             plan,
@@ -117,7 +127,8 @@ impl<'a> Summary<'a> {
             exit: ends.exit(),
             same_bits,
             demonstration: false,
-            clipping: truths.map_or(vec![], |truths| truths.clipping()),
+            clipping: truths.map_or(told, |truths| truths.clipping()),
+            figures,
             coefficients: Self::coefficients_of(plan, fitted, (parties, &included, run.unwrap_or(0))),
             model: fitted.map(|(_, model)| model.to_vec()),
             reasons: ends.reasons(),
@@ -159,6 +170,9 @@ impl<'a> Summary<'a> {
         let mut text = self.headline();
         text += &self.silence();
         text += &self.column_table();
+        if let Some(figures) = &self.figures {
+            text += &format!("{}\n", figures.text());
+        }
         text += &self.coefficients;
         text += &self.errors();
         text += &self.protection();
@@ -245,8 +259,12 @@ impl<'a> Summary<'a> {
                 self.nodes_that_failed()
             );
         }
+        let what = match self.plan.draft().computation.described() {
+            Some(_) => "statistics",
+            None => "mean",
+        };
         let mut text = format!(
-            "\nThe mean of {included} of {parties} parties{records} over {} coordinates; \
+            "\nThe {what} of {included} of {parties} parties{records} over {} coordinates; \
              {finished} nodes have it, {bits}.\n",
             self.plan.draft().dimension()
         );
@@ -485,6 +503,7 @@ mod tests {
         let peers = Peers::simulated(3).unwrap();
         let plan = make::make(run, &peers, 1).unwrap();
         let party = |peer: &undertone_protocol::plan::peers::Peer| LocalParty {
+            told: vec![],
             name: peer.name.clone(),
             input: "absent.npy".into(),
             vector: VectorFile {

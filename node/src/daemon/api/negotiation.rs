@@ -24,6 +24,15 @@ pub(super) fn offered(layout: &Layout) -> Vec<Layout> {
     [npy, json].into_iter().chain(as_contributed).collect()
 }
 
+/// In what statistics of a table can be had: JSON, the default, and `.csv`.
+pub(super) fn of_figures() -> Vec<Layout> {
+    let of = |format| Layout {
+        shape: vec![],
+        format,
+    };
+    vec![of(Format::Json), of(Format::Csv { header: None })]
+}
+
 /// The media type of a file with this layout.
 pub(super) fn type_of(layout: &Layout) -> &'static str {
     formats::media_type(layout.format.extension()).unwrap_or(BYTES)

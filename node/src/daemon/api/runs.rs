@@ -24,8 +24,10 @@ use crate::daemon::api::shown::{
 };
 use crate::daemon::api::status::json;
 use crate::daemon::event_log::{EventStream, RunEvent};
+use crate::daemon::mean_file::RunResult;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::RunStatus;
+use crate::party::figures_file::FiguresFile;
 use crate::vector_file::formats::{self, JSON};
 
 /// Lists all runs that the daemon remembers, the newest first.
@@ -226,7 +228,8 @@ fn sent(event: &RunEvent) -> Event {
 const PIECE: usize = 64 << 10;
 
 /// Gives the mean in a format that `Accept` names: `.npy` by default, or JSON; `.csv` or
-/// `.safetensors` if the input was one.
+/// `.safetensors` if the input was one. Of `task = "describe"` the figures, as JSON by default or
+/// as CSV.
 #[utoipa::path(
     get,
     path = "/v1/runs/{digest}/result",
@@ -251,7 +254,10 @@ pub(super) async fn result(
     if api.service.run(&digest)?.owners_alone {
         visit.is_owners(&headers)?;
     }
-    let mean = api.service.result(&digest).await?;
+    let mean = match api.service.result(&digest).await? {
+        RunResult::Mean(mean) => mean,
+        RunResult::Figures(figures) => return described(*figures, &headers, place).await,
+    };
     let layout = negotiation::choose(&headers, negotiation::offered(&mean.layout))?;
     let (media_type, extension) = (negotiation::type_of(&layout), layout.format.extension());
     let encode = move || {
@@ -264,19 +270,49 @@ pub(super) async fn result(
         .flatten();
     let bytes =
         encoded.map_err(|e| Refusal::new(Kind::Internal, format!("the mean cannot be written: {e}")))?;
-    let disposition = format!("attachment; filename=\"mean.{extension}\"");
+    Ok(attached(bytes, (media_type, &format!("mean.{extension}")), place))
+}
+
+/// Statistics of a table, in a format that `Accept` names.
+async fn described(
+    figures: FiguresFile,
+    headers: &HeaderMap,
+    place: OwnedSemaphorePermit,
+) -> Result<Response, Problem> {
+    let layout = negotiation::choose(headers, negotiation::of_figures())?;
+    let (media_type, extension) = (negotiation::type_of(&layout), layout.format.extension());
+    let name = format!("figures.{extension}");
+    let of_format = std::path::PathBuf::from(&name);
+    let encode = move || {
+        let mut bytes = vec![];
+        figures
+            .write_to(&of_format, &mut bytes)
+            .map(|()| Buffer::from(bytes))
+    };
+    let encoded = tokio::task::spawn_blocking(encode)
+        .await
+        .map_err(std::io::Error::other)
+        .flatten();
+    let bytes =
+        encoded.map_err(|e| Refusal::new(Kind::Internal, format!("the figures cannot be written: {e}")))?;
+    Ok(attached(bytes, (media_type, &name), place))
+}
+
+/// A file as an answer.
+fn attached(bytes: Buffer, (media_type, name): (&str, &str), place: OwnedSemaphorePermit) -> Response {
+    let disposition = format!("attachment; filename=\"{name}\"");
     let head = [
         (header::CONTENT_TYPE, media_type.to_owned()),
         (header::CONTENT_DISPOSITION, disposition),
         (header::VARY, "accept".into()),
     ];
     let length = [(header::CONTENT_LENGTH, bytes.len())];
-    Ok((
+    (
         head,
         length.map(|(name, length)| (name, length.to_string())),
         Body::from_stream(pieces(bytes, place)),
     )
-        .into_response())
+        .into_response()
 }
 
 /// Keeps its place until the last piece is taken, or the reader went away.

@@ -21,7 +21,8 @@ fn file(shape: &[usize], values: Vec<f64>) -> VectorFile {
 
 fn privatised(plan: &Arc<Plan>, file: VectorFile, seed: u64) -> Private {
     let rng = ChaCha12Rng::seed_from_u64(seed);
-    privatise(plan, 0, file, Path::new("input.npy"), rng).unwrap_or_else(|e| panic!("{}", e.message))
+    privatise(plan, 0, OwnData::Vector(file), Path::new("input.npy"), rng)
+        .unwrap_or_else(|e| panic!("{}", e.message))
 }
 
 /// The one release of a mean has the planned noise, of parties and of records, shared with nothing:

@@ -116,7 +116,10 @@ impl Computation {
             _ => Contributed::AsTheyAre,
         };
         // Of anybody else's vectors it would be a false Δ.
-        let derived = contributed == beside.data.contributed && contributed_by(self, contributed);
+        let is_described = matches!(beside.data.clip, Clip::Described { .. });
+        let derived = contributed == beside.data.contributed
+            && contributed_by(self, contributed)
+            && is_described == self.described().is_some();
         require(derived, "data.contributed", || Problem::OnlyFor {
             only: "the task and method that it follows from",
         })?;
@@ -146,6 +149,7 @@ impl Computation {
                 check_sealed_sums(beside)?;
                 rounds.sequence.check(beside.run)
             }
+            Computation::Describe(settings) => settings.check(beside),
             Computation::Stream(stream) => stream.check(beside),
             Computation::LinearEquations(recursion) | Computation::Optimise(recursion) => {
                 recursion.check(self.task(), beside)
@@ -255,6 +259,19 @@ impl Clip {
     pub(super) fn check(&self, coordinates: usize) -> Checked {
         match self {
             Clip::L2 { radius } => check_radius(*radius),
+            Clip::Described {
+                replace_one,
+                zero_out,
+                largest,
+                cell,
+            } => {
+                let numbers = [*replace_one, *zero_out, *largest, *cell];
+                let fine = numbers.iter().all(|number| (1e-100..=1e100).contains(number));
+                require(fine, "data.clip", || Problem::Range {
+                    found: *replace_one,
+                    expected: "a number above 0, derived from a description",
+                })
+            }
             // With the tensors that they are of.
             Clip::Tensors { .. } => Ok(()),
             Clip::Box { low, high } => {

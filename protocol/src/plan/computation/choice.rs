@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::computation::describe::DescribeSettings;
 use crate::plan::computation::model::ModelSettings;
 use crate::plan::computation::recursion::RecursionSettings;
 use crate::plan::computation::rounds::{ReleaseKind, RoundsSettings};
@@ -16,6 +17,8 @@ use crate::plan::run_file::settings::{Data, TaskName};
 pub enum Computation {
     /// The weighted mean of the parties' vectors.
     Mean {},
+    /// Statistics of the columns of a table, from one sum.
+    Describe(DescribeSettings),
     /// A model that the parties fit together: sums of clipped gradients in sequence, or one sum of
     /// second moments.
     Regression {
@@ -43,11 +46,47 @@ pub struct RowColumns<'a> {
     pub names: Option<&'a [String]>,
 }
 
+impl TaskName {
+    /// Whether parties contribute rows of features, each with a target or a right side.
+    pub fn takes_features(self) -> bool {
+        match self {
+            TaskName::Regression | TaskName::LinearEquations | TaskName::Optimise => true,
+            TaskName::Mean | TaskName::Describe | TaskName::Rounds | TaskName::Stream => false,
+        }
+    }
+
+    /// Whether parties contribute tables whose cells a description reads.
+    pub fn takes_cells(self) -> bool {
+        self == TaskName::Describe
+    }
+
+    /// Whether each party contributes rows of a stream, or one vector to gossip.
+    pub fn carries_streams(self) -> bool {
+        self == TaskName::Stream
+    }
+
+    /// Whether parties fit a model.
+    pub fn fits_model(self) -> bool {
+        self == TaskName::Regression
+    }
+
+    /// Whether a program hands over the parts of each release.
+    pub fn needs_program(self) -> bool {
+        self == TaskName::Rounds
+    }
+
+    /// Whether releases follow each other, each with a time of its own.
+    pub fn releases_in_sequence(self) -> bool {
+        matches!(self, TaskName::Regression | TaskName::Rounds)
+    }
+}
+
 impl Computation {
     /// The task that a run file names it by.
     pub fn task(&self) -> TaskName {
         match self {
             Computation::Mean {} => TaskName::Mean,
+            Computation::Describe(_) => TaskName::Describe,
             Computation::Regression { .. } => TaskName::Regression,
             Computation::Rounds(_) => TaskName::Rounds,
             Computation::Stream(_) => TaskName::Stream,
@@ -63,7 +102,10 @@ impl Computation {
             Computation::Regression { model, .. } => model.iterations,
             Computation::Rounds(rounds) => rounds.releases,
             Computation::Stream(stream) => stream.releases,
-            Computation::Mean {} | Computation::LinearEquations(_) | Computation::Optimise(_) => 1,
+            Computation::Mean {}
+            | Computation::Describe(_)
+            | Computation::LinearEquations(_)
+            | Computation::Optimise(_) => 1,
         }
     }
 
@@ -84,7 +126,16 @@ impl Computation {
     pub fn result(&self) -> ReleaseKind {
         match self {
             Computation::Rounds(rounds) => rounds.result,
+            Computation::Describe(_) => ReleaseKind::Sum,
             _ => ReleaseKind::Mean,
+        }
+    }
+
+    /// The description of a table.
+    pub fn described(&self) -> Option<&DescribeSettings> {
+        match self {
+            Computation::Describe(settings) => Some(settings),
+            _ => None,
         }
     }
 
@@ -119,6 +170,7 @@ impl Computation {
             Computation::Rounds(rounds) => format!("last {}", rounds.result.name()),
             Computation::Stream(stream) if stream.releases > 1 => "running sum".to_owned(),
             Computation::Stream(_) => "estimate".to_owned(),
+            Computation::Describe(_) => "sum".to_owned(),
             Computation::LinearEquations(_) | Computation::Optimise(_) => "last iterate".to_owned(),
             Computation::Mean {} | Computation::Regression { .. } => "mean".to_owned(),
         }
@@ -187,6 +239,7 @@ impl Computation {
     pub(in crate::plan) fn contributions(&self, data: Data) -> Data {
         match self {
             Computation::Regression { model, .. } => model.contributions(data),
+            Computation::Describe(settings) => settings.contributions(data),
             Computation::LinearEquations(recursion) | Computation::Optimise(recursion) => {
                 recursion.states(data)
             }

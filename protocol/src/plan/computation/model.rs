@@ -418,7 +418,7 @@ impl ModelSettings {
         }
         match &self.bounds {
             None => Ok(()),
-            Some(Clip::L2 { .. } | Clip::Tensors { .. }) => refuse(
+            Some(Clip::L2 { .. } | Clip::Tensors { .. } | Clip::Described { .. }) => refuse(
                 "data.clip",
                 Problem::OnlyFor {
                     only: "another task than \"regression\": columns have bounds, clip = { kind = \"box\", … }",

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::lattice::grid::WEIGHT_UNIT;
 use crate::plan::computation::asked::{count_parties, majority};
 use crate::plan::computation::choice::Computation;
+use crate::plan::computation::describe::DescribeSettings;
 use crate::plan::computation::model::RowsOf;
 use crate::plan::computation::rounds::{ClippedBy, RoundsSettings};
 use crate::plan::computation::sequence::SequenceSettings;
@@ -80,6 +81,7 @@ impl RawRunFile {
                 let fits = fits_precomputed(all, &topology, parties, sequence.precomputed_bytes);
                 self.mechanism.in_sequence(chosen, fits)?
             }
+            Computation::Describe(_) => self.mechanism.in_sequence(chosen, true)?,
             Computation::Stream(_) => self.mechanism.of_stream(),
             Computation::LinearEquations(_) | Computation::Optimise(_) => self.mechanism.of_recursion(),
         };
@@ -120,6 +122,10 @@ impl RawRunFile {
                     given(self.data.clip.as_ref(), "data.clip", CLIP_OF_RECORDS)?;
                 }
             }
+            TaskName::Describe => {
+                self.data.unit = Some(Unit::Record);
+                self.data.shape = Some(vec![1]);
+            }
             TaskName::Regression => self.model.settle_method(&table.model)?,
             TaskName::Stream => {
                 // A round of secure sums has time for a flood, an agreement and an opening.
@@ -149,7 +155,7 @@ impl RawRunFile {
     /// Returns the computation, and the data that each party contributes to it. `clipped`: whether
     /// the file itself says `model.clip`. Called once gaps are filled.
     fn computation(&mut self, task: TaskName, clipped: bool) -> Checked<(Computation, Data)> {
-        let of_rows = !matches!(task, TaskName::Mean | TaskName::Rounds | TaskName::Stream);
+        let of_rows = task.takes_features();
         let bounds = match task {
             TaskName::Regression => self.data.clip.take(),
             _ => None,
@@ -166,6 +172,10 @@ impl RawRunFile {
         let recursion = std::mem::take(&mut self.recursion);
         let computation = match (task, rows) {
             (TaskName::Mean, _) => Computation::Mean {},
+            (TaskName::Describe, _) => {
+                let described = std::mem::take(&mut self.describe).complete()?;
+                Computation::Describe(DescribeSettings::of(described))
+            }
             (TaskName::Rounds, _) => Computation::Rounds(RoundsSettings {
                 releases: given(
                     releases,

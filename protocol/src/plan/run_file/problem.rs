@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::describe::faults::DescriptionFault;
 use crate::lattice::injection::InjectionError;
 use crate::model::projection::NoSet;
 use crate::plan::run_file::limits::MOST_COORDINATES;
@@ -186,6 +187,9 @@ pub enum Problem {
         /// Colluders and departures.
         against: usize,
     },
+    /// A description that is none.
+    #[error("{0}")]
+    Description(DescriptionFault),
     /// Something that plans do not carry yet.
     #[error("is {found}, which this version does not run yet")]
     NotYet {
@@ -254,6 +258,7 @@ impl Problem {
                  privacy.dropouts"
                     .into()
             }
+            Problem::Description(fault) => fault.fix(),
             Problem::NotYet { alternative, .. } => format!("use {alternative}"),
         }
     }

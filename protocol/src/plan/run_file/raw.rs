@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::settings::*;
+use crate::plan::computation::describe::RawDescription;
 use crate::plan::computation::model::RawModel;
 use crate::plan::computation::recursion::RawRecursion;
 use crate::plan::computation::rounds::{ClippedBy, ReleaseKind};
@@ -27,6 +28,7 @@ pub struct RawRunFile {
     pub task: Option<TaskName>,
     pub name: Option<String>,
     pub data: RawData,
+    pub describe: RawDescription,
     pub model: RawModel,
     pub recursion: RawRecursion,
     pub privacy: RawPrivacy,
@@ -165,6 +167,16 @@ impl RawRunFile {
                 })
             }
         }
+    }
+
+    /// The task, which is a mean where the file does not say.
+    pub fn task(&self) -> TaskName {
+        self.task.unwrap_or_default()
+    }
+
+    /// Returns the line of a key, or of the nearest table above it, where the file was read.
+    pub fn line(&self, field: &str) -> Option<usize> {
+        self.lines.line(field)
     }
 
     /// The table of a task's defaults as a run file.

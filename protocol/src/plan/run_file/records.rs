@@ -99,6 +99,14 @@ impl RecordCounts {
         }
     }
 
+    /// Returns the largest numbers as numbers that the plan has: a capacity of each.
+    pub(in crate::plan) fn as_capacity(self) -> Self {
+        match self {
+            RecordCounts::AtMost(Bounded { at_most }) => RecordCounts::Exactly(at_most),
+            exactly => exactly,
+        }
+    }
+
     /// Returns the records of the party with this name; `None` if no entry names it.
     pub fn of(&self, name: &str) -> Option<Records> {
         let number = match self.numbers() {

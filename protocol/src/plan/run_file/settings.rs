@@ -18,6 +18,8 @@ pub enum TaskName {
     /// The weighted mean of the parties' vectors.
     #[default]
     Mean,
+    /// Statistics of the columns of a table.
+    Describe,
     /// A model that the parties fit together.
     Regression,
     /// Means in sequence of vectors that programs hand over, each of which has seen the means
@@ -33,8 +35,9 @@ pub enum TaskName {
 
 impl TaskName {
     /// All of them, in the order of the documents.
-    pub const ALL: [TaskName; 6] = [
+    pub const ALL: [TaskName; 7] = [
         TaskName::Mean,
+        TaskName::Describe,
         TaskName::Regression,
         TaskName::Rounds,
         TaskName::Stream,
@@ -46,6 +49,7 @@ impl TaskName {
     pub const fn name(self) -> &'static str {
         match self {
             TaskName::Mean => "mean",
+            TaskName::Describe => "describe",
             TaskName::Regression => "regression",
             TaskName::Rounds => "rounds",
             TaskName::Stream => "stream",
@@ -140,6 +144,18 @@ pub enum Clip {
     Tensors {
         /// The radii of the tensors by name, in the data's unit.
         radius: BTreeMap<String, f64>,
+    },
+    /// Vectors that the node makes of a table's rows, by a description: no two are further apart
+    /// than it says. Only a plan of statistics has them.
+    Described {
+        /// Δ where a row may become another one.
+        replace_one: f64,
+        /// Δ where a row may become none: no row's vector is longer.
+        zero_out: f64,
+        /// The largest absolute coordinate.
+        largest: f64,
+        /// The coarsest cell of a lattice with which that holds.
+        cell: f64,
     },
     /// An interval per coordinate.
     Box {

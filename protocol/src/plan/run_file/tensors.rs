@@ -36,6 +36,7 @@ impl Data {
         match &self.clip {
             Clip::Box { .. } => None,
             Clip::L2 { radius } => Some(vec![ball(self.dimension(), *radius)]),
+            Clip::Described { zero_out, .. } => Some(vec![ball(self.dimension(), *zero_out)]),
             Clip::Tensors { radius } => {
                 let shapes = self.tensors.as_ref()?.values();
                 let each = shapes.zip(radius.values());
@@ -52,6 +53,7 @@ impl Data {
         match &self.clip {
             Clip::Box { .. } => None,
             Clip::L2 { radius } => Some(*radius),
+            Clip::Described { zero_out, .. } => Some(*zero_out),
             Clip::Tensors { radius } => {
                 // Scaled, so that no square overflows or vanishes beside the largest.
                 let largest = radius.values().fold(0.0f64, |most, radius| most.max(*radius));

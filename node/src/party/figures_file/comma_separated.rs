@@ -1,0 +1,109 @@
+//! Figures as comma-separated values: group, column, statistic, value, raw, noise, low, high,
+//! sampling.
+
+use undertone_protocol::describe::columns::Description;
+use undertone_protocol::describe::figures::estimate::ReadingAs;
+use undertone_protocol::describe::figures::groups::AllFigures;
+
+use super::decimals::digits;
+use super::shown::{FigureLine, FigureUnit, ShownFigure, lines};
+use crate::reporting::table::Table;
+
+const HEADINGS: [&str; 9] = [
+    "group",
+    "column",
+    "statistic",
+    "value",
+    "raw",
+    "noise",
+    "low",
+    "high",
+    "sampling",
+];
+
+/// The rows of all figures, headings first. What is not shown is empty.
+pub(super) fn of(described: &Description, figures: &AllFigures, asked: &ReadingAs) -> String {
+    let z = asked.z();
+    let mut table = Table::with_headings(HEADINGS);
+    for group in &figures.groups {
+        let name = group.group.clone().unwrap_or_default();
+        for line in lines(described, group, asked) {
+            table.row(row(&name, &line));
+        }
+    }
+    for cross in &figures.tables {
+        let labels: Vec<Vec<String>> = cross
+            .columns
+            .iter()
+            .filter_map(|name| described.named(name).map(|column| column.labels()))
+            .collect();
+        for (at, cell) in cross.cells.iter().enumerate() {
+            let (mut rest, mut names) = (at, vec![]);
+            for labels in labels.iter().rev() {
+                names.push(labels[rest % labels.len()].clone());
+                rest /= labels.len();
+            }
+            names.reverse();
+            let number = |value: f64| digits(value).to_string();
+            let raw = cell.raw.unwrap_or(cell.value);
+            table.row([
+                String::new(),
+                cross.columns.join(" × "),
+                names.join(" × "),
+                number(cell.value),
+                number(raw),
+                number(cell.noise),
+                number(raw - z * cell.noise),
+                number(raw + z * cell.noise),
+                String::new(),
+            ]);
+        }
+    }
+    for covariance in &figures.covariances {
+        let pairs = covariance.correlation.iter().zip(&covariance.correlation_noise);
+        for (correlations, noises) in pairs {
+            for (i, row) in correlations.iter().enumerate() {
+                for (j, correlation) in row.iter().enumerate().skip(i + 1) {
+                    let text =
+                        |value: Option<f64>| value.map_or(String::new(), |value| digits(value).to_string());
+                    let noise = noises[i][j];
+                    let end = |sign: f64| Some(correlation.as_ref()? + sign * z * noise?);
+                    table.row([
+                        String::new(),
+                        format!("{} × {}", covariance.columns[i], covariance.columns[j]),
+                        "correlation".to_owned(),
+                        text(*correlation),
+                        text(*correlation),
+                        text(noise),
+                        text(end(-1.0).map(|low| low.max(-1.0))),
+                        text(end(1.0).map(|high| high.min(1.0))),
+                        String::new(),
+                    ]);
+                }
+            }
+        }
+    }
+    table.csv()
+}
+
+fn row(group: &str, line: &FigureLine) -> [String; 9] {
+    let statistic = match line.unit {
+        FigureUnit::Share if !line.statistic.starts_with("S(") => format!("share {}", line.statistic),
+        _ => line.statistic.clone(),
+    };
+    let number = |of: fn(&ShownFigure) -> Option<f64>| {
+        let value = line.figure.as_ref().and_then(of);
+        value.map_or(String::new(), |value| digits(value).to_string())
+    };
+    [
+        group.to_owned(),
+        line.column.clone(),
+        statistic,
+        number(|figure| Some(figure.value)),
+        number(|figure| figure.raw),
+        number(|figure| figure.noise),
+        number(|figure| Some(figure.low)),
+        number(|figure| Some(figure.high)),
+        number(|figure| figure.sampling),
+    ]
+}

@@ -1,0 +1,244 @@
+//! Figures as lines that a reader compares: one for each number of a statistic, the same in every
+//! group.
+
+use undertone_protocol::describe::columns::{DescribedColumn, Description};
+use undertone_protocol::describe::figures::counts::{CellFigures, CountFigures, PlainCells};
+use undertone_protocol::describe::figures::estimate::{Estimate, ReadingAs};
+use undertone_protocol::describe::figures::groups::{ColumnFigures, GroupFigures, StatisticFigures};
+use undertone_protocol::describe::figures::mean::MeanFigures;
+use undertone_protocol::describe::figures::quantiles::QuantileFigures;
+use undertone_protocol::describe::figures::survival::SurvivalFigures;
+use undertone_protocol::describe::layout::LARGEST_POWER;
+
+/// A number of a group, with its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FigureLine {
+    /// The column; empty of the number of rows.
+    pub column: String,
+    /// The statistic, such as "mean", or a category.
+    pub statistic: String,
+    /// The unit that the number is shown in.
+    pub unit: FigureUnit,
+    /// The figure; `None` where it is not shown.
+    pub figure: Option<ShownFigure>,
+}
+
+/// The unit that a number is shown in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureUnit {
+    /// The column's.
+    Own,
+    /// A count of rows.
+    Rows,
+    /// A share, from 0 to 1.
+    Share,
+}
+
+/// A number with its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownFigure {
+    /// As shown.
+    pub value: f64,
+    /// As computed, where that differs.
+    pub raw: Option<f64>,
+    /// The error by noise, where there is one number for it.
+    pub noise: Option<f64>,
+    /// The interval's low end.
+    pub low: f64,
+    /// The interval's high end.
+    pub high: f64,
+    /// The error as a sample.
+    pub sampling: Option<f64>,
+}
+
+impl ShownFigure {
+    fn of(estimate: &Estimate, z: f64) -> Self {
+        let centre = estimate.raw.unwrap_or(estimate.value);
+        ShownFigure {
+            value: estimate.value,
+            raw: estimate.raw,
+            noise: Some(estimate.noise),
+            low: centre - z * estimate.noise,
+            high: centre + z * estimate.noise,
+            sampling: estimate.sampling,
+        }
+    }
+
+    fn between(value: f64, [low, high]: [f64; 2]) -> Self {
+        ShownFigure {
+            value,
+            raw: None,
+            noise: None,
+            low,
+            high,
+            sampling: None,
+        }
+    }
+
+    /// Widens the interval by the error as a sample, where there is one.
+    pub fn of_population(mut self, z: f64) -> Self {
+        if let (Some(noise), Some(sampling)) = (self.noise, self.sampling) {
+            let reach = z * (noise * noise + sampling * sampling).sqrt();
+            let centre = self.raw.unwrap_or(self.value);
+            (self.low, self.high) = (centre - reach, centre + reach);
+        }
+        self
+    }
+}
+
+/// All lines of a group, in the order of the description.
+pub fn lines(described: &Description, group: &GroupFigures, asked: &ReadingAs) -> Vec<FigureLine> {
+    let z = asked.z();
+    let rows = line(
+        "",
+        "rows",
+        FigureUnit::Rows,
+        Some(ShownFigure::of(&group.rows, z)),
+    );
+    let mut lines = vec![rows];
+    for statistic in &group.statistics {
+        let Some(column) = described.named(&statistic.column) else {
+            continue;
+        };
+        lines.extend(of_statistic(column, statistic, asked));
+    }
+    lines
+}
+
+fn line(column: &str, statistic: &str, unit: FigureUnit, figure: Option<ShownFigure>) -> FigureLine {
+    FigureLine {
+        column: column.to_owned(),
+        statistic: statistic.to_owned(),
+        unit,
+        figure,
+    }
+}
+
+fn of_statistic(
+    column: &DescribedColumn,
+    statistic: &StatisticFigures,
+    asked: &ReadingAs,
+) -> Vec<FigureLine> {
+    let (name, z) = (&column.name, asked.z());
+    match &statistic.of {
+        ColumnFigures::Mean(figures) => of_mean(name, figures, z),
+        ColumnFigures::Counts(figures) => {
+            let labels = match &column.categories {
+                Some(_) => column.labels(),
+                None => bin_labels(&column.edges_of(statistic.want)),
+            };
+            of_counts(name, &labels, figures, z)
+        }
+        ColumnFigures::Plain(figures) => of_magnitudes(name, figures, z),
+        ColumnFigures::Quantiles(figures) => of_quantiles(name, figures, asked),
+        ColumnFigures::Survival(figures) => of_survival(name, &column.edges_of(statistic.want), figures, z),
+    }
+}
+
+fn of_mean(name: &str, figures: &MeanFigures, z: f64) -> Vec<FigureLine> {
+    let own = |statistic, estimate: Option<&Estimate>| {
+        line(
+            name,
+            statistic,
+            FigureUnit::Own,
+            estimate.map(|estimate| ShownFigure::of(estimate, z)),
+        )
+    };
+    let sd = figures.sd.as_ref().map(|sd| ShownFigure {
+        noise: sd.noise,
+        ..ShownFigure::between(sd.value, [sd.low, sd.high])
+    });
+    vec![
+        own("mean", figures.mean.as_ref()),
+        line(name, "sd", FigureUnit::Own, sd),
+        own("sum", Some(&figures.sum)),
+        missing(name, &figures.missing, z),
+    ]
+}
+
+fn missing(name: &str, estimate: &Estimate, z: f64) -> FigureLine {
+    line(
+        name,
+        "missing",
+        FigureUnit::Rows,
+        Some(ShownFigure::of(estimate, z)),
+    )
+}
+
+fn bin_labels(edges: &[f64]) -> Vec<String> {
+    let bins = edges.windows(2).map(|pair| format!("{} to {}", pair[0], pair[1]));
+    bins.chain(["missing".to_owned()]).collect()
+}
+
+fn of_counts(name: &str, labels: &[String], figures: &CountFigures, z: f64) -> Vec<FigureLine> {
+    let cells = labels.iter().zip(&figures.cells);
+    let shown = |(label, cell): (&String, &CellFigures)| {
+        let share = cell.share.as_ref().map(|share| ShownFigure::of(share, z));
+        let share = line(name, label, FigureUnit::Share, share);
+        [
+            line(
+                name,
+                label,
+                FigureUnit::Rows,
+                Some(ShownFigure::of(&cell.count, z)),
+            ),
+            share,
+        ]
+    };
+    cells.flat_map(shown).collect()
+}
+
+fn of_magnitudes(name: &str, figures: &PlainCells, z: f64) -> Vec<FigureLine> {
+    let cells = figures.cells.iter().enumerate();
+    let label = |at: usize| {
+        let powers = 2 * LARGEST_POWER as usize + 1;
+        match at {
+            at if at < powers => format!("−2^{}", LARGEST_POWER - at as i32),
+            at if at == powers => "0".to_owned(),
+            at if at <= 2 * powers => format!("2^{}", at as i32 - powers as i32 - 1 - LARGEST_POWER),
+            _ => "missing".to_owned(),
+        }
+    };
+    cells
+        .map(|(at, cell)| line(name, &label(at), FigureUnit::Rows, Some(ShownFigure::of(cell, z))))
+        .collect()
+}
+
+fn of_quantiles(name: &str, figures: &QuantileFigures, asked: &ReadingAs) -> Vec<FigureLine> {
+    let label = |q: f64| match q {
+        0.5 => "median".to_owned(),
+        q => format!("{} %", (q * 1e6).round() / 1e4),
+    };
+    // A line for each that was asked for, also where there are too few rows.
+    let quantiles = asked.quantiles.iter().enumerate().map(|(at, &q)| {
+        let found = figures.quantiles.as_ref().and_then(|found| found.get(at));
+        let figure = found.map(|quantile| ShownFigure::between(quantile.value, quantile.noise));
+        line(name, &label(q), FigureUnit::Own, figure)
+    });
+    quantiles
+        .chain([missing(name, &figures.missing, asked.z())])
+        .collect()
+}
+
+fn of_survival(name: &str, edges: &[f64], figures: &SurvivalFigures, z: f64) -> Vec<FigureLine> {
+    // A line for each edge, also beyond the end of a group's curve.
+    let points = edges.iter().skip(1).enumerate().map(|(at, to)| {
+        let figure = figures.curve.get(at).map(|point| ShownFigure {
+            value: point.survival,
+            raw: None,
+            noise: Some(point.noise),
+            low: (point.survival - z * point.noise).max(0.0),
+            high: (point.survival + z * point.noise).min(1.0),
+            sampling: Some(point.sampling),
+        });
+        line(name, &format!("S({to})"), FigureUnit::Share, figure)
+    });
+    let median = figures.quantile(0.5, z).map(|(value, [low, high])| {
+        let last = figures.curve.last().map_or(value, |point| point.to);
+        ShownFigure::between(value, [low.unwrap_or(value), high.unwrap_or(last)])
+    });
+    let median = line(name, "median time", FigureUnit::Own, median);
+    points
+        .chain([median, missing(name, &figures.missing, z)])
+        .collect()
+}

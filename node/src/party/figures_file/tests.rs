@@ -1,0 +1,89 @@
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+
+use super::*;
+use crate::party::figures_file::decimals::digits;
+use crate::party::figures_file::text::{ShownAs, text};
+use crate::planning::make;
+
+const RUN: &str = "task = \"describe\"\nname = \"t\"\n[data]\nrecords = 1000\n[describe]\ngroup_by = \"arm\"\n\
+                   [[describe.column]]\nname = \"arm\"\ncategories = [\"old\", \"new\"]\n\
+                   [[describe.column]]\nname = \"age\"\nlow = 18\nhigh = 100\nwant = [\"mean\", \"quantiles\"]\nbins = 8\n\
+                   [[describe.column]]\nname = \"diabetic\"\ncategories = [0, 1]\n\
+                   [[describe.table]]\ncolumns = [\"arm\", \"diabetic\"]\n";
+
+fn plan() -> Plan {
+    let run = RunFile::parse(RUN, 4).unwrap_or_else(|e| panic!("{e}"));
+    make::make(run, &Peers::simulated(4).expect("peers"), 1).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn file() -> FiguresFile {
+    let plan = plan();
+    let sums: Vec<f64> = (0..plan.draft().dimension())
+        .map(|at| 500.0 + at as f64)
+        .collect();
+    FiguresFile::of(&plan, &sums, (12.5, 4000.0), &["a".into()]).expect("described")
+}
+
+#[test]
+fn a_file_is_read_as_it_was_written_and_a_changed_one_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("figures.json");
+    let written = file();
+    written.write(&path).expect("written");
+    let read = FiguresFile::read(&path).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(read.sums, written.sums);
+    assert_eq!(
+        (read.rows, read.sums_sha256()),
+        (Some(4000.0), written.sums_sha256())
+    );
+    let mut short = written.clone();
+    short.sums.pop();
+    short.write(&path).expect("written");
+    let refused = FiguresFile::read(&path).expect_err("too short").to_string();
+    assert!(refused.contains("sums"), "{refused}");
+    std::fs::write(&path, "{}").expect("written");
+    assert!(FiguresFile::read(&path).is_err());
+}
+
+#[test]
+fn the_table_has_a_column_for_each_group_and_says_what_intervals_are() {
+    let file = file();
+    let figures = file.figures(&ReadingAs::default()).expect("figures");
+    let shown = text(&file.describe, &figures, &ShownAs::default());
+    for words in [
+        "by arm",
+        "old",
+        "new",
+        "other",
+        "missing",
+        "rows",
+        "mean",
+        "sd",
+        "median",
+        "±",
+        "arm × diabetic",
+        "intervals 95 %",
+    ] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    let csv = file.csv(&ReadingAs::default()).expect("figures");
+    assert!(
+        csv.starts_with("group,column,statistic,value,raw,noise,low,high,sampling\n"),
+        "{csv}"
+    );
+    assert!(csv.lines().all(|line| line.split(',').count() >= 9), "{csv}");
+    assert!(
+        csv.contains("\nold,age,mean,") && csv.contains(",share 1,"),
+        "{csv}"
+    );
+}
+
+#[test]
+fn figures_in_files_have_twelve_digits() {
+    assert_eq!(digits(1.0 / 3.0), 0.333333333333);
+    assert_eq!(
+        rounded(json!({ "a": [2.0 / 3.0, 5, null] })),
+        json!({ "a": [0.666666666667, 5, null] })
+    );
+}

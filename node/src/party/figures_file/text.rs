@@ -1,0 +1,489 @@
+//! Figures as a table that a person reads: a column for each group, intervals of 95 %.
+
+use undertone_protocol::describe::columns::Description;
+use undertone_protocol::describe::figures::estimate::ReadingAs;
+use undertone_protocol::describe::figures::groups::{AllFigures, GroupFigures};
+use undertone_protocol::describe::figures::table::TableFigures;
+
+use super::shown::{FigureLine, FigureUnit, ShownFigure, lines};
+use crate::reporting::screen::columns_of;
+
+/// Categories of a column that are all shown. Our choice: a screen.
+const MOST_CATEGORIES: usize = 40;
+
+/// Points of a survival curve that are shown: the curve has them all.
+const MOST_POINTS: usize = 6;
+
+/// The part of the figures that is shown.
+#[derive(Clone, Debug)]
+pub struct ShownAs {
+    /// Confidence and quantiles.
+    pub asked: ReadingAs,
+    /// Whether intervals are of a population that rows are a sample of.
+    pub population: bool,
+    /// The most categories that are shown, where there are more than a screen has.
+    pub top: usize,
+}
+
+impl Default for ShownAs {
+    fn default() -> Self {
+        ShownAs {
+            asked: ReadingAs::default(),
+            population: false,
+            top: 20,
+        }
+    }
+}
+
+/// A row of the table: labels, and a cell for each group.
+struct TextRow {
+    labels: [String; 2],
+    cells: Vec<String>,
+}
+
+/// The whole table with its footer.
+pub fn text(described: &Description, figures: &AllFigures, shown: &ShownAs) -> String {
+    with_truth(described, (figures, None), shown)
+}
+
+/// The table with the true figures behind the others, where they are known.
+pub fn with_truth(
+    described: &Description,
+    (figures, truth): (&AllFigures, Option<&AllFigures>),
+    shown: &ShownAs,
+) -> String {
+    let z = shown.asked.z();
+    let (figures, left_out) = told_groups(figures);
+    let truth = truth.map(|truth| AllFigures {
+        groups: truth
+            .groups
+            .iter()
+            .filter(|group| !left_out.contains(&group.group))
+            .cloned()
+            .collect(),
+        ..truth.clone()
+    });
+    let groups: Vec<Vec<FigureLine>> = figures
+        .groups
+        .iter()
+        .map(|group| lines(described, group, &shown.asked))
+        .collect();
+    let truths: Option<Vec<Vec<FigureLine>>> = truth.as_ref().map(|truth| {
+        truth
+            .groups
+            .iter()
+            .map(|group| lines(described, group, &shown.asked))
+            .collect()
+    });
+    let kept = kept(&groups, shown);
+    let mut rows: Vec<TextRow> = vec![];
+    let mut column = String::new();
+    for &at in &kept {
+        let line = &groups[0][at];
+        let name = if line.column == column {
+            String::new()
+        } else {
+            line.column.clone()
+        };
+        column.clone_from(&line.column);
+        let cell = |(group, lines): (usize, &Vec<FigureLine>)| {
+            let shown = cell(&lines[at], shown.population.then_some(z));
+            let truth = truths
+                .as_ref()
+                .and_then(|truths| truths.get(group)?.get(at)?.figure.as_ref());
+            match (&lines[at].figure, truth) {
+                (Some(figure), Some(truth)) => {
+                    format!("{shown} ({})", true_number(&lines[at], figure, truth.value))
+                }
+                _ => shown,
+            }
+        };
+        let labels = match line.column.is_empty() {
+            true => [line.statistic.clone(), String::new()],
+            false => [name, line.statistic.clone()],
+        };
+        rows.push(TextRow {
+            labels,
+            cells: groups.iter().enumerate().map(cell).collect(),
+        });
+    }
+    let percent = shown.asked.confidence * 100.0;
+    let errors = if shown.population {
+        "of noise and of sampling"
+    } else {
+        "of the noise"
+    };
+    let mut text = rendered(described, &figures, &rows);
+    let left_out: Vec<String> = left_out.into_iter().flatten().collect();
+    if !left_out.is_empty() {
+        text += &format!("(too few rows to tell anything of: {})\n", left_out.join(", "));
+    }
+    if text.contains("at most") {
+        text += "(at most: the range is wide for such a deviation; ask for quantiles)\n";
+    }
+    for table in &figures.tables {
+        text += &of_table(described, table, z);
+    }
+    text += &of_covariances(&figures, z);
+    let behind = if truth.is_some() {
+        "In brackets behind: the true figure. "
+    } else {
+        ""
+    };
+    text + &format!(
+        "\n{behind}All intervals {percent} %, {errors}: one in {} misses. Shown counts are clamped one by one, and \
+             need not add up.\n",
+        (100.0 / (100.0 - percent)).round()
+    )
+}
+
+/// The groups that have enough rows to tell something of, and the names of the others.
+fn told_groups(figures: &AllFigures) -> (AllFigures, Vec<Option<String>>) {
+    let is_told = |group: &&GroupFigures| {
+        let rows = group.rows.raw.unwrap_or(group.rows.value);
+        group.group.is_none() || rows >= (5.0 * group.rows.noise).max(2.0)
+    };
+    let (told, others): (Vec<&GroupFigures>, Vec<&GroupFigures>) = figures.groups.iter().partition(is_told);
+    let told = AllFigures {
+        groups: told.into_iter().cloned().collect(),
+        ..figures.clone()
+    };
+    (
+        told,
+        others.into_iter().map(|group| group.group.clone()).collect(),
+    )
+}
+
+fn rendered(described: &Description, figures: &AllFigures, rows: &[TextRow]) -> String {
+    let head = match &described.group_by {
+        Some(column) => format!("by {column}"),
+        None => String::new(),
+    };
+    let names: Vec<String> = figures
+        .groups
+        .iter()
+        .map(|group| group.group.clone().unwrap_or_default())
+        .collect();
+    let widest = |of: &dyn Fn(&TextRow) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let first = widest(&|row| columns_of(&row.labels[0])).max(columns_of(&head));
+    let second = widest(&|row| columns_of(&row.labels[1]));
+    let widths: Vec<usize> = (0..names.len())
+        .map(|at| widest(&|row| columns_of(&row.cells[at])).max(columns_of(&names[at])))
+        .collect();
+    let padded = |text: &str, width: usize, right: bool| {
+        let gap = " ".repeat(width.saturating_sub(columns_of(text)));
+        if right { gap + text } else { text.to_owned() + &gap }
+    };
+    let mut text = String::new();
+    let mut write = |labels: [&str; 2], cells: &[String]| {
+        let mut line = padded(labels[0], first, false) + "  " + &padded(labels[1], second, false);
+        for (cell, &width) in cells.iter().zip(&widths) {
+            line += &format!("  {}", padded(cell, width, true));
+        }
+        text += line.trim_end();
+        text.push('\n');
+    };
+    if described.group_by.is_some() {
+        write([&head, ""], &names);
+    }
+    for row in rows {
+        write([&row.labels[0], &row.labels[1]], &row.cells);
+    }
+    text
+}
+
+/// Lines that are worth a row: what says something in some group.
+fn kept(groups: &[Vec<FigureLine>], shown: &ShownAs) -> Vec<usize> {
+    let z = shown.asked.z();
+    let Some(first) = groups.first() else {
+        return vec![];
+    };
+    let says = |at: usize, z: f64| {
+        groups.iter().any(|lines| {
+            let figure = lines[at].figure.as_ref();
+            figure.is_some_and(|figure| figure.raw.unwrap_or(figure.value) > z * figure.noise.unwrap_or(0.0))
+        })
+    };
+    let mut kept = vec![];
+    let mut at = 0;
+    while at < first.len() {
+        let line = &first[at];
+        let end = (at..first.len())
+            .find(|&end| first[end].column != line.column)
+            .unwrap_or(first.len());
+        let block = at..end;
+        // A count and a share a category, and magnitudes.
+        let counted = |at: &usize| first[*at].unit == FigureUnit::Rows && first[*at].statistic != "missing";
+        let counts: Vec<usize> = block.clone().filter(counted).collect();
+        let is_there = |at: &usize| groups.iter().any(|lines| lines[*at].figure.is_some());
+        let points: Vec<usize> = block
+            .clone()
+            .filter(|&at| first[at].statistic.starts_with("S("))
+            .filter(is_there)
+            .collect();
+        let many = counts.len() > MOST_CATEGORIES;
+        let bonferroni = ReadingAs {
+            confidence: 1.0 - (1.0 - shown.asked.confidence) / counts.len().max(1) as f64,
+            ..ReadingAs::default()
+        };
+        let z_of_many = if many { bonferroni.z() } else { z };
+        let mut chosen: Vec<usize> = counts.iter().copied().filter(|&at| says(at, z_of_many)).collect();
+        if many {
+            let size = |at: &usize| {
+                groups
+                    .iter()
+                    .filter_map(|lines| Some(lines[*at].figure.as_ref()?.value))
+                    .sum::<f64>()
+            };
+            chosen.sort_by(|a, b| size(b).total_cmp(&size(a)));
+            chosen.truncate(shown.top);
+        }
+        let step = points.len().div_ceil(MOST_POINTS).max(1);
+        for at in block.clone() {
+            let line = &first[at];
+            let is_share = line.unit == FigureUnit::Share;
+            let keep = match (line.statistic.as_str(), is_share) {
+                ("rows", _) if line.column.is_empty() => true,
+                ("missing", _) => says(at, z),
+                ("sum", _) => false,
+                ("median time", _) => is_there(&at),
+                ("other", true) => says(at, z),
+                (statistic, true) if statistic.starts_with("S(") => points
+                    .iter()
+                    .position(|point| *point == at)
+                    .is_some_and(|place| (place + 1) % step == 0),
+                // Shares are shown beside, not below, their counts: of many, counts.
+                (_, true) => !many,
+                _ => line.unit == FigureUnit::Own || (many && chosen.contains(&at)) || is_plain(first, at),
+            };
+            let keep = keep && (line.unit != FigureUnit::Rows || line.column.is_empty() || says(at, z));
+            kept.extend(keep.then_some(at));
+        }
+        at = end;
+    }
+    kept
+}
+
+/// Whether a count has no share beside it.
+fn is_plain(lines: &[FigureLine], at: usize) -> bool {
+    let next = lines.get(at + 1);
+    !next.is_some_and(|next| next.unit == FigureUnit::Share && next.statistic == lines[at].statistic)
+}
+
+/// A figure with its interval: ± where it is even around the number.
+fn cell(line: &FigureLine, population: Option<f64>) -> String {
+    let Some(figure) = line.figure.clone() else {
+        return match (line.unit, line.statistic.as_str()) {
+            (FigureUnit::Share, "missing") => String::new(),
+            (FigureUnit::Own, "median time") => "not reached".to_owned(),
+            _ => "too few to tell".to_owned(),
+        };
+    };
+    let figure = match population {
+        Some(z) => figure.of_population(z),
+        None => figure,
+    };
+    let (times, unit) = match line.unit {
+        FigureUnit::Share => (100.0, " %"),
+        FigureUnit::Own | FigureUnit::Rows => (1.0, ""),
+    };
+    let half = (figure.high - figure.low) / 2.0 * times;
+    let is_even = figure.noise.is_some() && line.statistic != "sd";
+    let decimals = decimals_of(half);
+    let number = |value: f64| with_thousands(value * times, decimals);
+    match (line.statistic.as_str(), is_even) {
+        ("sd", _) if figure.low <= 0.0 => format!("at most {}", number(figure.high)),
+        (_, true) if half == 0.0 => format!("{}{unit}", plain_number(figure.value * times)),
+        (_, true) => format!(
+            "{}{unit} ± {}",
+            number(figure.value),
+            with_thousands(half, decimals)
+        ),
+        (_, false) => format!(
+            "{} [{}, {}]",
+            number(figure.value),
+            number(figure.low),
+            number(figure.high)
+        ),
+    }
+}
+
+/// A true figure, with as many digits as the one beside it.
+fn true_number(line: &FigureLine, figure: &ShownFigure, truth: f64) -> String {
+    let times = if line.unit == FigureUnit::Share {
+        100.0
+    } else {
+        1.0
+    };
+    let decimals = match line.unit {
+        FigureUnit::Rows => 0,
+        FigureUnit::Own | FigureUnit::Share => decimals_of((figure.high - figure.low) / 2.0 * times),
+    };
+    with_thousands(truth * times, decimals)
+}
+
+fn plain_number(value: f64) -> String {
+    match value.fract() == 0.0 {
+        true => with_thousands(value, 0),
+        false => format!("{value:.4}"),
+    }
+}
+
+/// Decimals with which an error has two digits.
+fn decimals_of(error: f64) -> usize {
+    if !(error.is_finite() && error > 0.0) {
+        return 1;
+    }
+    (1.0 - error.log10().floor()).clamp(0.0, 9.0) as usize
+}
+
+/// A number with its thousands apart.
+fn with_thousands(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text
+        .split_once('.')
+        .map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let sign = if value < 0.0 && text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        "-"
+    } else {
+        ""
+    };
+    match fraction {
+        Some(fraction) => format!("{sign}{grouped}.{fraction}"),
+        None => format!("{sign}{grouped}"),
+    }
+}
+
+fn of_table(described: &Description, table: &TableFigures, z: f64) -> String {
+    let mut text = format!("\n{}\n", table.columns.join(" × "));
+    let labels: Vec<Vec<String>> = table
+        .columns
+        .iter()
+        .filter_map(|name| described.named(name).map(|column| column.labels()))
+        .collect();
+    let shown = |at: usize| {
+        let cell = &table.cells[at];
+        let half = z * cell.noise;
+        format!(
+            "{} ± {}",
+            with_thousands(cell.value, decimals_of(half)),
+            with_thousands(half, decimals_of(half))
+        )
+    };
+    if let [rows, columns] = &labels[..] {
+        let cells: Vec<Vec<String>> = (0..rows.len())
+            .map(|row| {
+                (0..columns.len())
+                    .map(|column| shown(row * columns.len() + column))
+                    .collect()
+            })
+            .collect();
+        let widths: Vec<usize> = (0..columns.len())
+            .map(|at| {
+                cells
+                    .iter()
+                    .map(|row| columns_of(&row[at]))
+                    .max()
+                    .unwrap_or(0)
+                    .max(columns_of(&columns[at]))
+            })
+            .collect();
+        let first = rows.iter().map(|row| columns_of(row)).max().unwrap_or(0);
+        let write = |label: &str, cells: &[String]| {
+            let mut line = format!("  {label}{}", " ".repeat(first - columns_of(label)));
+            for (cell, width) in cells.iter().zip(&widths) {
+                line += &format!("  {}{cell}", " ".repeat(width - columns_of(cell)));
+            }
+            line.trim_end().to_owned() + "\n"
+        };
+        text += &write("", columns);
+        for (row, cells) in rows.iter().zip(&cells) {
+            text += &write(row, cells);
+        }
+    } else {
+        let mut order: Vec<usize> = (0..table.cells.len()).collect();
+        order.sort_by(|a, b| table.cells[*b].value.total_cmp(&table.cells[*a].value));
+        for at in order
+            .into_iter()
+            .filter(|&at| table.cells[at].value > z * table.cells[at].noise)
+            .take(40)
+        {
+            let (mut rest, mut names) = (at, vec![]);
+            for labels in labels.iter().rev() {
+                names.push(labels[rest % labels.len()].as_str());
+                rest /= labels.len();
+            }
+            names.reverse();
+            text += &format!("  {}  {}\n", names.join(" × "), shown(at));
+        }
+    }
+    match &table.independence {
+        Some(test) => {
+            text + &format!(
+                "  independent of each other? χ² = {:.2}, {} degrees of freedom, p = {:.3} (noise and sampling; \
+                     not corrected for how many tables you look at)\n",
+                test.chi_square, test.degrees, test.p
+            )
+        }
+        None => text,
+    }
+}
+
+fn of_covariances(figures: &AllFigures, z: f64) -> String {
+    let mut text = String::new();
+    for covariance in &figures.covariances {
+        let half = z * covariance.complete.noise;
+        text += &format!(
+            "\ncorrelations over {} ± {} complete rows\n",
+            with_thousands(covariance.complete.value, decimals_of(half)),
+            with_thousands(half, decimals_of(half))
+        );
+        let (Some(correlations), Some(noises)) = (&covariance.correlation, &covariance.correlation_noise)
+        else {
+            text += "  too few to tell\n";
+            continue;
+        };
+        for (i, row) in correlations.iter().enumerate() {
+            for (j, correlation) in row.iter().enumerate().skip(i + 1) {
+                let shown = match (correlation, noises[i][j]) {
+                    (Some(correlation), Some(noise)) => {
+                        let low = (correlation - z * noise).max(-1.0);
+                        let high = (correlation + z * noise).min(1.0);
+                        format!("{correlation:.2} [{low:.2}, {high:.2}]")
+                    }
+                    _ => "too few to tell".to_owned(),
+                };
+                text += &format!(
+                    "  {} × {}  {shown}\n",
+                    covariance.columns[i], covariance.columns[j]
+                );
+            }
+        }
+        if covariance.projected {
+            text += "  (eigenvalues below 0 were set to 0)\n";
+        }
+    }
+    text
+}
+
+/// A figure of one line alone, for tests and for questions.
+pub fn of_line(line: &FigureLine) -> String {
+    cell(line, None)
+}
+
+/// A figure as it is shown.
+pub fn of_figure(unit: FigureUnit, figure: ShownFigure) -> String {
+    of_line(&FigureLine {
+        column: String::new(),
+        statistic: String::new(),
+        unit,
+        figure: Some(figure),
+    })
+}

@@ -1,0 +1,92 @@
+use undertone_protocol::plan::computation::describe::RawDescription;
+
+use super::*;
+use crate::reporting::failure::Exit;
+
+const DESCRIBED: &str = "[[column]]\nname = \"age (years)\"\nlow = 0\nhigh = 100\n\
+                         [[column]]\nname = \"arm\"\ncategories = [\"old\", \"new\"]\n";
+
+fn described() -> Description {
+    let raw: RawDescription = toml::from_str(DESCRIBED).expect("a description");
+    raw.complete().expect("complete")
+}
+
+fn read_text(name: &str, text: &str) -> Result<TableSum, Failure> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).expect("written");
+    read(&path, &described(), (2f64.powi(-20), false))
+}
+
+fn refused(name: &str, text: &str, words: &str) {
+    let failure = read_text(name, text).err().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(failure.exit, Exit::InputUnusable, "{failure}");
+    assert!(failure.message.contains(words), "{failure}");
+    assert!(!failure.to_string().contains("61"), "no value: {failure}");
+}
+
+#[test]
+fn cells_are_found_by_name_and_nothing_in_them_is_an_error() {
+    let csv = "other,arm,age (years)\nx,old,61\ny, new ,NA\nz,elsewhere,x?\n,,1e400\n\"a,b\",old,+140\n";
+    let json = r#"[{"age (years)": 61, "arm": "old", "other": [1]}, {"arm": "new", "age (years)": null},
+        {"arm": "elsewhere", "age (years)": "x?"}, {"age (years)": "1e400"}, {"arm": "old", "age (years)": 140}]"#;
+    let (one, two) = (read_text("a.csv", csv), read_text("a.json", json));
+    let (one, two) = (one.map_err(|e| e.to_string()), two.map_err(|e| e.to_string()));
+    let (one, two) = (
+        one.unwrap_or_else(|e| panic!("{e}")),
+        two.unwrap_or_else(|e| panic!("{e}")),
+    );
+    assert_eq!((one.rows, two.rows), (5, 5));
+    assert!(
+        one.cells == two.cells,
+        "a sum does not depend on the file's kind, nor on the order of columns"
+    );
+    let said: Vec<String> = one
+        .found
+        .iter()
+        .filter_map(|found| found.sentence(one.rows))
+        .collect();
+    assert_eq!(
+        said[0],
+        "age (years): of 5 cells 1 missing; 2 no number, and so missing; 1 outside of [0, 100], and counted as the nearest bound"
+    );
+    assert_eq!(
+        said[1],
+        "arm: of 5 cells 1 missing; 1 no declared category, and counted as other"
+    );
+}
+
+#[test]
+fn tables_of_another_shape_are_refused_before_anything_is_said() {
+    refused(
+        "a.csv",
+        "age,arm\n61,old\n",
+        "no column is called \"age (years)\"",
+    );
+    refused(
+        "a.csv",
+        "arm,arm,age (years)\nold,new,61\n",
+        "two columns are called \"arm\"",
+    );
+    refused(
+        "a.csv",
+        "arm,age (years)\nold,61\nold\n",
+        "row 2 (line 3) has 1 columns",
+    );
+    refused("a.csv", "arm;age (years)\nold;61\n", "semicolons");
+    refused("a.csv", "arm,age (years)\nold,\"61,5\"\n", "decimal comma");
+    refused(
+        "a.csv",
+        "arm,age (years)\nold,many\nnew,few\nnew,61\n",
+        "most cells of column \"age (years)\"",
+    );
+    refused("a.csv", "", "no rows");
+    refused(
+        "a.json",
+        "[{\"arm\": \"old\"}]",
+        "no column is called \"age (years)\"",
+    );
+    refused("a.json", "{\"arm\": \"old\"}", "no list of objects");
+    refused("a.json", "[[61]]", "no list of objects");
+    refused("a.npy", "x", "of a .csv with a row of names");
+}

@@ -1,0 +1,197 @@
+//! Covariances and correlations of columns of numbers, over the rows that have all of them.
+
+use std::f64::consts::SQRT_2;
+
+use faer::{Mat, Side};
+use serde::Serialize;
+
+use super::estimate::{Estimate, within};
+use crate::describe::released::Amount;
+
+/// A symmetric matrix, row by row; `None` where a number is not shown.
+pub type Symmetric<T> = Vec<Vec<T>>;
+
+/// The figures of a block of covariances.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CovarianceFigures {
+    /// The columns.
+    pub columns: Vec<String>,
+    /// Rows that have all of them.
+    pub complete: Estimate,
+    /// The covariances; `None` where there are too few rows to tell.
+    pub covariance: Option<Symmetric<f64>>,
+    /// The errors of the covariances by noise.
+    pub noise: Option<Symmetric<f64>>,
+    /// The correlations, each where both variances are at least twice their noise.
+    pub correlation: Option<Symmetric<Option<f64>>>,
+    /// The errors of the correlations by noise.
+    pub correlation_noise: Option<Symmetric<Option<f64>>>,
+    /// Whether eigenvalues below 0 were set to 0.
+    pub projected: bool,
+}
+
+/// Second moments of numbers brought to [−1, 1].
+struct PairMoments {
+    p: f64,
+    /// The noise of a coordinate.
+    std: f64,
+    means: Vec<f64>,
+    /// E[u_i·u_j], the upper triangle by rows, mirrored.
+    second: Symmetric<f64>,
+}
+
+impl PairMoments {
+    fn of(y: &[f64], std: f64, d: usize) -> Self {
+        let p = y[0] / (d + 1) as f64;
+        let means = (0..d).map(|i| y[1 + i] / (SQRT_2 * p)).collect();
+        let mut second = vec![vec![0.0; d]; d];
+        let mut rest = y[1 + d..].iter();
+        for i in 0..d {
+            for j in i..d {
+                let times = if i == j { 1.0 } else { SQRT_2 };
+                let moment = rest.next().copied().unwrap_or(0.0) / (times * p);
+                (second[i][j], second[j][i]) = (moment, moment);
+            }
+        }
+        PairMoments {
+            p,
+            std,
+            means,
+            second,
+        }
+    }
+
+    fn covariance(&self, i: usize, j: usize) -> f64 {
+        self.second[i][j] - self.means[i] * self.means[j]
+    }
+
+    /// The derivatives of C_ij by y₀, and by the mean's and the moments' coordinates, as
+    /// (coordinate, derivative).
+    fn gradient(&self, i: usize, j: usize) -> [(Coordinate, f64); 4] {
+        let (p, d) = (self.p, self.means.len() as f64);
+        let by_rows = -(self.second[i][j] - 2.0 * self.means[i] * self.means[j]) / p / (d + 1.0);
+        let by_mean = |other: usize| -self.means[other] / (SQRT_2 * p);
+        let by_moment = if i == j { 1.0 / p } else { 1.0 / (SQRT_2 * p) };
+        [
+            (Coordinate::Rows, by_rows),
+            (Coordinate::Mean(i), by_mean(j)),
+            (Coordinate::Mean(j), by_mean(i)),
+            (Coordinate::Moment(i, j), by_moment),
+        ]
+    }
+
+    fn noise(&self, gradient: impl IntoIterator<Item = (Coordinate, f64)>) -> f64 {
+        let mut sums: Vec<(Coordinate, f64)> = vec![];
+        for (coordinate, by) in gradient {
+            match sums.iter_mut().find(|(known, _)| *known == coordinate) {
+                Some((_, sum)) => *sum += by,
+                None => sums.push((coordinate, by)),
+            }
+        }
+        self.std * sums.iter().map(|(_, by)| by * by).sum::<f64>().sqrt()
+    }
+
+    fn covariance_noise(&self, i: usize, j: usize) -> f64 {
+        self.noise(self.gradient(i, j))
+    }
+
+    /// The error of a correlation by the delta method, where both variances are told from noise.
+    fn correlation_noise(&self, i: usize, j: usize) -> Option<f64> {
+        let (a, b) = (self.covariance(i, i), self.covariance(j, j));
+        let is_told =
+            |at: usize, variance: f64| variance >= 2.0 * self.covariance_noise(at, at) && variance > 0.0;
+        if !is_told(i, a) || !is_told(j, b) {
+            return None;
+        }
+        if i == j {
+            return Some(0.0);
+        }
+        let (root, c) = ((a * b).sqrt(), self.covariance(i, j));
+        let times =
+            |factor: f64, gradient: [(Coordinate, f64); 4]| gradient.map(|(at, by)| (at, by * factor));
+        let parts = [
+            times(1.0 / root, self.gradient(i, j)),
+            times(-c / (2.0 * root * a), self.gradient(i, i)),
+            times(-c / (2.0 * root * b), self.gradient(j, j)),
+        ];
+        Some(self.noise(parts.into_iter().flatten()))
+    }
+}
+
+/// A coordinate of the block.
+#[derive(Clone, Copy, PartialEq)]
+enum Coordinate {
+    Rows,
+    Mean(usize),
+    Moment(usize, usize),
+}
+
+/// The figures of columns with these halves of their ranges.
+pub fn figures(
+    columns: &[String],
+    (y, std): (&[f64], f64),
+    halves: &[f64],
+    rows: Amount,
+) -> CovarianceFigures {
+    let d = columns.len();
+    let noise = std / (d + 1) as f64;
+    let moments = PairMoments::of(y, std, d);
+    let complete = Amount {
+        value: moments.p,
+        variance: noise * noise,
+    };
+    let mut figures = CovarianceFigures {
+        columns: columns.to_vec(),
+        complete: Estimate::count(moments.p, noise, rows),
+        covariance: None,
+        noise: None,
+        correlation: None,
+        correlation_noise: None,
+        projected: false,
+    };
+    if !complete.is_enough() {
+        return figures;
+    }
+    let matrix = |of: &dyn Fn(usize, usize) -> f64| -> Symmetric<f64> {
+        (0..d).map(|i| (0..d).map(|j| of(i, j)).collect()).collect()
+    };
+    let raw = Mat::from_fn(d, d, |i, j| moments.covariance(i, j));
+    let (c, projected) = projected(raw);
+    let errors: Symmetric<Option<f64>> = (0..d)
+        .map(|i| (0..d).map(|j| moments.correlation_noise(i, j)).collect())
+        .collect();
+    let correlation = |i: usize, j: usize| {
+        let root = (c[(i, i)] * c[(j, j)]).sqrt();
+        match i == j {
+            true => Some(1.0),
+            false => (root > 0.0).then(|| within(c[(i, j)] / root, -1.0, 1.0)),
+        }
+    };
+    let shown = |i: usize, j: usize| errors[i][j].and_then(|_| correlation(i, j));
+    figures.projected = projected;
+    figures.covariance = Some(matrix(&|i, j| c[(i, j)] * halves[i] * halves[j]));
+    figures.noise = Some(matrix(&|i, j| {
+        moments.covariance_noise(i, j) * halves[i] * halves[j]
+    }));
+    figures.correlation = Some((0..d).map(|i| (0..d).map(|j| shown(i, j)).collect()).collect());
+    figures.correlation_noise = Some(errors);
+    figures
+}
+
+/// A matrix with its eigenvalues below 0 set to 0, and whether there were any.
+fn projected(matrix: Mat<f64>) -> (Mat<f64>, bool) {
+    let Ok(found) = matrix.self_adjoint_eigen(Side::Lower) else {
+        return (matrix, false);
+    };
+    let (vectors, values) = (found.U(), found.S());
+    let d = matrix.nrows();
+    if (0..d).all(|k| values[k] >= 0.0) {
+        return (matrix, false);
+    }
+    let entry = |i: usize, j: usize| -> f64 {
+        (0..d)
+            .map(|k| vectors[(i, k)] * vectors[(j, k)] * values[k].max(0.0))
+            .sum()
+    };
+    (Mat::from_fn(d, d, entry), true)
+}
