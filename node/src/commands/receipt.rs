@@ -39,6 +39,9 @@ pub struct ReceiptArgs {
     /// The result that it is the receipt of: the very bytes that its party wrote
     #[arg(long, value_name = "FILE")]
     mean: Option<PathBuf>,
+    /// Statistics of a table, in any file that has their sums: are these the sums that it states?
+    #[arg(long, value_name = "X.json")]
+    figures: Option<PathBuf>,
 }
 
 /// The receipt in a file of its own, or in a daemon's file of receipts.
@@ -72,6 +75,9 @@ pub fn run(arguments: &ReceiptArgs) -> Result<Report, Failure> {
     if let Some(mean) = &arguments.mean {
         stated.check_mean(mean)?;
     }
+    if let Some(figures) = &arguments.figures {
+        stated.check_figures(figures)?;
+    }
     export(arguments, &stated)?;
     let sentences = stated.sentences(plan.as_ref(), !keys.is_empty(), error_computed);
     let (signature, of_plan, of_mean) = (!keys.is_empty(), plan.is_some(), arguments.mean.is_some());
@@ -79,12 +85,15 @@ pub fn run(arguments: &ReceiptArgs) -> Result<Report, Failure> {
         true => format!("{what}: checked"),
         false => format!("{what}: NOT CHECKED"),
     };
+    let of_result = match arguments.figures {
+        Some(_) => "sums (--figures): checked".to_owned(),
+        None => checked(of_mean, "result (--mean)"),
+    };
     // What was checked comes first: the rest is worth as much.
     let mut text = format!(
-        "{}; {}; {}; {}.\n",
+        "{}; {}; {of_result}; {}.\n",
         checked(signature, "signature (--plan or --peers)"),
         checked(of_plan, "plan (--plan)"),
-        checked(of_mean, "result (--mean)"),
         recomputed.summary(),
     );
     for sentence in sentences.iter().chain(&recomputed.unchecked) {
@@ -97,6 +106,7 @@ pub fn run(arguments: &ReceiptArgs) -> Result<Report, Failure> {
         "signature_checked": signature,
         "plan_checked": of_plan,
         "mean_checked": of_mean,
+        "figures_checked": arguments.figures.is_some(),
         "mu": stated.object["mu"],
         "mu_recomputed": recomputed.mu,
         "epsilon": stated.object["epsilon"],

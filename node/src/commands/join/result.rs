@@ -9,6 +9,7 @@ use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::commands::shown::{ERROR, Shown, model_table, standard_errors};
 use crate::party::driver::Finish;
+use crate::party::figures_file::text::{ShownAs, text as table_of_figures};
 use crate::party::receipt::Account;
 use crate::party::silence::Silence;
 use crate::planning::gain::Gain;
@@ -175,6 +176,11 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery, errors: Option<&[f64]>
                 _ => "This party's estimates, a row for each round: the means of all releases so far, added up,"
                     .to_owned(),
             },
+            None if plan.draft().computation.described().is_some() => format!(
+                "The statistics of {} of {} parties",
+                account.included().len(),
+                plan.parties()
+            ),
             None => format!(
                 "The {} of {} of {} parties",
                 plan.draft().computation.result().name(),
@@ -220,6 +226,13 @@ fn numbers(plan: &Plan, delivery: &Delivery, errors: Option<&[f64]>) -> String {
     let Some(values) = delivery.values.as_deref().filter(|_| account.finished()) else {
         return String::new();
     };
+    if let Some(figures) = account.figures(plan, values) {
+        let shown = ShownAs::default();
+        let computed = figures.figures(&shown.asked);
+        return computed.map_or(String::new(), |computed| {
+            table_of_figures(&figures.describe, &computed, &shown) + "\n"
+        });
+    }
     if let Some((settings, values)) = plan.draft().computation.fitted(Some(values)) {
         let whose = "this party's own rows, as if all others were like them";
         return model_table(settings, values, errors.map(|errors| (errors, whose)));

@@ -183,7 +183,7 @@ impl Stated {
     fn check_iterations(&self, plan: &Plan, end: StatedEnd) -> Result<(), Failure> {
         let draft = plan.draft();
         let iterations = &self.object["iterations"];
-        let repeats = !matches!(draft.computation, Computation::Mean {});
+        let repeats = !matches!(draft.computation, Computation::Mean {} | Computation::Describe(_));
         if !repeats {
             return match iterations.is_null() {
                 true => Ok(()),

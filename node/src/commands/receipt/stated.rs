@@ -14,6 +14,7 @@ use undertone_protocol::plan::run_file::records::Records;
 use undertone_protocol::topology::party::Party;
 
 use crate::daemon::receipts;
+use crate::party::figures_file::FiguresFile;
 use crate::party::receipt::signature_of;
 use crate::party::receipt::signing::signed_bytes;
 use crate::planning::{files, make, mechanism};
@@ -237,6 +238,38 @@ impl Stated {
             ))
             .field("--mean")
             .hint("ask for the mean again, in the format in which this party wrote it: the hash is of that file's bytes"))
+    }
+
+    /// Refuses statistics of other sums than the receipt states.
+    pub(super) fn check_figures(&self, path: &Path) -> Result<(), Failure> {
+        let figures = FiguresFile::read(path)?;
+        let stated = &self.object["describe"];
+        let refused = |what: String, hint: &str| Err(self.refused(what).field("--figures").hint(hint));
+        let Some(named) = stated["sums_sha256"].as_str() else {
+            return refused(
+                "it states no statistics".into(),
+                "leave --figures out: the receipt is of another task, or there was no result",
+            );
+        };
+        let place = path.display();
+        let found = figures.sums_sha256();
+        if found != named {
+            return refused(
+                format!("{place} has other sums: their SHA-256 is {found}, the receipt says {named}"),
+                "ask for the figures again: the sums are the same at all nodes",
+            );
+        }
+        // What follows from sums also follows from these.
+        let same = stated["noise"].as_f64() == Some(figures.noise)
+            && stated["rows"].as_f64() == figures.rows
+            && self.word("digest") == figures.digest;
+        match same {
+            true => Ok(()),
+            false => refused(
+                format!("{place} has these sums with another noise, number of rows or plan"),
+                "ask for the figures again: somebody has changed the file",
+            ),
+        }
     }
 
     /// Refuses a receipt whose facts about its plan are not the plan's.

@@ -115,6 +115,11 @@ impl Separator {
 /// How a table that a spreadsheet wrote in much of Europe becomes one of numbers.
 const AS_COMMAS: &str = "write 3.14 and put commas between columns; with pandas: \
                          pandas.read_csv(path, sep=';', decimal=',').to_csv(path, index=False)";
+/// What counts missing cells in place of leaving out their rows.
+const DESCRIBE_IT: &str = "leaving rows out biases a mean: take the table as it is, and missing cells are counted; \
+                           in a run file (--run): task = \"describe\", and for each column [[describe.column]], \
+                           name = \"age\", low = 18, high = 100 (undertone help describe); or fill the cell, \
+                           or leave its row out";
 const THOUSANDS: &str = "write 1234567.8 without separators: pandas.read_csv(path, thousands=',').to_csv(path, \
                          index=False); if it is several numbers, put commas between columns";
 const EITHER: &str = "if the comma separates thousands, write 1234: pandas.read_csv(path, thousands=','); if \
@@ -132,9 +137,7 @@ impl WrongCell {
             WrongCell::Empty if last => {
                 "does each row end with a comma? leave it out; else fill the cell, or leave its row out"
             }
-            WrongCell::Empty | WrongCell::Missing | WrongCell::Nan | WrongCell::Infinite => {
-                "fill the cell, or leave its row out"
-            }
+            WrongCell::Empty | WrongCell::Missing | WrongCell::Nan | WrongCell::Infinite => DESCRIBE_IT,
             WrongCell::Word => {
                 "if the row is of names, none of them may be a number; else write a number there, or leave the row out"
             }

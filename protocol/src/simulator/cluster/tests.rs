@@ -563,6 +563,7 @@ fn without_the_talk_around_them_the_machines_come_to_the_same() {
 mod circles;
 mod clocks;
 mod dark;
+mod described;
 mod gated;
 mod gossip;
 mod kills;

@@ -331,6 +331,55 @@ fn only_a_model_that_is_solved_for_has_second_moments() {
     assert_eq!(error.field(), Some("data.contributed"), "{error}");
 }
 
+const DESCRIBED: &str = "task = \"describe\"\nname = \"t\"\n[data]\nrecords = 20\n[describe]\ngroup_by = \"arm\"\n\
+                         [[describe.column]]\nname = \"arm\"\ncategories = [\"old\", \"new\"]\n\
+                         [[describe.column]]\nname = \"age\"\nlow = 18\nhigh = 100\nwant = [\"quantiles\"]\n";
+
+/// The layout, κ and Δ of statistics are derived again: a smaller Δ would be a false claim.
+#[test]
+fn a_forged_layout_of_statistics_is_refused() {
+    let file = RunFile::parse(DESCRIBED, 4).unwrap_or_else(|error| panic!("{error}"));
+    let draft = Draft::new(file, &Peers::simulated(4).unwrap(), 7).unwrap();
+    let plan = Plan::assemble(draft.clone(), calibration(&draft, 3), [0; 16]).unwrap();
+    assert_eq!(plan.to_json(), parse(&value(&plan)).unwrap().to_json());
+    let text = plan.to_json().to_owned();
+    assert!(
+        text.contains("\"kappa\"") && text.contains("\"want\": \"quantiles\""),
+        "{text}"
+    );
+    let delta = plan.draft().largest_sensitivity();
+    for (pointer, new) in [
+        ("/computation/layout/kappa", json!(0.1)),
+        ("/computation/layout/replace_one", json!(1.0)),
+        ("/computation/layout/coordinates", json!(7)),
+        ("/computation/layout/blocks/0/scale", json!(0.5)),
+        ("/computation/layout/blocks/0/at", json!(2)),
+        ("/computation/layout/blocks/0/want", json!("mean")),
+        ("/computation/describe/column/1/bins", json!(64)),
+        ("/computation/describe/column/1/high", json!(17)),
+        ("/computation/describe/column/1/share", json!(2.0)),
+        ("/computation/describe/column/0/categories", json!(["old", "old"])),
+        ("/computation/describe/group_by", json!("age")),
+        ("/data/clip/replace_one", json!(delta / 2.0)),
+        ("/data/clip/cell", json!(1.0)),
+        ("/data/shape", json!([100])),
+        ("/data/unit", json!("party")),
+        ("/data/clip", json!({ "kind": "l2", "radius": 1.0 })),
+        ("/members/0/sensitivity", json!(delta / 2.0)),
+        ("/run/sealed", json!(false)),
+        ("/run/dissemination", json!("consensus")),
+    ] {
+        let error = parse(&with(&plan, pointer, new)).expect_err(pointer);
+        assert!(error.field().is_some(), "{pointer}: {error}");
+    }
+    // Nor may a mean have it: its vectors are anybody's.
+    let draft = draft_of(2, 4, "");
+    let mean = Plan::assemble(draft.clone(), calibration(&draft, 3), [0; 16]).unwrap();
+    let described = value(&plan)["data"]["clip"].clone();
+    let error = parse(&with(&mean, "/data/clip", described)).unwrap_err();
+    assert_eq!(error.field(), Some("data.contributed"), "{error}");
+}
+
 /// A run file cannot say it; what a forged plan says would be averaged as if it were finals.
 #[test]
 fn stream_that_says_consensus_is_refused() {

@@ -1,3 +1,4 @@
+mod described;
 mod foreign;
 mod fractions;
 mod noise;

@@ -1,0 +1,263 @@
+//! Statistics of tables through the commands: Table 1 of the example's hospitals, files, refusals,
+//! and what the frames and bytes of two data sets say.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use undertone_tests::{Ended, Parties, alone, read_json, run_in};
+
+const LOCAL: [&str; 8] = [
+    "local", "--json", "--inputs", "tables", "--run", "run.toml", "--output", "kept",
+];
+
+/// A folder with tables of these texts.
+fn tables(texts: &[(&str, &str)], run: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("tables")).expect("made");
+    for (name, text) in texts {
+        fs::write(folder.path().join("tables").join(name), text).expect("written");
+    }
+    let run = format!("task = \"describe\"\nname = \"t\"\n{run}");
+    fs::write(folder.path().join("run.toml"), run).expect("written");
+    folder
+}
+
+fn local(folder: &Path) -> Ended {
+    let _alone = alone();
+    run_in(folder, LOCAL)
+}
+
+const RUN: &str = "[describe]\ngroup_by = \"arm\"\n\
+                   [[describe.column]]\nname = \"arm\"\ncategories = [\"old\", \"new\"]\n\
+                   [[describe.column]]\nname = \"age\"\nlow = 0\nhigh = 100\nwant = [\"mean\", \"quantiles\"]\nbins = 20\n\
+                   [[describe.column]]\nname = \"died\"\ncategories = [0, 1]\n\
+                   [[describe.table]]\ncolumns = [\"arm\", \"died\"]\n";
+
+/// A made-up table, some of whose cells are missing or say something else.
+fn table(rows: usize, odd: &str) -> String {
+    let mut text = "left,arm,age,died\n".to_owned();
+    for row in 0..rows {
+        let age = if row == 3 {
+            odd.to_owned()
+        } else {
+            (20 + row * 7 % 60).to_string()
+        };
+        let arm = ["old", "new"][row / 2 % 2];
+        text += &format!("x,{arm},{age},{}\n", row % 2);
+    }
+    text
+}
+
+/// The example's Table 1: all nodes hold the same sums to the bit, most intervals hold the true
+/// figure, and the receipt states these sums.
+#[test]
+fn table_1_of_the_example_is_what_its_rows_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |line: &str| run_in(folder.path(), line.split(' '));
+    assert_eq!(run("example hospitals").code, 0);
+    let object = {
+        let _alone = alone();
+        run("local --json --inputs hospitals/trial --run hospitals/table-1.toml --output demo").json_of(0)
+    };
+    assert_eq!(
+        (object["same_bits"].as_bool(), object["records"].as_u64()),
+        (Some(true), Some(4000))
+    );
+    let count = |key: &str| object["statistics"][key].as_f64().expect(key);
+    assert!(count("intervals") > 60.0, "{}", object["statistics"]["intervals"]);
+    assert!(
+        count("intervals_held") > 0.85 * count("intervals"),
+        "{}",
+        object["statistics"]["intervals_held"]
+    );
+    let figures = |city: &str| read_json(&folder.path().join("demo").join(city).join("figures.json"));
+    assert_eq!(figures("aarhus")["sums"], figures("delft")["sums"]);
+    let receipt = read_json(&folder.path().join("demo/aarhus/receipt.json"));
+    assert_eq!(receipt["describe"]["rows"], 4000.0);
+    assert!(
+        receipt["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 1.0),
+        "{}",
+        receipt["epsilon"]
+    );
+    let checked = run(
+        "receipt demo/aarhus/receipt.json --plan demo/plan.json --figures demo/delft/figures.json --json",
+    );
+    assert_eq!(checked.json_of(0)["figures_checked"], true);
+    let mut forged = figures("aarhus");
+    forged["sums"][3] = 1e6.into();
+    fs::write(folder.path().join("forged.json"), forged.to_string()).expect("written");
+    run("receipt demo/aarhus/receipt.json --figures forged.json --json").refused(3, "other sums");
+    let table = run("figures demo/aarhus/figures.json --difference arm=old,new");
+    for words in ["by arm", "median", "S(", "old less new", "intervals 95 %"] {
+        assert!(table.stdout.contains(words), "{words}\n{}", table.stdout);
+    }
+    let csv = run("figures demo/aarhus/figures.json --csv").stdout;
+    assert!(csv.starts_with("group,column,statistic,value"), "{csv}");
+    run("figures demo/aarhus/figures.json --quantile months=0.9 --json").refused(2, "has no quantiles");
+}
+
+/// A word, an infinite number, a category that nobody declared: never an error, and the same bytes
+/// on the wire.
+#[test]
+fn odd_cells_end_no_run_and_change_no_byte_count() {
+    let bytes: Vec<u64> = ["61", "NA", "x?", "1e400", ""]
+        .into_iter()
+        .map(|odd| {
+            let usual = table(400, "50");
+            let odd = table(400, odd);
+            let files = [
+                ("a.csv", odd.as_str()),
+                ("b.csv", &usual),
+                ("c.csv", &usual),
+                ("d.csv", &usual),
+            ];
+            let folder = tables(&files, &format!("[data]\nnoise_ok = true\n{RUN}"));
+            let object = local(folder.path()).json_of(0);
+            object["private_bytes"].as_u64().expect("bytes")
+        })
+        .collect();
+    assert!(bytes.iter().all(|each| *each == bytes[0]), "{bytes:?}");
+}
+
+/// A JSON list of objects and a table are the same data.
+#[test]
+fn tables_and_objects_go_together_and_counts_may_be_private() {
+    let rows: Vec<Value> = (0..300)
+        .map(|row| serde_json::json!({ "age": 20 + row % 60, "arm": "old", "died": row % 2 == 0 }))
+        .collect();
+    let json = serde_json::to_string(&rows).expect("written");
+    let csv = table(250, "50");
+    let files = [
+        ("a.json", json.as_str()),
+        ("b.csv", &csv),
+        ("c.csv", &csv),
+        ("d.csv", &csv),
+    ];
+    let folder = tables(
+        &files,
+        &format!(
+            "[data]\nnoise_ok = true\nrecords = 400\n{}",
+            RUN.replace("[describe]\n", "[describe]\ncount = \"private\"\n")
+        ),
+    );
+    let object = local(folder.path()).json_of(0);
+    let file = read_json(&folder.path().join("kept/a/figures.json"));
+    assert_eq!(file["rows"], Value::Null, "nobody says");
+    let plan = read_json(&folder.path().join("kept/plan.json"));
+    assert_eq!(plan["data"]["records"], 400, "a capacity");
+    let receipt = read_json(&folder.path().join("kept/a/receipt.json"));
+    assert_eq!(
+        (&receipt["describe"]["rows"], &receipt["records"]),
+        (&Value::Null, &Value::Null)
+    );
+    let rows: f64 = object["statistics"]["figures"]["groups"]
+        .as_array()
+        .expect("groups")
+        .iter()
+        .map(|group| group["rows"]["raw"].as_f64().expect("rows"))
+        .sum();
+    let noise = object["statistics"]["figures"]["groups"][0]["rows"]["noise"]
+        .as_f64()
+        .expect("noise");
+    assert!((rows - 1050.0).abs() < 6.0 * 2.0 * noise, "{rows} ± {noise}");
+}
+
+#[test]
+fn tables_that_are_none_and_noise_that_leaves_nothing_are_refused() {
+    let refused = |text: &str, run: &str, code: i32, words: &str| {
+        let usual = table(60, "50");
+        let folder = tables(
+            &[
+                ("a.csv", text),
+                ("b.csv", &usual),
+                ("c.csv", &usual),
+                ("d.csv", &usual),
+            ],
+            run,
+        );
+        local(folder.path()).refused(code, words);
+    };
+    let fine = format!("[data]\nnoise_ok = true\n{RUN}");
+    refused("arm,age\nold,50\n", &fine, 7, "no column is called \\\"died\\\"");
+    refused("arm,age,died\nold,50\n", &fine, 7, "ragged");
+    refused("arm,age,died\nold,\"50,5\",1\n", &fine, 7, "decimal comma");
+    refused("arm,age,died\nold,many,1\nnew,few,0\n", &fine, 7, "no numbers");
+    refused(
+        &table(60, "50"),
+        &format!("[privacy]\nepsilon = 0.02\n{RUN}"),
+        2,
+        "noise_ok",
+    );
+    refused(
+        &table(60, "50"),
+        "[[describe.column]]\nname = \"age\"\nlow = 5\nhigh = 1\n",
+        2,
+        "describe.column.0.low",
+    );
+    // Means of numbers alone refuse missing cells, and say what counts them.
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("tables")).expect("made");
+    for name in ["a.csv", "b.csv", "c.csv"] {
+        fs::write(folder.path().join("tables").join(name), "x,y\n1,NA\n").expect("written");
+    }
+    let run = "name = \"t\"\n[data]\nunit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }\n";
+    fs::write(folder.path().join("run.toml"), run).expect("written");
+    local(folder.path()).refused(7, "task = \\\"describe\\\"");
+}
+
+/// By hand: plan, join, and the figures as `.csv`, too.
+#[test]
+fn members_join_with_tables_and_hold_the_same_sums() {
+    let parties = Parties::new(4);
+    for (party, name) in parties.names().iter().enumerate() {
+        parties.write(&format!("{name}.csv"), &table(300 + party, "NA"));
+    }
+    parties.write(
+        "run.toml",
+        &format!(
+            "task = \"describe\"\nname = \"t\"\n[data]\nnoise_ok = true\nrecords = {{ at_most = 400 }}\n{RUN}"
+        ),
+    );
+    let planned = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"]);
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+    assert!(
+        planned.stdout.contains("4 statistics") || planned.stdout.contains("statistics of a table"),
+        "{}",
+        planned.stdout
+    );
+    let verified = parties.run(["verify", "plan.json", "--json"]).json_of(0);
+    assert_eq!(verified["name"], "t");
+    let _alone = alone();
+    let running: Vec<_> = parties
+        .names()
+        .iter()
+        .enumerate()
+        .map(|(party, name)| {
+            let output = if party == 3 { "csv" } else { "json" };
+            let arguments = [
+                "join".to_owned(),
+                "plan.json".to_owned(),
+                "--json".to_owned(),
+                "--identity".to_owned(),
+                format!("{name}.key"),
+                "--input".to_owned(),
+                format!("{name}.csv"),
+                "--output".to_owned(),
+                format!("{name}-figures.{output}"),
+                "--receipt".to_owned(),
+                format!("{name}-receipt.json"),
+            ];
+            undertone_tests::start_in(parties.folder(), arguments)
+        })
+        .collect();
+    for running in running {
+        running.wait().json_of(0);
+    }
+    let file = |name: &str| read_json(&parties.path(&format!("{name}-figures.json")));
+    let names = parties.names();
+    assert_eq!(file(&names[0])["sums"], file(&names[2])["sums"]);
+    assert_eq!(file(&names[0])["rows"], 1206.0, "START fixed the numbers");
+    let csv = fs::read_to_string(parties.path(&format!("{}-figures.csv", names[3]))).expect("written");
+    assert!(csv.contains("\nold,age,mean,"), "{csv}");
+}
