@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use undertone_tests::daemon::Daemon;
 use undertone_tests::{Ended, Parties, alone, read_json, run_in};
 
 const LOCAL: [&str; 8] = [
@@ -260,4 +261,62 @@ fn members_join_with_tables_and_hold_the_same_sums() {
     assert_eq!(file(&names[0])["rows"], 1206.0, "START fixed the numbers");
     let csv = fs::read_to_string(parties.path(&format!("{}-figures.csv", names[3]))).expect("written");
     assert!(csv.contains("\nold,age,mean,"), "{csv}");
+}
+
+/// Daemons take tables as uploads, charge the data set, and answer figures as JSON and as CSV.
+#[test]
+fn daemons_answer_figures_in_both_formats_and_charge_the_data_set() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let ward = "[[data_set]]\nname = \"ward\"\nunit = \"record\"\nepsilon = 3.0\ndelta = 1e-5\n";
+    let daemons: Vec<Daemon> = (0..4).map(|party| Daemon::start(&parties, party, ward)).collect();
+    let run = format!(
+        "task = \"describe\"\nversion = 1\nname = \"t\"\n[data]\nnoise_ok = true\nrecords = 300\n{RUN}[run]\njoin_ms = 60000\n"
+    );
+    let digest = parties.plan("table", &run);
+    let plan = fs::read(parties.path("table.json")).expect("a plan");
+    for (party, daemon) in daemons.iter().enumerate() {
+        let odd = ["NA", "x?", "", "61"][party];
+        let text = table(300, odd);
+        let taken = daemon.submit(&plan, "data_set=ward", Some(("text/csv", text.as_bytes())));
+        assert_eq!(taken.json_of(201)["data_set"], "ward");
+    }
+    let result = |daemon: &Daemon, kind: &str| {
+        let path = format!("/v1/runs/{digest}/result");
+        daemon.http.ask("GET", &path, &[("Accept", kind)], b"")
+    };
+    let mut sums = vec![];
+    for daemon in &daemons {
+        daemon
+            .http
+            .events(&format!("/v1/runs/{digest}/events"), &[], |_| false);
+        let run = daemon.http.get(&format!("/v1/runs/{digest}")).json_of(200);
+        assert_eq!(run["outcome"], "done", "{run}");
+        assert!(run["charged"].as_f64() > Some(0.0), "{run}");
+        let figures = result(daemon, "application/json").json_of(200);
+        sums.push(figures["sums"].clone());
+        assert_eq!(figures["digest"], digest.as_str());
+        let csv = result(daemon, "text/csv");
+        assert_eq!((csv.status, csv.media_type()), (200, "text/csv"));
+        assert!(csv.text().contains("\nold,age,mean,"), "{}", csv.text());
+        result(daemon, "application/x-npy").refused(406, "application/json");
+        let utility = daemon
+            .http
+            .get(&format!("/v1/runs/{digest}/utility"))
+            .json_of(200);
+        assert!(
+            utility["statistics"]
+                .as_array()
+                .is_some_and(|each| each.len() == 4),
+            "{utility}"
+        );
+    }
+    assert!(sums.iter().all(|each| *each == sums[0]), "the same at all nodes");
+    let ragged = daemons[0].submit(
+        &plan,
+        "data_set=ward",
+        Some(("text/csv", b"arm,age,died\nold,50\n")),
+    );
+    assert!(ragged.status >= 400, "{}", ragged.text());
+    drop(daemons.into_iter().map(Daemon::end).collect::<Vec<_>>());
 }

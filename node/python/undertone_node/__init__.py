@@ -28,6 +28,7 @@ from .errors import (
     Unreachable,
 )
 from .rounds import Rounds
+from .statistics import Statistics, describe_run_file
 
 __all__ = [
     "AlreadySpent",
@@ -46,9 +47,11 @@ __all__ = [
     "RoundMissed",
     "Rounds",
     "Run",
+    "Statistics",
     "TimedOut",
     "Unauthorized",
     "Unavailable",
     "UndertoneError",
     "Unreachable",
+    "describe_run_file",
 ]

@@ -16,6 +16,7 @@ from .errors import NoMean, NotThere, UndertoneError
 from .http import Api
 from .missing import OVER, Missing
 from .rounds import Rounds
+from .statistics import Statistics, encode_cells
 from .values import Encoded, by_column, encode, encode_part
 
 #: Seconds between two looks at a run: at first, and at most. Our choice.
@@ -234,6 +235,35 @@ class Daemon:
             encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=records
         )
         return Run(self._api, taken["digest"], encoded, answers)
+
+    def describe(
+        self,
+        frame: Any,
+        *,
+        plan: File | None = None,
+        offer: str | None = None,
+        propose: File | None = None,
+        data_set: str | None = None,
+        timeout: float | None = None,
+    ) -> Statistics:
+        """Takes part in statistics of tables (task = "describe") with this DataFrame, whose columns
+        are found by name, and waits for them. Missing cells are counted. Dates are refused."""
+        encoded = encode_cells(frame)
+        taken, answers = self._bring(
+            encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=None
+        )
+        run = Run(self._api, taken["digest"], encoded, answers)
+        status = run.wait(timeout)
+        if status["outcome"] is None:
+            raise NoMean(status)
+        try:
+            results = [
+                self._api.ask("GET", f"/v1/runs/{run.digest}/result", accept=kind).body
+                for kind in ("application/json", "text/csv")
+            ]
+        except NotThere:
+            raise NoMean(status) from None
+        return Statistics(results[0], results[1], run.receipt(), status)
 
     def rounds(
         self,

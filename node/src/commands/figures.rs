@@ -1,5 +1,7 @@
 //! `undertone figures`: statistics of a table again, without a node and at no further cost.
 
+mod plot;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -39,6 +41,9 @@ pub struct FiguresArgs {
     /// Print comma-separated values
     #[arg(long)]
     csv: bool,
+    /// Draw counts, curves and correlations, as SVG
+    #[arg(long, value_name = "F.svg")]
+    plot: Option<PathBuf>,
 }
 
 /// Reads the file, and prints what is asked for.
@@ -69,6 +74,9 @@ pub fn run(arguments: &FiguresArgs) -> Result<Report, Failure> {
         "figures": figures,
         "exit_code": 0,
     });
+    if let Some(path) = &arguments.plot {
+        plot::draw((&file.describe, &figures), &shown, path)?;
+    }
     if arguments.csv {
         return Ok(Report::done(object, file.csv(&shown.asked)?));
     }

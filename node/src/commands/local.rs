@@ -3,7 +3,7 @@
 
 mod cluster;
 pub(crate) mod demonstration;
-mod described;
+pub(crate) mod described;
 mod ends;
 mod folders;
 pub(crate) mod parties;

@@ -1,6 +1,7 @@
 //! `undertone simulate`: the very machines of a node in one process, over a simulated network, with
 //! the real gate.
 
+mod described;
 mod gossiped;
 mod numbered;
 mod totals;
@@ -21,6 +22,7 @@ use undertone_protocol::plan::run_file::records::RecordCounts;
 use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::simulator::scenario::Conditions;
 
+use crate::commands::simulate::described::SimulatedTables;
 use crate::commands::simulate::gossiped::GossipTotals;
 use crate::commands::simulate::numbered::{RunsAsked, check_kills};
 use crate::commands::simulate::totals::Totals;
@@ -47,8 +49,10 @@ pub struct SimulateArgs {
     /// Number of parties
     #[arg(long, value_name = "N", required_unless_present_any = ["paper", "inputs"])]
     parties: Option<usize>,
-    /// A table per party for a model; else made-up rows
-    #[arg(long, value_name = "DIR", requires = "test", conflicts_with = "paper")]
+    /// A table per party for a model or statistics
+    ///
+    /// For a model, rows are made up without it.
+    #[arg(long, value_name = "DIR", conflicts_with = "paper")]
     inputs: Option<PathBuf>,
     /// With --inputs: rows to hold models against
     ///
@@ -137,7 +141,31 @@ impl SimulateArgs {
 /// Records of each party, where they are what is protected.
 const RECORDS: u64 = 20;
 
+fn tables(arguments: &SimulateArgs) -> Result<SimulatedTables, Failure> {
+    if arguments.direct || arguments.plot.is_some() || arguments.test.is_some() {
+        return Err(Failure::usage("--direct, --plot and --test are not for statistics").field("task"));
+    }
+    let inputs = arguments.inputs.clone().ok_or_else(|| {
+        Failure::usage("statistics are of tables, and there are none to make up")
+            .field("--inputs")
+            .hint("give a folder with a .csv or .json for each party: --inputs DIR (undertone example makes one)")
+    })?;
+    Ok(SimulatedTables {
+        inputs,
+        parties: arguments.parties,
+        runs: arguments.simulated(),
+        phase: arguments.kill_phase,
+    })
+}
+
 fn trainings(arguments: &SimulateArgs) -> Result<SimulatedTrainings, Failure> {
+    if arguments.inputs.is_some() && arguments.test.is_none() {
+        return Err(
+            Failure::usage("models of tables are held against rows that no party has")
+                .field("--test")
+                .hint("give a file with such rows: --test FILE"),
+        );
+    }
     if arguments.direct || arguments.plot.is_some() {
         return Err(Failure::usage("--direct and --plot are not for trainings").field("task"));
     }
@@ -223,13 +251,18 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let text = files::read_text(path, "RUN.toml")?;
     let refuse = |e: RunFileError| make::run_failure(path, &e);
     let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
+    if raw.task().takes_cells() {
+        return tables(&arguments)?.run(path, raw);
+    }
     if raw.task().fits_model() {
         return trainings(&arguments)?.run(path, raw);
     }
     if arguments.inputs.is_some() {
-        return Err(Failure::usage("--inputs is for task = \"regression\"")
-            .field("--inputs")
-            .hint("leave it out: values are made up"));
+        return Err(
+            Failure::usage("--inputs is for task = \"regression\" or \"describe\"")
+                .field("--inputs")
+                .hint("leave it out: values are made up"),
+        );
     }
     let parties = arguments.parties.ok_or_else(missing)?;
     raw.data.shape.get_or_insert(vec![100]);

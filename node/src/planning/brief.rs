@@ -7,6 +7,7 @@ use undertone_protocol::plan::claim::{Claim, Established, Faults};
 use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::planning::alternatives::Alternative;
+use crate::planning::described::DescribedNoise;
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
 use crate::planning::{as_in_paper, bounded, deadlines, gossip, mechanism, policy, quote};
@@ -63,11 +64,16 @@ fn what(plan: &Plan) -> String {
 fn quality(plan: &Plan) -> String {
     let utility = Utility::of(plan);
     let table = utility.brief_table();
+    let described = DescribedNoise::of(plan, plan.calibration().predicted.standard_error);
+    let headline = described.map_or(String::new(), |described| {
+        format!("{}.\n{}.\n\n", described.headline(plan), described.sentence())
+    });
     let mut text = match (utility.warning(), table.is_empty()) {
         (Some(warning), _) => format!("{warning}\n{table}"),
         (None, true) => format!("{}.\n", utility.sentence()),
         (None, false) => table,
     };
+    text = headline + &text;
     text += &bounded::at_half(plan);
     if let Some(gain) = Gain::of(plan) {
         text += &format!("{}.\n", gain.sentence());

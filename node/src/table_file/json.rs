@@ -51,7 +51,7 @@ pub(super) fn read(
     read.map_err(|e| {
         RefusedTable::new(
             format!("line {}: it is no list of objects of plain cells", e.line()),
-            "write [{\"age\": 61, \"arm\": \"new\"}, …]; with pandas: \
+            "write [{\"age\": 57, \"arm\": \"new\"}, …]; with pandas: \
              table.to_json('table.json', orient='records')",
         )
     })?;

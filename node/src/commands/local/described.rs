@@ -46,7 +46,7 @@ fn description(raw: &RawRunFile, place: &Path) -> Result<Description, Failure> {
 }
 
 /// One table per party, ordered by name, each as the sum of its rows' vectors.
-pub(super) fn read(
+pub(crate) fn read(
     folder: &Path,
     nodes: Option<usize>,
     (raw, place): (&RawRunFile, &Path),

@@ -350,7 +350,7 @@ fn names(parties: &[LocalParty], shape: &[usize]) -> Option<Vec<String>> {
 }
 
 /// The numbers of records are those of the parties' files, where the run file says none.
-pub(super) fn count_records(run: &mut RunFile, parties: &[LocalParty]) {
+pub(crate) fn count_records(run: &mut RunFile, parties: &[LocalParty]) {
     let counted = parties.iter().all(|party| party.records.is_some());
     if run.data.unit == Unit::Record && run.data.records.is_none() && counted {
         let counts = parties

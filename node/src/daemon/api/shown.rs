@@ -167,6 +167,17 @@ shown! {
         noise: Option<f64>,
         /// One stands for all where these are alike.
         columns: Option<Vec<ColumnShown>>,
+        /// Each statistic's noise over all rows, where a table is described.
+        statistics: Option<Vec<StatisticShown>>,
+    }
+
+    /// A statistic of a table, and its noise relative to half of a range or to all rows.
+    #[schema(as = Statistic)]
+    pub(super) struct StatisticShown {
+        /// A column's name, or a list of names.
+        column: Value,
+        statistic: String,
+        relative_noise: f64,
     }
 
     /// A column with its public bounds and the standard error of its mean.

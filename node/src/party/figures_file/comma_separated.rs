@@ -6,7 +6,7 @@ use undertone_protocol::describe::figures::estimate::ReadingAs;
 use undertone_protocol::describe::figures::groups::AllFigures;
 
 use super::decimals::digits;
-use super::shown::{FigureLine, FigureUnit, ShownFigure, lines};
+use super::shown::{FigureLine, ShownFigure, lines};
 use crate::reporting::table::Table;
 
 const HEADINGS: [&str; 9] = [
@@ -87,10 +87,6 @@ pub(super) fn of(described: &Description, figures: &AllFigures, asked: &ReadingA
 }
 
 fn row(group: &str, line: &FigureLine) -> [String; 9] {
-    let statistic = match line.unit {
-        FigureUnit::Share if !line.statistic.starts_with("S(") => format!("share {}", line.statistic),
-        _ => line.statistic.clone(),
-    };
     let number = |of: fn(&ShownFigure) -> Option<f64>| {
         let value = line.figure.as_ref().and_then(of);
         value.map_or(String::new(), |value| digits(value).to_string())
@@ -98,7 +94,7 @@ fn row(group: &str, line: &FigureLine) -> [String; 9] {
     [
         group.to_owned(),
         line.column.clone(),
-        statistic,
+        line.name(),
         number(|figure| Some(figure.value)),
         number(|figure| figure.raw),
         number(|figure| figure.noise),

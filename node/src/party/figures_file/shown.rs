@@ -23,6 +23,16 @@ pub struct FigureLine {
     pub figure: Option<ShownFigure>,
 }
 
+impl FigureLine {
+    /// The statistic by name, whether it is a count or a share.
+    pub fn name(&self) -> String {
+        match self.unit {
+            FigureUnit::Share if !self.statistic.starts_with("S(") => format!("share {}", self.statistic),
+            _ => self.statistic.clone(),
+        }
+    }
+}
+
 /// The unit that a number is shown in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureUnit {
@@ -100,7 +110,18 @@ pub fn lines(described: &Description, group: &GroupFigures, asked: &ReadingAs) -
         let Some(column) = described.named(&statistic.column) else {
             continue;
         };
-        lines.extend(of_statistic(column, statistic, asked));
+        let of_statistic = of_statistic(column, statistic, asked);
+        // Each statistic of a column says how many cells are missing: once is enough.
+        let is_known = |line: &FigureLine| {
+            let mut known = lines.iter();
+            line.statistic == "missing"
+                && known.any(|known| (&known.column, &known.statistic) == (&line.column, &line.statistic))
+        };
+        let fresh: Vec<FigureLine> = of_statistic
+            .into_iter()
+            .filter(|line| line.unit == FigureUnit::Share || !is_known(line))
+            .collect();
+        lines.extend(fresh);
     }
     lines
 }

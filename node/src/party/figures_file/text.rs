@@ -138,7 +138,7 @@ pub fn with_truth(
 }
 
 /// The groups that have enough rows to tell something of, and the names of the others.
-fn told_groups(figures: &AllFigures) -> (AllFigures, Vec<Option<String>>) {
+pub fn told_groups(figures: &AllFigures) -> (AllFigures, Vec<Option<String>>) {
     let is_told = |group: &&GroupFigures| {
         let rows = group.rows.raw.unwrap_or(group.rows.value);
         group.group.is_none() || rows >= (5.0 * group.rows.noise).max(2.0)

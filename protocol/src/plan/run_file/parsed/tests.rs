@@ -72,12 +72,17 @@ fn all_documents_of_defaults_parse_and_know_every_key() {
         assert_eq!(raw.name.is_some(), defaults == Defaults::Local);
     }
     // Every key of the table is one that the parser knows, and the parser lists no other.
-    let sections = || "data model recursion privacy mechanism topology run".split(' ');
-    for section in std::iter::once("").chain(sections()) {
+    let sections = || "data describe model recursion privacy mechanism topology run".split(' ');
+    let lists = || "column table covariance".split(' ');
+    let of_lists = ["describe.column", "describe.table", "describe.covariance"];
+    for section in std::iter::once("").chain(sections()).chain(of_lists) {
         let text = if section.is_empty() {
             "zzz = 1\n".to_string()
         } else {
-            format!("[{section}]\nzzz = 1\n")
+            match section.contains('.') {
+                true => format!("[[{section}]]\nzzz = 1\n"),
+                false => format!("[{section}]\nzzz = 1\n"),
+            }
         };
         let message = RawRunFile::parse(&text).unwrap_err().to_string();
         let mut listed: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
@@ -90,6 +95,9 @@ fn all_documents_of_defaults_parse_and_know_every_key() {
         table.dedup();
         if section.is_empty() {
             table.extend(sections());
+        }
+        if section == "describe" {
+            table.extend(lists());
         }
         listed.sort_unstable();
         table.sort_unstable();

@@ -27,7 +27,12 @@ fn sum_of(plan: &Plan, rows: &[[RowCell<'_>; 2]]) -> LatticeVector {
 
 fn plan_of_kind(kind: &str) -> Arc<Plan> {
     let raw = RawRunFile::parse(&format!("{TEXT}[mechanism]\nkind = \"{kind}\"\n"));
-    plan_from(raw.unwrap_or_else(|error| panic!("{error}")), PARTIES, None, 3)
+    plan_from(
+        raw.unwrap_or_else(|error| panic!("{error}")),
+        PARTIES,
+        None,
+        if kind == "pairwise" { 2 } else { 3 },
+    )
 }
 
 const OLD: [RowCell<'static>; 2] = [RowCell::Text("old"), RowCell::Number(61.0)];

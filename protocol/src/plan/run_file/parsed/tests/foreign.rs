@@ -12,8 +12,9 @@ fn key_of_another_task_is_refused_with_the_tasks_that_have_it() {
             let Some(value) = setting.default else { continue };
             let (section, key) = (setting.section, setting.key);
             let text = format!(
-                "name = \"x\"\ntask = \"{}\"\n[{section}]\n{key} = {value}\n",
-                task.name()
+                "name = \"x\"\ntask = \"{}\"\n{}\n{key} = {value}\n",
+                task.name(),
+                setting.header()
             );
             let error = RawRunFile::parse(&text).expect_err(&text);
             let RunFileError::Foreign { field, tasks, .. } = &error else {
@@ -21,7 +22,8 @@ fn key_of_another_task_is_refused_with_the_tasks_that_have_it() {
             };
             // A table that the task lacks as a whole is named itself.
             assert!(
-                [setting.field().as_str(), section].contains(&field.as_str()),
+                [setting.field().as_str(), section].contains(&field.as_str())
+                    || section.starts_with(&format!("{field}.")),
                 "{text}: {error}"
             );
             assert_eq!(*tasks, tasks_of(field));
