@@ -3,6 +3,7 @@
 The folder has plans (array, model, table, rounds, dear, alone), four parties' keys, tables and
 daemons, and the true means as truth.json."""
 
+import asyncio
 import json
 import logging
 import logging.handlers
@@ -35,6 +36,7 @@ from undertone_node import (
     UndertoneError,
     Unreachable,
 )
+from undertone_node import aio
 from undertone_node.http import Answer
 from undertone_node.missing import Missing
 from undertone_node.values import encode
@@ -155,6 +157,96 @@ def rounds():
         for k, mean in enumerate(means, start=1):
             close(mean, 0.015 * k, 0.02)
         assert all(np.array_equal(a, b) for a, b in zip(means, results["alice"]))
+
+
+def sessions():
+    """Tensors with an axis of rows; alice's caller is restarted after the first mean."""
+    first = {"out.weight": np.full((1000, 2, 2), 0.02), "bias": np.full((1000, 2), -0.01)}
+    seen = []
+
+    def tell(progress):
+        seen.append((progress.round, progress.count, progress.gone, progress.left_s is None))
+
+    began = alice.rounds(first, plan="session.json", data_set="rows", timeout=0.2, progress=tell)
+    late = refused(TimedOut, lambda: next(began), "round 1 has no mean after 0.2 s")
+    assert late.run.digest == began.digest and began.epsilon == began.status()["epsilon_claimed"]
+    refused(Conflict, lambda: began.receipt)
+    digest = began.digest
+    assert alice.rounds(attach=digest).round == 0, "it may be come back to before the first mean"
+
+    def goes_on(rounds):
+        means = []
+        for mean in rounds:
+            means.append(mean)
+            assert list(mean) == ["out.weight", "bias"] or list(mean) == ["bias", "out.weight"]
+            assert mean["out.weight"].shape == (2, 2) and mean["bias"].shape == (2,)
+            if rounds.awaited:
+                rounds.hand_over(first)
+                assert not rounds.awaited
+        return means
+
+    def work(name, daemon):
+        if name != "alice":
+            return goes_on(daemon.rounds(first, plan="session.json", data_set="rows"))
+        began.timeout = 120
+        mean = next(began)
+        again = alice.rounds(attach=digest, progress=tell)
+        assert (again.count, again.round, again.awaited) == (3, 0, False), "its mean is read first"
+        same = next(again)
+        assert all(np.array_equal(same[name], mean[name]) for name in same) and again.awaited
+        again.hand_over(first)
+        return [same, *goes_on(alice.rounds(attach=digest, like=first, progress=tell))][-3:]
+
+    results = all_at_once(work)
+    for name, means in results.items():
+        assert len(means) == 3, (name, len(means))
+        close(means[-1]["out.weight"], 0.02, 0.01)
+        close(means[-1]["bias"], -0.01, 0.01)
+    assert seen[0] == (1, 3, (), True) and seen[-1] == (3, 3, (), False), seen
+    over = alice.rounds(attach=digest)
+    assert over.wait(timeout=60)["outcome"] == "done" and over.gone == () and not over.awaited
+    assert 0 < over.epsilon <= 8 + 1e-9 and over.receipt.facts["party"] == "alice"
+    last = next(over)
+    assert np.array_equal(last["bias"], results["bob"][-1]["bias"]) and not over.more
+    run = alice.run(digest)
+    result = run.average(timeout=60)
+    assert np.array_equal(result.mean["bias"], last["bias"]) and result.epsilon == over.epsilon
+    like = alice.run(alice.runs()[-1]["digest"], like=np.zeros((2, 3))).average()
+    assert like.mean.shape == (2, 3), "the first run of all was of arrays"
+    refused(NotThere, lambda: alice.run("0" * 64))
+    for wrong in ({"first": first, "attach": digest}, {}, {"attach": "x"}):
+        try:
+            alice.rounds(**wrong)
+            raise AssertionError(wrong)
+        except (TypeError, ValueError):
+            pass
+
+
+def sums():
+    """Each party's program clips its rows, tensor by tensor, and hands over their sum, by asyncio."""
+
+    async def work(name):
+        daemon = aio.Daemon(api=f"unix:{name}.state/api.sock", token_file=f"{name}.state/api.token")
+        own = {"weight": np.full((2, 2), 0.03 * 1000), "bias": np.array([0.05, -0.05]) * 1000}
+        rounds = await daemon.rounds(own, plan="sums.json", data_set="rows", records=1000)
+        means = []
+        async for mean in rounds:
+            means.append(mean)
+            if await rounds.awaited():
+                await rounds.hand_over(own)
+        status = await rounds.wait(60)
+        assert status["outcome"] == "done" and await rounds.gone() == ()
+        assert (await rounds.receipt()).facts["epsilon"] == await rounds.epsilon()
+        return means
+
+    async def everybody():
+        return await asyncio.gather(*(work(name) for name in NAMES))
+
+    for means in asyncio.run(everybody()):
+        assert len(means) == 2
+        for mean in means:
+            close(mean["weight"], 0.03, 0.01)
+            close(mean["bias"], [0.05, -0.05], 0.01)
 
 
 def refusals():
@@ -279,6 +371,6 @@ def settings():
 
 
 if __name__ == "__main__":
-    for step in arrays, models, tables, rounds, refusals, missing, settings:
+    for step in arrays, models, tables, rounds, sessions, sums, refusals, missing, settings:
         step()
         print("done:", step.__name__, flush=True)

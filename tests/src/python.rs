@@ -7,9 +7,9 @@ use crate::composition::top;
 
 /// The modules that must be there: `venv` makes environments with pip, the package reads arrays and
 /// tables.
-const NEEDED: &str = "import ensurepip, numpy, pandas, sys; sys.exit(sys.version_info < (3, 11))";
+const NEEDED: &str = "import ensurepip, numpy, pandas, sys; sys.exit(sys.version_info < (3, 9))";
 
-/// A Python of version 3.11 or later that has ensurepip, numpy and pandas: the first on PATH, or
+/// A Python of version 3.9 or later that has ensurepip, numpy and pandas: the first on PATH, or
 /// the system's own.
 pub fn python() -> Option<PathBuf> {
     let mut candidates = ["python3", "/usr/bin/python3"].into_iter();

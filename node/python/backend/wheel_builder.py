@@ -1,4 +1,5 @@
-"""Builds the wheel with the standard library alone, so that a machine without a registry can.
+"""Builds the wheel with the standard library alone (and tomli before Python 3.11), so that a machine
+without a registry can.
 
 The build backend of PEP 517 that pyproject.toml names. Everything in the wheel comes from
 pyproject.toml and from the folder ``undertone_node``; times are fixed, so that the same sources
@@ -7,9 +8,14 @@ give the same bytes.
 
 import base64
 import hashlib
-import tomllib
+import sys
 import zipfile
 from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 HERE = Path(__file__).resolve().parent.parent
 PACKAGE = "undertone_node"

@@ -9,7 +9,7 @@ The daemon on this machine takes part in the run; what stands here only talks to
 sends the array nowhere else. The package is not on PyPI: ``undertone`` there is somebody else's.
 """
 
-from .daemon import Average, Daemon, Receipt, Run, TimedOut
+from .daemon import Daemon
 from .errors import (
     AlreadySpent,
     BudgetRefused,
@@ -27,7 +27,8 @@ from .errors import (
     UndertoneError,
     Unreachable,
 )
-from .rounds import Rounds
+from .rounds import Progress, Rounds
+from .run import Average, Receipt, Run, TimedOut
 from .statistics import Statistics, describe_run_file
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "NotThere",
     "PlanRefused",
     "PolicyRefused",
+    "Progress",
     "Receipt",
     "Refused",
     "RoundMissed",

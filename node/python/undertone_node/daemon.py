@@ -1,162 +1,23 @@
-"""A running daemon, and the runs that it takes part in."""
+"""A running daemon, and how runs of it are begun."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
-import time
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Callable, Union
 from urllib.parse import urlencode
 
 from . import settings
-from .errors import NoMean, NotThere, UndertoneError
+from .errors import NoMean, NotThere
 from .http import Api
-from .missing import OVER, Missing
-from .rounds import Rounds
+from .rounds import Progress, Rounds
+from .run import Average, Run, Value
 from .statistics import Statistics, encode_cells
-from .values import Encoded, by_column, encode, encode_part
-
-#: Seconds between two looks at a run: at first, and at most. Our choice.
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 0.5
+from .values import Encoded, encode, encode_part
 
 #: A path, or the bytes of a file.
-File = str | os.PathLike[str] | bytes
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What the run really cost, as this party signed it."""
-
-    #: The bytes of receipt.json: the signature is of these very bytes.
-    json: bytes = field(repr=False)
-    #: The line of receipt.json.sig.
-    signature: str = field(repr=False)
-    #: What receipt.json says, by key.
-    facts: Mapping[str, Any]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes receipt.json to the path and its signature beside it, as PATH.sig."""
-        Path(path).write_bytes(self.json)
-        Path(f"{os.fspath(path)}.sig").write_text(self.signature, encoding="ascii")
-
-
-@dataclass(frozen=True)
-class Average:
-    """The mean of a run, its utility, and its cost."""
-
-    #: Of the kind that was brought: an array, a DataFrame (a Series if it is of one record), or a
-    #: dict of tensors.
-    mean: Any
-    #: Of the mean, by noise alone: one number for every coordinate, or where columns have noise of
-    #: their own an array (a Series) in the shape of the mean. None where it is not known.
-    standard_error: Any
-    #: What this run may have told of one protected unit, as it turned out; infinite if nothing
-    #: bounds it, and None if nothing of this party left.
-    epsilon: float | None
-    #: The chance that epsilon does not hold.
-    delta: float
-    #: "done", or "degraded": somebody of the plan is missing, or not enough members agreed.
-    outcome: str
-    #: How large a mean can be beside the noise, in a sentence.
-    utility: str | None
-    #: Names of the parties whose values are in the mean.
-    included: tuple[str, ...]
-    #: The signed receipt.
-    receipt: Receipt
-    #: The run as the API describes it.
-    run: Mapping[str, Any] = field(repr=False)
-
-
-class TimedOut(UndertoneError, TimeoutError):
-    """The run has not ended within the time that the caller gave. It goes on: ``run.average()``
-    waits further, and ``run.withdraw()`` takes it back while nothing private has left."""
-
-    def __init__(self, message: str, run: Run) -> None:
-        super().__init__(message)
-        #: The run, which goes on.
-        self.run = run
-
-
-class Run:
-    """One run of a daemon."""
-
-    def __init__(self, api: Api, digest: str, value: Encoded, answers: Mapping[str, str]) -> None:
-        self._api, self._value = api, value
-        self._missing = Missing(api, digest, answers)
-        #: SHA-256 of the plan's bytes, in hex: the run's name.
-        self.digest = digest
-
-    def __repr__(self) -> str:
-        return f"Run({self.digest!r})"
-
-    def status(self) -> dict[str, Any]:
-        """The run as the API describes it: ``state``, ``phase``, ``waiting_for``, ``epsilon``, …"""
-        status: dict[str, Any] = self._api.ask("GET", f"/v1/runs/{self.digest}").json()
-        return status
-
-    def wait(self, timeout: float | None = None) -> dict[str, Any]:
-        """Waits for the run's end, at most so many seconds; the run as it ended. Who is missing, and
-        why, is logged meanwhile as a warning of the logger ``undertone_node``.
-
-        Raises TimedOut, which says it, too; the run then goes on."""
-        until = math.inf if timeout is None else time.monotonic() + timeout
-        look = _FIRST_LOOK_S
-        while (status := self.status())["state"] not in OVER:
-            self._missing.look(status, time.monotonic())
-            left = until - time.monotonic()
-            if left <= 0:
-                where = status["phase"] or status["state"]
-                missing = self._missing.waiting(status)
-                waits = f", waiting for {missing}" if missing else ""
-                raise TimedOut(f"the run goes on after {timeout} s ({where}{waits})", self)
-            time.sleep(min(look, left))
-            look = min(2 * look, _LAST_LOOK_S)
-        self._missing.end(status)
-        return status
-
-    def average(self, timeout: float | None = None) -> Average:
-        """Waits for the run's end and reads its mean and its receipt.
-
-        Raises TimedOut, and NoMean where it ended without one."""
-        run = self.wait(timeout)
-        if run["outcome"] is None:
-            raise NoMean(run)
-        try:
-            mean = self._api.ask("GET", f"/v1/runs/{self.digest}/result", accept=self._value.media_type)
-        except NotThere:
-            raise NoMean(run) from None
-        decoded = self._value.decode(mean.body, run["unit"] == "record")
-        return Average(
-            mean=decoded,
-            standard_error=self._error(run, decoded),
-            epsilon=math.inf if run["unbounded"] else run["epsilon"],
-            delta=run["delta"],
-            outcome=run["outcome"],
-            utility=run["utility"],
-            included=tuple(run["included"]),
-            receipt=self.receipt(),
-            run=run,
-        )
-
-    def _error(self, run: Mapping[str, Any], mean: Any) -> Any:
-        if run["standard_error"] is None:
-            return None
-        utility = self._api.ask("GET", f"/v1/runs/{self.digest}/utility").json()
-        return by_column([column["noise"] for column in utility.get("columns", [])], run["standard_error"], mean)
-
-    def receipt(self) -> Receipt:
-        """The signed receipt of a run that is over."""
-        text = self._api.ask("GET", f"/v1/runs/{self.digest}/receipt")
-        line = self._api.ask("GET", f"/v1/runs/{self.digest}/receipt.sig")
-        return Receipt(text.body, line.body.decode("ascii"), text.json())
-
-    def withdraw(self) -> dict[str, Any]:
-        """Takes the run back. Raises Conflict once something private has left."""
-        status: dict[str, Any] = self._api.ask("DELETE", f"/v1/runs/{self.digest}").json()
-        return status
+File = Union[str, "os.PathLike[str]", bytes]
 
 
 class Daemon:
@@ -191,7 +52,7 @@ class Daemon:
 
     def average(
         self,
-        value: Any,
+        value: Value,
         *,
         plan: File | None = None,
         offer: str | None = None,
@@ -199,7 +60,7 @@ class Daemon:
         data_set: str | None = None,
         records: int | None = None,
         timeout: float | None = None,
-    ) -> Average:
+    ) -> Average[Value]:
         """Takes part in a run with this value, waits for its end, and reads the mean.
 
         ``value`` is an array (anything that numpy makes one of), a DataFrame, or a state_dict: a
@@ -221,14 +82,14 @@ class Daemon:
 
     def submit(
         self,
-        value: Any,
+        value: Value,
         *,
         plan: File | None = None,
         offer: str | None = None,
         propose: File | None = None,
         data_set: str | None = None,
         records: int | None = None,
-    ) -> Run:
+    ) -> Run[Value]:
         """What :meth:`average` does up to where it waits: the run has its place and goes on."""
         encoded = encode(value)
         taken, answers = self._bring(
@@ -252,7 +113,7 @@ class Daemon:
         taken, answers = self._bring(
             encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=None
         )
-        run = Run(self._api, taken["digest"], encoded, answers)
+        run: Run[Any] = Run(self._api, taken["digest"], encoded, answers)
         status = run.wait(timeout)
         if status["outcome"] is None:
             raise NoMean(status)
@@ -265,25 +126,60 @@ class Daemon:
             raise NoMean(status) from None
         return Statistics(results[0], results[1], run.receipt(), status)
 
+    def run(self, digest: str, *, like: Value | None = None) -> Run[Value]:
+        """Comes back to a run that this daemon has, after a restart of the caller, say: to wait for
+        its end, or to read what came of it. ``like`` is a value of the kind in which the mean is
+        wanted.
+
+        Raises NotThere."""
+        run: Run[Value] = Run(self._api, _digest(digest), None if like is None else encode(like))
+        run.status()
+        return run
+
     def rounds(
         self,
-        first: Any,
+        first: Value | None = None,
         *,
         plan: File | None = None,
         offer: str | None = None,
         propose: File | None = None,
+        attach: str | None = None,
+        after: int | None = None,
+        like: Value | None = None,
         data_set: str | None = None,
         records: int | None = None,
-    ) -> Rounds:
-        """Takes part in a sequence of means (task = "rounds") with this first part. Iterating gives
-        one mean after another; :meth:`Rounds.hand_over` takes the part that follows from it. Who is
-        missing meanwhile, and why, is logged as a warning of the logger ``undertone_node``."""
-        encoded = encode_part(first)
-        taken, answers = self._bring(
-            encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=records
-        )
-        Missing(self._api, taken["digest"], answers).follow()
-        return Rounds(self._api, taken, encoded)
+        timeout: float | None = None,
+        progress: Callable[[Progress], object] | None = None,
+    ) -> Rounds[Value]:
+        """Takes part in a sequence of means (task = "rounds") with this first part: an array, or a
+        mapping of named tensors; where records are protected each has an axis of rows in front,
+        unless the program clips them itself and hands over their sum. Iterating gives one mean
+        after another; :meth:`Rounds.hand_over` takes the part that follows from it.
+
+        ``attach`` instead of a first part comes back to rounds that this daemon takes part in, by
+        the digest of their plan: iterating then begins with the latest mean, or with the one after
+        round ``after``, if the daemon still keeps it. ``like`` is a value of the kind in which
+        means are wanted.
+
+        ``timeout`` is the seconds that a mean may take, after which TimedOut is raised; the rounds
+        go on, and so may the iteration. ``progress`` is called after each mean. Who is missing
+        meanwhile, and why, is logged as a warning of the logger ``undertone_node``."""
+        if attach is not None:
+            if (first, plan, offer, propose, data_set, records) != (None,) * 6:
+                raise TypeError("attach= comes back to rounds, which have their plan and first part")
+            run: Run[Value] = Run(self._api, _digest(attach), None)
+            rounds = Rounds.attached(self._api, run, like, after)
+        else:
+            if first is None:
+                raise TypeError("say the first part, or attach=")
+            encoded = encode_part(first)
+            taken, answers = self._bring(
+                encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=records
+            )
+            run = Run(self._api, taken["digest"], encoded, answers)
+            rounds = Rounds(self._api, run, encoded, taken["iterations"])
+        rounds.timeout, rounds.progress = timeout, progress
+        return rounds
 
     def _bring(
         self,
@@ -300,9 +196,7 @@ class Daemon:
             raise TypeError("say one of plan=, offer= and propose=")
         method = "PUT"
         if offer is not None:
-            if not re.fullmatch("[0-9a-f]{64}", offer):
-                raise ValueError("an offer is named by the digest of its plan: 64 digits of lower-case hex")
-            method, path = "POST", f"/v1/offers/{offer}/accept"
+            method, path = "POST", f"/v1/offers/{_digest(offer)}/accept"
         elif plan is not None:
             path = f"/v1/runs/{self._hand_in(plan, 'application/json')}"
         else:
@@ -321,3 +215,9 @@ class Daemon:
         body = file if isinstance(file, bytes) else Path(file).read_bytes()
         digest: str = self._api.ask("POST", "/v1/plans", body=body, media_type=media_type).json()["digest"]
         return digest
+
+
+def _digest(text: str) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise ValueError("a plan is named by its digest: 64 digits of lower-case hex")
+    return text

@@ -40,7 +40,7 @@ class NoMean(UndertoneError):
 
 
 class RoundMissed(UndertoneError):
-    """The daemon keeps only the latest mean, and this one was not read in time. Iterating on
+    """The daemon keeps the latest means, and this one was not read in time. Iterating on
     continues with the latest."""
 
     def __init__(self, round: int, latest: int) -> None:

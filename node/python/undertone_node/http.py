@@ -28,6 +28,10 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+class Silence(Unreachable):
+    """The daemon did not answer within the time that it had."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """An answer that is no refusal."""
@@ -59,9 +63,11 @@ class Api:
         body: bytes | None = None,
         media_type: str | None = None,
         accept: str | None = None,
+        within: float | None = None,
     ) -> Answer:
-        """Sends a request and reads its answer. A refusal (4xx, 5xx) is raised as what it is."""
-        connection = self._connection()
+        """Sends a request and reads its answer, for which the daemon has ``within`` seconds. A
+        refusal (4xx, 5xx) is raised as what it is."""
+        connection = self._connection(_SILENCE_S if within is None else min(within, _SILENCE_S))
         try:
             connection.putrequest(method, path)
             connection.putheader("Authorization", self._token.header())
@@ -73,19 +79,20 @@ class Api:
             if body is not None:
                 connection.putheader("Content-Length", str(len(body)))
             answer = self._exchange(connection, body)
+        except socket.timeout:  # Before Python 3.10 it is no TimeoutError.
+            raise Silence(f"the daemon at {self.address}: does not answer") from None
         except (OSError, http.client.HTTPException) as error:
-            what = "does not answer" if isinstance(error, TimeoutError) else str(error) or "broke off"
-            raise Unreachable(f"the daemon at {self.address}: {what}") from None
+            raise Unreachable(f"the daemon at {self.address}: {str(error) or 'broke off'}") from None
         finally:
             connection.close()
         if answer.status >= 400:
             raise _refused(answer)
         return answer
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, silence: float) -> http.client.HTTPConnection:
         if self.address.startswith("unix:"):
-            return _UnixConnection(self.address.removeprefix("unix:"), _SILENCE_S)
-        return http.client.HTTPConnection(self.address, timeout=_SILENCE_S)
+            return _UnixConnection(self.address.removeprefix("unix:"), silence)
+        return http.client.HTTPConnection(self.address, timeout=silence)
 
     @staticmethod
     def _exchange(connection: http.client.HTTPConnection, body: bytes | None) -> Answer:

@@ -34,6 +34,7 @@ class Missing:
         self._waiting: tuple[str, ...] = ()
         self._since, self._said = 0.0, False
         self._lost: set[str] = set()
+        self._followed = False
         if self._refusals:
             self._say("was offered, and not taken by " + _list(self._refusals))
 
@@ -69,8 +70,19 @@ class Missing:
         if run["outcome"] == "degraded":
             self._say(f"ended degraded: {run['reason'] or 'no reason is known'}")
 
+    def look_unless_followed(self, run: Mapping[str, Any], now: float) -> None:
+        """Looks, unless a thread of its own does."""
+        if not self._followed:
+            self.look(run, now)
+
+    def end_unless_followed(self, run: Mapping[str, Any]) -> None:
+        """Says why the end is not what was planned, unless a thread of its own does."""
+        if not self._followed:
+            self.end(run)
+
     def follow(self) -> None:
         """Looks again and again until the run is over, beside whoever asks for its means."""
+        self._followed = True
         threading.Thread(target=self._follow, name="undertone-missing", daemon=True).start()
 
     def _follow(self) -> None:

@@ -60,6 +60,13 @@ def decode(data: bytes, like: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tensor(name, sent) for name, sent in like.items()}
 
 
+def decode_all(data: bytes) -> dict[str, Any]:
+    """The tensors of a file as arrays of numpy, in the order of their names."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    return decode(data, dict.fromkeys(sorted(name for name in header if name != "__metadata__")))
+
+
 def cut(flat: np.ndarray[Any, Any], like: Mapping[str, Any]) -> dict[str, Any]:
     """A mean of all coordinates, cut into the tensors that were sent: ordered by name, those of
     whole numbers left out, and without the axis of rows if rows were sent."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
+import sys
 from pathlib import Path
 from typing import Any, Mapping, NoReturn
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # What became tomllib.
+    import tomli as tomllib
 
 from .errors import Misconfigured
 

@@ -14,6 +14,8 @@ from . import safetensors
 from .errors import unusable
 from .masks import refuse_masked
 
+#: What a .npy begins with.
+_MAGIC = b"\x93NUMPY"
 _NPY, _CSV, _MODEL = "application/x-npy", "text/csv", "application/x-safetensors"
 
 
@@ -27,6 +29,11 @@ class Encoded:
     #: The mean of these bytes; the second argument says whether it is of one record.
     decode: Callable[[bytes, bool], Any]
 
+    @property
+    def accept(self) -> str:
+        """The formats in which a mean can be read: one of rows of tensors is kept as an array."""
+        return f"{_MODEL}, {_NPY};q=0.5" if self.media_type == _MODEL else self.media_type
+
 
 def encode(value: Any) -> Encoded:
     """A mapping of tensors as .safetensors, a DataFrame as .csv, anything else as .npy.
@@ -34,6 +41,8 @@ def encode(value: Any) -> Encoded:
     Raises InputRefused for what is not made of real numbers."""
     if isinstance(value, Mapping):
         def model(data: bytes, _: bool) -> Any:
+            if data.startswith(_MAGIC):
+                return safetensors.cut(read_npy(data), value)
             return safetensors.decode(data, value)
 
         return Encoded(_MODEL, safetensors.encode(value), model)
@@ -52,6 +61,32 @@ def encode_part(value: Any) -> Encoded:
         return Encoded(_MODEL, safetensors.encode(value), parts)
     table = value.to_numpy() if is_frame(value) else value
     return Encoded(_NPY, npy(table), lambda data, _: read_npy(data))
+
+
+def encoded_as(plan: Mapping[str, Any]) -> Encoded:
+    """How the mean of a plan is read where no value says it: as a dict of arrays if the plan names
+    tensors, as a table if it names columns and pandas is loaded, else as an array."""
+    data = plan["data"]
+    pandas = sys.modules.get("pandas")
+    if data.get("tensors"):
+        return part_as(plan)
+    if data.get("columns") and pandas is not None:
+        frame = pandas.DataFrame(columns=data["columns"], dtype="float64")
+        return Encoded(_CSV, b"", _table(frame).decode)
+    return Encoded(_NPY, b"", lambda body, _: read_npy(body))
+
+
+def part_as(plan: Mapping[str, Any]) -> Encoded:
+    """How means of a plan's rounds are read where no part says it."""
+    shapes = plan["data"].get("tensors")
+    if not shapes:
+        return Encoded(_NPY, b"", lambda body, _: read_npy(body))
+    like = {name: np.empty(shape) for name, shape in shapes.items()}
+
+    def model(data: bytes, _: bool) -> Any:
+        return safetensors.cut(read_npy(data), like) if data.startswith(_MAGIC) else safetensors.decode_all(data)
+
+    return Encoded(_MODEL, b"", model)
 
 
 def is_frame(value: Any) -> bool:

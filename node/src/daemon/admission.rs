@@ -124,6 +124,8 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         phase: None,
         round: None,
         iteration: None,
+        asked: None,
+        part: None,
         iterations: draft.releases(),
         owners_alone: plan.reads_circles(),
         waiting_for: vec![],

@@ -1,12 +1,15 @@
 //! Where a run's owner gets the means of its rounds, and hands over what follows from them.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
+use utoipa::ToSchema;
 
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::party::contributor::PartSource;
@@ -18,23 +21,31 @@ use crate::vector_file::vector::VectorFile;
 /// commonly wait.
 const POLL: Duration = Duration::from_secs(20);
 
+/// The most bytes of earlier means that are kept for a caller that was away; the latest one is kept
+/// whatever its size. Our choice: means of many small rounds, or of a few large ones.
+const MOST_KEPT_BYTES: usize = 64 << 20;
+
 /// Where the rounds are.
 #[derive(Clone, Default)]
 struct Stand {
     /// The round whose contribution is asked for; 0 before the first.
     asked: u32,
-    /// The mean of the round before; empty where there is none.
-    mean: Arc<[f64]>,
+    /// The means of the rounds before, the latest last.
+    means: VecDeque<Arc<[f64]>>,
     /// The fate of this party's part of the round that is asked for.
     part: RoundPart,
     /// Nothing is asked for any more.
     over: bool,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum RoundPart {
+/// The fate of this party's part of the round that is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoundPart {
+    /// It can be handed over.
     #[default]
     Awaited,
+    /// It was handed over.
     HandedOver,
     /// Something else counts in its place.
     Late,
@@ -75,6 +86,12 @@ impl RoundsDesk {
             stand: self.stand.clone(),
             handed: to_source.take()?,
         })
+    }
+
+    /// The round whose part is asked for, 0 before the first, and the fate of this party's part.
+    pub fn asked(&self) -> (u32, RoundPart) {
+        let stand = self.stand.borrow();
+        (stand.asked, stand.part)
     }
 
     /// The layout of a mean: an array in the plan's shape.
@@ -121,12 +138,12 @@ impl RoundsDesk {
         else {
             return Ok(None);
         };
-        if stand.asked == round.saturating_add(1) && !stand.mean.is_empty() {
-            return Ok(Some(stand.mean));
+        if let Some(mean) = stand.mean(round) {
+            return Ok(Some(mean));
         }
         let (why, hint) = if stand.asked > round {
             (
-                format!("the mean of round {round} is not kept: only the latest one is"),
+                format!("the mean of round {round} is not kept any more"),
                 format!("ask for round {}", stand.asked - 1),
             )
         } else {
@@ -140,6 +157,21 @@ impl RoundsDesk {
 }
 
 impl Stand {
+    /// The mean of a round, if it is kept.
+    fn mean(&self, round: u32) -> Option<Arc<[f64]>> {
+        let back = usize::try_from(self.asked.checked_sub(round)?).ok()?;
+        self.means.get(self.means.len().checked_sub(back)?).cloned()
+    }
+
+    /// Keeps one mean more, and of the earlier ones as many as `most` bytes hold.
+    fn keep(&mut self, mean: &[f64], most: usize) {
+        self.means.push_back(mean.into());
+        let each = size_of_val(mean).max(1);
+        while self.means.len() > (most / each).max(1) {
+            self.means.pop_front();
+        }
+    }
+
     /// Whether a part of this round is taken now.
     fn takes(&self, round: u32) -> Result<(), Refusal> {
         let asked = self.asked;
@@ -173,7 +205,9 @@ impl PartSource for RoundsSource {
         while self.handed.try_recv().is_ok() {}
         self.stand.send_modify(|stand| {
             stand.asked = round;
-            stand.mean = mean.into();
+            if !mean.is_empty() {
+                stand.keep(mean, MOST_KEPT_BYTES);
+            }
             stand.part = match first {
                 Some(_) => RoundPart::HandedOver,
                 None => RoundPart::Awaited,
@@ -199,7 +233,8 @@ impl PartSource for RoundsSource {
         self.stand.send_modify(|stand| {
             stand.over = true;
             if let Some(mean) = mean {
-                (stand.asked, stand.mean) = (stand.asked.saturating_add(1), mean.into());
+                stand.asked = stand.asked.saturating_add(1);
+                stand.keep(mean, MOST_KEPT_BYTES);
             }
         });
     }
@@ -266,8 +301,12 @@ mod tests {
         desk.hand_over(3, part([0.3, 0.4])).expect("in time");
         let (third, mut source) = third.join().expect("no panic");
         assert_eq!(third.expect("handed over").values, [0.3, 0.4]);
-        let missing = desk.mean(1).await.expect_err("not kept");
-        assert!(missing.message.contains("not kept"), "{}", missing.message);
+        let earlier = desk
+            .mean(1)
+            .await
+            .expect("kept")
+            .expect("for a caller that was away");
+        assert_eq!(earlier[..], [0.5, 0.5]);
         source.conclude(Some(&[0.8, 0.9]));
         assert_eq!(
             desk.mean(3).await.expect("kept").expect("the last")[..],
@@ -275,6 +314,23 @@ mod tests {
         );
         assert!(refused(&desk, 4).contains("over"));
         assert!(desk.mean(4).await.is_err());
+    }
+
+    #[test]
+    fn of_earlier_means_as_many_are_kept_as_there_is_room_for() {
+        let mut stand = Stand::default();
+        for round in 1..=4u32 {
+            stand.asked = round + 1;
+            stand.keep(&[f64::from(round), 0.0], 40);
+        }
+        let kept = |round| stand.mean(round).map(|mean| mean[0]);
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(kept),
+            [None, None, Some(3.0), Some(4.0), None]
+        );
+        stand.asked = 6;
+        stand.keep(&[5.0, 0.0], 0);
+        assert_eq!([4, 5].map(|round| stand.mean(round).is_some()), [false, true]);
     }
 
     #[tokio::test]

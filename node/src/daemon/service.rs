@@ -238,18 +238,26 @@ impl Service {
     /// All runs that the daemon remembers, the newest first.
     pub fn runs(&self) -> Vec<RunStatus> {
         let runs = self.shared.runs.all();
-        runs.iter().map(|run| self.with_reserved(run.status())).collect()
+        runs.iter().map(|run| self.at_this_moment(run)).collect()
     }
 
-    /// With what the ledger has set aside for it at this moment.
-    fn with_reserved(&self, status: RunStatus) -> RunStatus {
+    /// A run's status, with what the ledger has set aside for it, and with the round that its
+    /// owner's program is asked for.
+    fn at_this_moment(&self, run: &Run) -> RunStatus {
+        let status = run.status();
         let reserved = self.shared.ledger().set_aside(&status.digest);
-        RunStatus { reserved, ..status }
+        let (asked, part) = run.desk.get().map(|desk| desk.asked()).unzip();
+        RunStatus {
+            reserved,
+            asked,
+            part,
+            ..status
+        }
     }
 
     /// The run of the plan with this digest.
     pub fn run(&self, digest: &str) -> Result<RunStatus, Refusal> {
-        self.known(digest).map(|run| self.with_reserved(run.status()))
+        self.known(digest).map(|run| self.at_this_moment(&run))
     }
 
     pub(super) fn known(&self, digest: &str) -> Result<Arc<Run>, Refusal> {
@@ -438,7 +446,7 @@ impl Service {
         let (parties, proposer) = (job.plan.parties(), &run.status().proposer);
         tracing::info!(digest, parties, proposer, "a plan was accepted");
         while tasks.try_join_next().is_some() {}
-        let taken = self.with_reserved(run.status());
+        let taken = self.at_this_moment(&run);
         if job.plan.draft().computation.task() == TaskName::Rounds {
             run.desk
                 .get_or_init(|| Arc::new(RoundsDesk::of(&job.plan, job.me)));

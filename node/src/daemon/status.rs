@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::daemon::rounds_desk::RoundPart;
 use crate::daemon::run_seconds::RunSeconds;
 use crate::party::silence::Silence;
 
@@ -64,6 +65,13 @@ pub struct RunStatus {
     /// A training's iterations, or means in sequence, of which the sum is known.
     #[serde(default)]
     pub iteration: Option<u64>,
+    /// Means in sequence: the round whose part this party's program is asked for, 0 before the
+    /// first; None of other tasks, and of a run that an earlier daemon had.
+    #[serde(default)]
+    pub asked: Option<u32>,
+    /// The fate of this party's part of that round.
+    #[serde(default)]
+    pub part: Option<RoundPart>,
     /// How many sums are released, each of which costs: 1, but in a training.
     #[serde(default = "once")]
     pub iterations: u64,

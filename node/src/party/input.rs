@@ -112,17 +112,48 @@ fn check_shape(plan: &Plan, me: Party, layout: &Layout) -> Result<(), String> {
 pub fn values_handed_over(plan: &Plan, me: Party, handed: VectorFile) -> Result<Vec<f64>, String> {
     check_handed_over(plan, me, &handed)?;
     let is_model = matches!(handed.layout.format, Format::Safetensors { .. });
-    let (Some(_), Some(tensors)) = (
+    match (
         rows_handed_over(plan, me).filter(|_| is_model),
         &plan.draft().data.tensors,
-    ) else {
-        return Ok(handed.values);
+    ) {
+        (Some(_), Some(tensors)) => Ok(row_by_row(plan, tensors, &handed.values)),
+        _ => Ok(handed.values),
+    }
+}
+
+/// A file of rows as the matrix that they make: tensors with an axis of rows in front become one
+/// row each; other files stay as they are.
+///
+/// # Errors
+/// Tensors that are not the plan's, or have not as many rows as each other.
+pub fn matrix_of(plan: &Plan, file: VectorFile) -> Result<VectorFile, String> {
+    let Format::Safetensors { tensors, .. } = &file.layout.format else {
+        return Ok(file);
     };
-    // Each tensor has its rows one after the other.
+    let Some(planned) = &plan.draft().data.tensors else {
+        return Err("it has tensors, and the plan names none (data.tensors)".into());
+    };
+    let rows = tensors
+        .first()
+        .and_then(|tensor| tensor.shape.first())
+        .copied()
+        .unwrap_or(0);
+    if let Some(odd) = odd_tensor(plan, Some(rows), &file.layout) {
+        return Err(format!("it has {odd}"));
+    }
+    let shape = [&[rows], &plan.draft().data.shape[..]].concat();
+    Ok(VectorFile {
+        values: row_by_row(plan, planned, &file.values),
+        layout: Layout::npy(shape, Dtype::F64),
+    })
+}
+
+/// Values of tensors, each of which has its rows one after the other, as whole rows.
+fn row_by_row(plan: &Plan, tensors: &BTreeMap<String, Vec<usize>>, given: &[f64]) -> Vec<f64> {
     let dimension = plan.draft().dimension();
-    let rows = handed.values.len() / dimension;
-    let mut values = vec![0.0; handed.values.len()];
-    let (mut rest, mut at) = (&handed.values[..], 0);
+    let rows = given.len() / dimension;
+    let mut values = vec![0.0; given.len()];
+    let (mut rest, mut at) = (given, 0);
     for shape in tensors.values() {
         let length: usize = shape.iter().product();
         let (own, others) = rest.split_at(rows * length);
@@ -131,7 +162,7 @@ pub fn values_handed_over(plan: &Plan, me: Party, handed: VectorFile) -> Result<
         }
         (rest, at) = (others, at + length);
     }
-    Ok(values)
+    values
 }
 
 /// How many rows a party hands over in a round, where it hands over rows.
@@ -352,7 +383,7 @@ pub fn no_records(layout: &Layout) -> &'static str {
     }
 }
 
-fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
+pub(super) fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
     Failure::input(format!("{}: {what}", path.display()))
         .field("--input")
         .hint(hint)

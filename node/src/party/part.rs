@@ -91,7 +91,13 @@ pub fn own_data(plan: &Plan, me: Party, path: &Path, anyway: bool) -> Result<Own
 fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure> {
     let expected = input::expected(plan, me);
     let vector = match input::judges_rows(plan) {
-        true => formats::read_rows(path, expected)?,
+        true => {
+            let rows = input::matrix_of(plan, formats::read_rows(path, expected)?);
+            rows.map_err(|what| {
+                let hint = "bring the plan's tensors (data.tensors), each with an axis of rows in front";
+                input::unusable(path, &what, hint)
+            })?
+        }
         false => formats::read_as(path, expected)?,
     };
     input::check(plan, me, &vector.layout, path)?;

@@ -158,9 +158,15 @@ fn budget(plan: &Plan) -> String {
     let delta = headline.fold(privacy.delta, |most, claim| {
         most.max(claim.delta + claim.sampling_delta)
     });
-    let of_all = match releases {
-        1 => String::new(),
-        releases => format!(", all {releases} releases together"),
+    let of_all = match (releases, plan.draft().data.unit) {
+        (1, _) => String::new(),
+        (releases, Unit::Party) => format!(", all {releases} releases together"),
+        // Who trains expects amplification by subsampling, which nothing here counts on.
+        (releases, Unit::Record) => {
+            format!(
+                ", all {releases} releases together, each over all rows (a random part would gain nothing)"
+            )
+        }
     };
     format!(
         "ε = {} at δ = {} of each {whose}'s{of_all}; whatever else is computed of the same data adds up",

@@ -18,7 +18,8 @@ use super::range::{ClippingReport, clip_all};
 /// - A box: each coordinate is one of the cells of [`Plan::input_range`]. Where a box is thinner
 ///   than a cell that is one cell, the next towards zero.
 /// - Records: each of them is within its range by itself, so that a change of one stays within Δ.
-/// - Records that a program clipped and added up: their sum, in the ball of that many records.
+/// - Records that a program clipped and added up: their sum, in the ball, or the ball for each
+///   tensor, of that many records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clipped(LatticeVector);
 
@@ -34,8 +35,8 @@ impl Clipped {
     /// A vector or record that is not finite counts as the point of its range nearest to zero.
     pub fn of(plan: &Plan, party: Party, mut values: Vec<f64>) -> (Self, ClippingReport) {
         let data = &plan.draft().data;
-        if let (Contributed::ByProgram, Clip::L2 { radius }) = (data.contributed, &data.clip) {
-            return Clipped::of_sum(plan, radius * plan.weight(party), values);
+        if let (Contributed::ByProgram, Some(balls)) = (data.contributed, data.balls()) {
+            return Clipped::of_sum(plan, &balls, plan.weight(party), values);
         }
         let report = clip_all(data, &mut values);
         let (range, dimension) = (LatticeRange::of(plan, party), data.dimension());
@@ -52,9 +53,10 @@ impl Clipped {
         (Clipped(on_lattice), report)
     }
 
-    /// A sum of records that a program clipped, in the ball of all of them. One that is not finite
-    /// counts as zero: nobody knows of which record that comes.
-    fn of_sum(plan: &Plan, radius: f64, mut sum: Vec<f64>) -> (Self, ClippingReport) {
+    /// A sum of so many records that a program clipped, in the ball of all of them, or in the ball
+    /// of each tensor. One that is not finite counts as zero: nobody knows of which record that
+    /// comes.
+    fn of_sum(plan: &Plan, balls: &[Ball], records: f64, mut sum: Vec<f64>) -> (Self, ClippingReport) {
         let mut report = ClippingReport {
             of: 1,
             ..ClippingReport::none()
@@ -65,8 +67,13 @@ impl Clipped {
         }
         // Rows within their ball come to no more together, and then nothing is changed here: two
         // sums are as far apart as they were handed over, and as rounding takes them.
-        if let Some(factor) = clip_to_ball(radius, &mut sum) {
-            (report.changed, report.scaled) = (1, factor);
+        let mut rest = &mut sum[..];
+        for ball in balls {
+            let (own, others) = rest.split_at_mut(ball.coordinates);
+            if let Some(factor) = clip_to_ball(ball.radius * records, own) {
+                (report.changed, report.scaled) = (1, factor.min(report.scaled));
+            }
+            rest = others;
         }
         (Clipped(plan.lattice().encode(sum.into_iter())), report)
     }

@@ -161,7 +161,7 @@ impl Data {
     ///   ‖max(|low|, |high|)‖₂. Times the weight where a party is the unit; where a record is, one
     ///   row of weight 1 changes, whatever the party's count.
     /// - A ball for each tensor: the root of the sum of squares of what each would be.
-    /// - Rows that a program clips: as an L2 ball's, and what rounding their sum adds.
+    /// - Rows that a program clips: as of their ball or balls, and what rounding their sum adds.
     /// - Second moments of rows of length R, in the ball of radius R²: √2·R² and a little for their
     ///   rounding, on lattices that are no coarser than [`Data::coarsest_cell`].
     /// - Vectors of described rows: as their layout says (see
@@ -193,10 +193,11 @@ impl Data {
             Clip::Tensors { radius } => {
                 let radii = radius.values().copied().collect();
                 let norm = norm_up(Extents::Each(radii), radius.len());
-                match self.adjacency {
+                let moved = match self.adjacency {
                     Adjacency::ReplaceOne => 2.0 * norm,
                     Adjacency::ZeroOut => norm,
-                }
+                };
+                add_up(moved, self.rounding_of_sums())
             }
             Clip::Box { low, high } => {
                 let (dimension, scales) = (self.dimension(), self.scales());
@@ -239,10 +240,10 @@ impl Data {
             (Contributed::SecondMoments, Clip::L2 { radius }) => {
                 statistics::coarsest_step(*radius, self.dimension())
             }
-            (Contributed::ByProgram, Clip::L2 { radius }) => {
+            (Contributed::ByProgram, _) => self.radius().map_or(f64::INFINITY, |radius| {
                 let cell = radius / 256.0 / (self.dimension() as f64).sqrt();
                 f64::from_bits(cell.to_bits() & f64::INFINITY.to_bits())
-            }
+            }),
             (_, Clip::Described { cell, .. }) => *cell,
             _ => f64::INFINITY,
         }

@@ -43,7 +43,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRound {
     }
 }
 
-/// Gives the mean of a round, once it is there (task = "rounds"); only the latest one is kept. As
+/// Gives the mean of a round, once it is there (task = "rounds"); the latest ones are kept. As
 /// `.npy` of f64 in the plan's shape, or as the plan's tensors for whoever accepts these.
 #[utoipa::path(
     get,

@@ -215,7 +215,7 @@ fn any_plan() -> impl Strategy<Value = (String, f64)> {
     (kind, unit, adjacency, any_range(), noise).prop_map(|((task, more), unit, adjacency, range, noise)| {
         let streams = task.contains("rounds") || more.contains("sums");
         let unit = match (unit.contains("by-program"), more.contains("sums")) {
-            (true, _) if !(task.contains("rounds") && range.contains("l2")) => "unit = \"record\"",
+            (true, _) if !task.contains("rounds") || range.contains("box") => "unit = \"record\"",
             _ => unit,
         };
         let unit = if more.contains("sums") { "" } else { unit };

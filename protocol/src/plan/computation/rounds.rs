@@ -28,11 +28,11 @@ impl RoundsSettings {
     /// Refuses what no program hands over.
     pub(in crate::plan) fn check(&self, data: &Data) -> Checked {
         count("data.releases", self.releases, 1, MOST_ITERATIONS)?;
-        let within_a_ball = matches!(data.clip, Clip::L2 { .. });
-        let summed = data.unit == Unit::Record && within_a_ball;
+        let within_balls = matches!(data.clip, Clip::L2 { .. } | Clip::Tensors { .. });
+        let summed = data.unit == Unit::Record && within_balls;
         let by_node = data.contributed == Contributed::AsTheyAre;
         require(summed || by_node, "data.clipped", || Problem::OnlyFor {
-            only: "unit = \"record\" and a clip of kind \"l2\"",
+            only: "unit = \"record\" and a clip of kind \"l2\" or \"tensors\"",
         })?;
         let Some(sha256) = &self.template else {
             return Ok(());

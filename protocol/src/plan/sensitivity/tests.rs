@@ -68,6 +68,37 @@ fn rounding_a_sum_of_rows_counts() {
     }
 }
 
+/// A sum of tensors is rounded as one vector: Δ is that of a row that moves all tensors at once.
+#[test]
+fn sums_of_tensors_are_rounded_as_one_vector() {
+    let radius = [("a", 0.3), ("b", 0.4)].map(|(name, radius)| (name.to_owned(), radius));
+    let tensors = |contributed| Data {
+        contributed,
+        ..data(
+            Clip::Tensors {
+                radius: radius.clone().into(),
+            },
+            Adjacency::ReplaceOne,
+            Unit::Record,
+            vec![6],
+        )
+    };
+    let ball = Data {
+        contributed: Contributed::ByProgram,
+        ..data(
+            Clip::L2 { radius: 0.5 },
+            Adjacency::ReplaceOne,
+            Unit::Record,
+            vec![6],
+        )
+    };
+    let (rows, sum) = (tensors(Contributed::AsTheyAre), tensors(Contributed::ByProgram));
+    assert!((rows.sensitivity(1.0) - 1.0).abs() < 1e-12 && rows.coarsest_cell() == f64::INFINITY);
+    assert_eq!(sum.coarsest_cell(), ball.coarsest_cell());
+    assert!((sum.sensitivity(1.0) - ball.sensitivity(1.0)).abs() < 1e-12);
+    assert!(sum.sensitivity(1.0) > 1.0009 && sum.sensitivity(1.0) < 1.005);
+}
+
 #[test]
 fn the_four_formulas() {
     let ball = Clip::L2 { radius: 1.5 };
