@@ -8,7 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 use undertone_tests::composition::top;
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Parties, left_out, read_json};
+use undertone_tests::ports::Ports;
+use undertone_tests::{Parties, Running, Signal, left_out, read_json, signal};
 
 fn file(name: &str) -> PathBuf {
     top().join("deploy/monitoring").join(name)
@@ -173,4 +174,101 @@ tests:
     };
     let said = [tested.stdout, tested.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(tested.status.success(), "{said:?}");
+}
+
+/// `deploy/monitoring/nginx.conf` with the paths and the port of a test, in the frame that Debian's
+/// nginx puts around it.
+fn proxy(parties: &Parties, port: u16) -> String {
+    let mut site = fs::read_to_string(file("nginx.conf")).expect("a site");
+    let folder = parties.folder().display();
+    for (theirs, ours) in [
+        ("listen 9443 ssl", format!("listen 127.0.0.1:{port} ssl")),
+        ("/etc/undertone/", format!("{folder}/")),
+        (
+            "/var/lib/undertone/state/api.sock",
+            format!("{folder}/alice.state/api.sock"),
+        ),
+    ] {
+        assert!(site.contains(theirs), "{theirs} is not in nginx.conf");
+        site = site.replace(theirs, &ours);
+    }
+    let user = if nix::unistd::geteuid().is_root() {
+        "user root;\n"
+    } else {
+        ""
+    };
+    format!(
+        "{user}daemon off;\npid {folder}/nginx.pid;\nerror_log stderr;\nevents {{}}\n\
+         http {{\naccess_log off;\nclient_body_temp_path {folder};\nproxy_temp_path {folder};\n\
+         fastcgi_temp_path {folder};\nuwsgi_temp_path {folder};\nscgi_temp_path {folder};\n{site}}}\n"
+    )
+}
+
+#[test]
+fn metrics_are_scraped_by_tls_through_debians_nginx() {
+    let there = |program: &str, says: &str| Command::new(program).arg(says).output().is_ok();
+    if !(there("nginx", "-v") && there("openssl", "version") && there("curl", "--version")) {
+        return left_out("nginx", "no nginx, openssl or curl (Debian: nginx-light)");
+    }
+    let parties = Parties::new(3);
+    let daemon = Daemon::start(&parties, 0, "[api]\nread_token = \"read.token\"\n");
+    let ports = Ports::hold(1);
+    let port = ports[0];
+    let certificate = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
+                       -addext subjectAltName=DNS:localhost -keyout tls.key -out tls.crt";
+    let made = Command::new("openssl")
+        .args(certificate.split(' '))
+        .current_dir(parties.folder())
+        .output();
+    assert!(made.is_ok_and(|made| made.status.success()), "openssl");
+    parties.write("nginx.conf", &proxy(&parties, port));
+    let mut nginx = Command::new("nginx");
+    let configuration = parties.path("nginx.conf");
+    nginx
+        .arg("-p")
+        .arg(parties.folder())
+        .arg("-c")
+        .arg(&configuration);
+    let nginx = Running::start(nginx, None);
+    let token = fs::read_to_string(parties.path("read.token")).expect("the daemon made it");
+    let ask = |path: &str, token: &str| {
+        let mut curl = Command::new("curl");
+        curl.args([
+            "-sS",
+            "--cacert",
+            "tls.crt",
+            "--retry",
+            "20",
+            "--retry-connrefused",
+            "--retry-delay",
+            "1",
+        ])
+        .args([
+            "-w",
+            "\n%{http_code}",
+            "-H",
+            &format!("Authorization: Bearer {}", token.trim()),
+        ])
+        .arg(format!("https://localhost:{port}{path}"))
+        .current_dir(parties.folder());
+        let output = curl.output().expect("curl");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{path}: {errors}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (body, status) = text.rsplit_once('\n').expect("a status");
+        (status.to_owned(), body.to_owned())
+    };
+    let (status, metrics) = ask("/metrics", &token);
+    assert!(
+        status == "200" && metrics.contains("undertone_peers "),
+        "{status}\n{metrics}"
+    );
+    assert_eq!(ask("/metrics", "another-token-0123456789").0, "401");
+    let full = daemon.http.token.clone().expect("a token");
+    for path in ["/v1/status", "/", "/v1/runs", "/metrics/", "/readyz"] {
+        assert_eq!(ask(path, &full).0, "404", "{path}");
+    }
+    signal(nginx.pid(), Signal::SIGTERM);
+    assert_eq!(nginx.wait().code, 0);
+    assert_eq!(daemon.end().0.code, 0);
 }
