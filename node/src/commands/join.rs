@@ -1,5 +1,6 @@
 //! `undertone join`: one party's part in a planned run.
 
+mod live;
 pub mod result;
 
 use std::io::Write;
@@ -13,6 +14,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
 use undertone_protocol::topology::party::Party;
 
+use crate::commands::join::live::LiveLine;
 use crate::commands::join::result::{Delivery, Owners};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::events::Events;
@@ -307,6 +309,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         room,
         events,
     } = prepared;
+    let (line, events) = LiveLine::of(&plan, events);
     let private = own_input.privatise(&plan, me, arguments.input.as_deref())?;
     let clipped = private.clipped;
     let part = Part {
@@ -346,6 +349,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         let hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
         driver::drive_alone(hub, part, leave, deliver).await
     })?;
+    drop(line);
     if let Some(delivery) = &mut delivery {
         runtime.block_on(destination.until_written(delivery));
     }

@@ -1,10 +1,11 @@
 //! The numbers of a result for people: columns of a mean or of a stream's rows, coefficients of a
 //! model.
 
+use serde_json::{Value, json};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::model::{ModelSettings, RowLength};
 
-use crate::party::coefficients::coefficients;
+use crate::party::coefficients::{Coefficient, coefficients};
 use crate::reporting::table::{Table, beside_error, number};
 
 /// Columns that a screen shows. Our choice: half of it.
@@ -99,6 +100,23 @@ pub(super) fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
 
 /// Standard errors on each side of a 95 % interval.
 const NORMAL_975: f64 = 1.959_963_984_540_054;
+
+/// A model's coefficients by name for programs, each with its error and 95 % interval where the
+/// errors of its parameters are known; `None` of a model with several scores, or of many columns.
+pub(super) fn model_json(model: &ModelSettings, weights: &[f64], errors: Option<&[f64]>) -> Option<Value> {
+    let found = coefficients(model, weights, errors).filter(|found| found.len() <= MOST_COEFFICIENTS)?;
+    let object = |coefficient: &Coefficient| {
+        let (value, error) = (coefficient.value, coefficient.standard_error);
+        let interval = error.map(|error| [value - NORMAL_975 * error, value + NORMAL_975 * error]);
+        json!({
+            "name": coefficient.name,
+            "per_unit": value,
+            "standard_error": error,
+            "interval_95": interval,
+        })
+    };
+    Some(found.iter().map(object).collect())
+}
 
 /// A model's coefficients with their errors and intervals, and what these cover; nothing of a model
 /// with several scores. `errors`: of each parameter, and whose rows they were computed with.

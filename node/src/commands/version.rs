@@ -5,9 +5,12 @@ use serde_json::json;
 use crate::party::reaching::MESSAGES_VERSION;
 use crate::reporting::report::Report;
 
-/// The commit that the program was built from, where its builder said so: BUILT_FROM_COMMIT at
-/// compile time. No build script asks git, since sources come without it, too.
-const COMMIT: Option<&str> = option_env!("BUILT_FROM_COMMIT");
+/// The commit that the program was built from: its builder says it (BUILT_FROM_COMMIT), or git,
+/// where the sources are a checkout (`build.rs`).
+const COMMIT: Option<&str> = option_env!("UNDERTONE_COMMIT");
+
+/// Whether it is that very commit. A debug build may be of a later one.
+const IS_EXACT: bool = option_env!("UNDERTONE_COMMIT_IS_EXACT").is_some();
 
 /// The version that run files, peer lists, plans, receipts, identities and configurations have:
 /// there is one format of each so far.
@@ -23,6 +26,7 @@ pub fn run() -> Report {
     let object = json!({
         "version": version,
         "commit": commit,
+        "commit_is_exact": commit.is_some() && IS_EXACT,
         "messages": MESSAGES_VERSION,
         "files": FILES_VERSION,
         "api": API_VERSION,
@@ -35,7 +39,10 @@ pub fn run() -> Report {
          api {API_VERSION}\n",
         commit.map_or(
             "its builder did not say of which commit".to_owned(),
-            |commit| format!("commit {commit}")
+            |commit| match IS_EXACT {
+                true => format!("commit {commit}"),
+                false => format!("commit {commit} or a later one: a debug build"),
+            }
         ),
     );
     Report::done(object, text)

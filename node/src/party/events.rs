@@ -15,6 +15,8 @@ use crate::reporting::failure::Failure;
 #[derive(Clone)]
 pub struct Events {
     sink: Option<Sink>,
+    /// Looks at each event, too.
+    watcher: Option<Arc<dyn Fn(&Value) + Send + Sync>>,
     begun: Instant,
 }
 
@@ -42,6 +44,7 @@ impl Events {
         };
         Ok(Events {
             sink: sink.map(|sink| Sink::Lines(Arc::new(Mutex::new(sink)))),
+            watcher: None,
             begun,
         })
     }
@@ -50,7 +53,16 @@ impl Events {
     pub fn listened(listener: impl Fn(&Value) + Send + Sync + 'static, begun: Instant) -> Self {
         Events {
             sink: Some(Sink::Listener(Arc::new(listener))),
+            watcher: None,
             begun,
+        }
+    }
+
+    /// Shows each event to `watcher`, too, which must not wait.
+    pub fn watched(self, watcher: impl Fn(&Value) + Send + Sync + 'static) -> Self {
+        Events {
+            watcher: Some(Arc::new(watcher)),
+            ..self
         }
     }
 
@@ -69,6 +81,9 @@ impl Events {
 
     /// Writes a line that somebody else made.
     pub fn forward(&self, line: &Value) {
+        if let Some(watcher) = &self.watcher {
+            watcher(line);
+        }
         match &self.sink {
             None => {}
             Some(Sink::Listener(listener)) => listener(line),

@@ -1,10 +1,13 @@
 //! The log: standard error, text or JSON. Private values never reach it; their types cannot be
 //! printed.
 
+use std::io::{self, Write};
+
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 use crate::reporting::escaped::Escaping;
+use crate::reporting::progress::above;
 
 /// Flags of every command, which the first help page explains, and no other.
 #[derive(Args, Clone, Debug)]
@@ -29,6 +32,19 @@ pub enum LogFormat {
     Json,
 }
 
+/// Standard error, above a line of progress that stands there.
+struct AboveLine;
+
+impl Write for AboveLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        above(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
 /// Starts the log of this process; a second start is ignored.
 pub fn start(shared: &GlobalFlags) {
     let level = match shared.verbose {
@@ -39,7 +55,7 @@ pub fn start(shared: &GlobalFlags) {
     let filter = EnvFilter::try_from_env("UNDERTONE_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| Escaping(std::io::stderr()))
+        .with_writer(|| Escaping(AboveLine))
         // A line that cannot be written is dropped: reporting that on standard error panics where
         // the reader of that has left.
         .log_internal_errors(false)

@@ -1,9 +1,10 @@
 //! One live line for long work, on a terminal; elsewhere what stays of it.
 
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
 use crate::reporting::escaped::escaped;
 use crate::reporting::output;
@@ -17,6 +18,21 @@ const SENTENCE: &str = "{msg}  {elapsed}";
 
 /// The template of the line where the work is counted.
 const COUNTED: &str = "{msg}  [{bar:30}] {pos} of {len}, {eta} left";
+
+/// The lines that stand on the terminal now, the latest last.
+static SHOWN: Mutex<Vec<WeakProgressBar>> = Mutex::new(Vec::new());
+
+/// Writes to standard error above the line that stands there, if one does: what would be written
+/// over it otherwise is drawn again below.
+pub fn above<T>(write: impl FnOnce() -> T) -> T {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let line = shown.iter().rev().find_map(WeakProgressBar::upgrade);
+    drop(shown);
+    match line.filter(|line| !line.is_finished()) {
+        Some(line) => line.suspend(write),
+        None => write(),
+    }
+}
 
 /// The line. Nothing is shown if standard error is not a terminal, except what
 /// [`Progress::milestone`] says.
@@ -38,6 +54,9 @@ impl Progress {
         let line = ProgressBar::with_draw_target(None, target).with_style(style(SENTENCE));
         if terminal {
             line.enable_steady_tick(TICK);
+            let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.retain(|earlier| earlier.upgrade().is_some());
+            shown.push(line.downgrade());
         }
         Progress {
             terminal,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::commands::shown::{ERROR, Shown, model_table, standard_errors};
+use crate::commands::shown::{ERROR, Shown, model_json, model_table, standard_errors};
 use crate::party::driver::Finish;
 use crate::party::figures_file::text::{ShownAs, text as table_of_figures};
 use crate::party::receipt::Account;
@@ -77,7 +77,11 @@ pub struct Owners {
 
 /// The report of `join`.
 pub fn report(plan: &Plan, finish: &Finish, delivery: &Delivery, owners: Owners, begun: Instant) -> Report {
-    let json = object(plan, finish, delivery, owners.clipped, begun);
+    let mut json = object(plan, finish, delivery, owners.clipped, begun);
+    let fitted = plan.draft().computation.fitted(delivery.values.as_deref());
+    if let Some((settings, model)) = fitted.filter(|_| delivery.account.finished()) {
+        json["coefficients"] = json!(model_json(settings, model, owners.errors.as_deref()));
+    }
     let mut text = text(plan, &json, delivery, owners.errors.as_deref());
     if let Some(sentence) = owners.sentence {
         text += &format!("\nOnly this terminal shows it: {sentence}.\n");

@@ -121,6 +121,11 @@ impl<'a> Summary<'a> {
         }
         let told = figures.as_ref().map_or(vec![], LocalFigures::told);
         let fitted = plan.draft().computation.fitted(means.first().map(Vec::as_slice));
+        let run = (parties, &included, run.unwrap_or(0));
+        let (coefficients, for_programs) = Self::coefficients_of(plan, fitted, run);
+        if let Some(listed) = for_programs {
+            object.insert("coefficients".into(), listed);
+        }
         Ok(Summary {
             plan,
             object,
@@ -129,7 +134,7 @@ impl<'a> Summary<'a> {
             demonstration: false,
             clipping: truths.map_or(told, |truths| truths.clipping()),
             figures,
-            coefficients: Self::coefficients_of(plan, fitted, (parties, &included, run.unwrap_or(0))),
+            coefficients,
             model: fitted.map(|(_, model)| model.to_vec()),
             reasons: ends.reasons(),
             silences,

@@ -131,15 +131,15 @@ impl Summary<'_> {
 
 impl Summary<'_> {
     /// The coefficients of a model that was fitted to these parties' rows in so many iterations,
-    /// with their errors: `local` has all rows, so that their curvature is known. Nothing without a
-    /// model.
+    /// with their errors, for people and for programs: `local` has all rows, so that their
+    /// curvature is known. Nothing without a model.
     pub(super) fn coefficients_of(
         plan: &Plan,
         fitted: Option<(&ModelSettings, &[f64])>,
         (parties, included, run): (&[LocalParty], &BTreeSet<Party>, u64),
-    ) -> String {
+    ) -> (String, Option<Value>) {
         let Some((settings, model)) = fitted else {
-            return String::new();
+            return (String::new(), None);
         };
         let prepared = parties
             .iter()
@@ -151,10 +151,11 @@ impl Summary<'_> {
             // A party's gradients are clipped as one.
             Unit::Party => None,
         };
-        shown::model_table(
+        let table = shown::model_table(
             settings,
             model,
             errors.as_deref().map(|errors| (errors, "all rows")),
-        )
+        );
+        (table, shown::model_json(settings, model, errors.as_deref()))
     }
 }
