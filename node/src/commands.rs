@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod audit;
+pub mod backup;
 pub mod benchmark;
 pub mod cli;
 pub mod client;
@@ -18,6 +19,7 @@ mod page;
 pub mod plan;
 pub mod predict;
 pub mod receipt;
+pub mod schema;
 mod shown;
 pub mod simulate;
 pub mod testnet;

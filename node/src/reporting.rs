@@ -1,5 +1,6 @@
 //! Speaking with people: failures, reports, tables, progress, logs, output.
 
+pub mod date;
 pub mod escaped;
 pub mod failure;
 pub mod input_file;

@@ -26,7 +26,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --max-delta --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 27] = [
+const COMMANDS: [(&str, &str); 28] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -52,6 +52,7 @@ const COMMANDS: [(&str, &str); 27] = [
         "<DIGEST> --input --data-file --data-set --wait --api --token-file --config",
     ),
     ("decline", "<DIGEST> --api --token-file --config"),
+    ("schema", "<FILE>"),
     ("version", ""),
     ("completions", "<SHELL>"),
     ("manual", "<DIR>"),
@@ -241,10 +242,24 @@ fn the_program_tells_which_versions_it_speaks() {
     let output = undertone(&["version", "--json"]);
     let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object");
     assert_eq!(object["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(
-        object["commit"].as_str(),
-        option_env!("BUILT_FROM_COMMIT").filter(|commit| !commit.is_empty())
-    );
+    let said = option_env!("BUILT_FROM_COMMIT").filter(|commit| !commit.is_empty());
+    if let Some(said) = said {
+        assert_eq!(
+            (object["commit"].as_str(), &object["commit_is_exact"]),
+            (Some(said), &true.into())
+        );
+    }
+    // A checkout of git knows its commit without being told.
+    let git = Command::new("git")
+        .args(["ls-files", "--error-unmatch", "build.rs"])
+        .output();
+    if git.is_ok_and(|git| git.status.success()) {
+        let commit = object["commit"].as_str().expect("a checkout has a commit");
+        assert!(
+            commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit()),
+            "{commit}"
+        );
+    }
     assert_eq!(object["messages"], undertone::party::reaching::MESSAGES_VERSION);
     assert_eq!((&object["files"], &object["api"]), (&1.into(), &"v1".into()));
     let text = String::from_utf8(undertone(&["version"]).stdout).expect("text");

@@ -22,3 +22,4 @@ pub mod run_file;
 pub mod sensitivity;
 pub mod shares;
 mod traffic;
+pub mod values;

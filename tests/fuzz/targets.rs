@@ -92,7 +92,7 @@ pub(crate) fn marks(folder: &Path, input: &[u8]) {
     std::fs::write(folder.join("marks"), input).expect("writable");
     if let Ok(marks) = Marks::open(&folder.join("marks"), "alice", disk()) {
         let _ = std::fs::remove_file(folder.join("ledger"));
-        let _ = Ledger::adopt(folder, marks);
+        let _ = Ledger::adopt(folder, marks, vec![]);
     }
 }
 

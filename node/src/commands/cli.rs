@@ -8,8 +8,8 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::page::WIDTH;
 use crate::commands::{
-    account, audit, benchmark, client, doctor, example, figures, help, identity, join, ledger, local, manual,
-    plan, predict, receipt, simulate, testnet, version,
+    account, audit, backup, benchmark, client, doctor, example, figures, help, identity, join, ledger, local,
+    manual, plan, predict, receipt, schema, simulate, testnet, version,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -81,11 +81,12 @@ Together, each on its own machine
   doctor     say what to fix    receipt   check what was signed
   predict    apply a model      audit     attack a plan
   figures    read statistics again, at no cost
-A daemon that keeps a budget: node, testnet (in containers), ledger (mend it)
+A daemon that keeps a budget: node, testnet (in containers)
+  backup, restore, ledger               keep its state, add a backup, mend it
   submit, accept, decline, withdraw     take part in runs of the daemon
   status, watch, result                 see them
 Numbers: account (what an adversary learns), benchmark
-More: help, version, completions, manual
+More: help, schema (for editors), version, completions, manual
   undertone help mean      the keys of a run file; also describe, regression,
                            rounds, stream, linear-equations, optimise
   undertone help node      the keys of a daemon's configuration
@@ -126,6 +127,10 @@ enum AnyCommand {
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
     #[command(after_help = KEYS_OF_NODE, after_long_help = layers::help())]
     Node(NodeArgs),
+    /// Write what a daemon must not forget to a file: marks, ledger, receipts
+    Backup(backup::BackupArgs),
+    /// Add what a backup knows and this machine does not; every data set is closed by that
+    Restore(backup::RestoreArgs),
     /// Mend the ledger of a daemon whose state folder was restored or lost
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
@@ -170,8 +175,10 @@ enum AnyCommand {
     Audit(audit::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
     Benchmark(benchmark::BenchmarkArgs),
-    /// Print a task's page, with the keys of its run file; or a command's
+    /// Print a task's page, with the keys of its run file; or a key's, or a command's
     Help(help::HelpArgs),
+    /// Print the JSON Schema of a file, with which an editor completes and checks it
+    Schema(schema::SchemaArgs),
     /// Print which program this is, and which versions of messages, files and API it speaks
     Version,
     /// Print a shell's script that completes commands and flags
@@ -214,8 +221,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     let shared = cli.shared.clone();
     logging::start(&shared);
-    // A shell reads it: no line of it may be broken.
-    let verbatim = matches!(cli.command, AnyCommand::Completions(_) | AnyCommand::Figures(_));
+    // A program reads it: no line of it may be broken.
+    let verbatim = matches!(
+        cli.command,
+        AnyCommand::Completions(_) | AnyCommand::Figures(_) | AnyCommand::Schema(_)
+    );
     let result = match cli.command {
         AnyCommand::Identity(command) => identity::run(command),
         AnyCommand::Plan(arguments) => plan::plan(arguments),
@@ -223,6 +233,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Doctor(arguments) => doctor::run(arguments),
         AnyCommand::Join(arguments) => join::run(arguments),
         AnyCommand::Node(arguments) => running::run(arguments),
+        AnyCommand::Backup(arguments) => backup::backup(&arguments),
+        AnyCommand::Restore(arguments) => backup::restore(&arguments),
         AnyCommand::Ledger(command) => ledger::run(command),
         AnyCommand::Testnet(arguments) => testnet::run(arguments),
         AnyCommand::Local(arguments) => local::run(arguments, &shared),
@@ -242,6 +254,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Audit(arguments) => audit::run(&arguments),
         AnyCommand::Benchmark(arguments) => benchmark::run(arguments),
         AnyCommand::Help(arguments) => help::run(&arguments, command()),
+        AnyCommand::Schema(arguments) => Ok(schema::run(&arguments)),
         AnyCommand::Version => Ok(version::run()),
         AnyCommand::Completions(arguments) => Ok(manual::completions(&arguments, command())),
         AnyCommand::Manual(arguments) => manual::manual(&arguments, command()),

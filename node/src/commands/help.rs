@@ -1,33 +1,40 @@
-//! `undertone help`: a command's page, or a page of the keys that a task's run file has.
+//! `undertone help`: a command's page, or a page of the keys that a task's run file has, or of one
+//! key.
 
 use clap::{Args, Command};
 use serde_json::json;
-use undertone_protocol::plan::defaults::{Defaults, Setting, settings_of};
+use undertone_protocol::plan::defaults::{Defaults, SETTINGS, Setting, settings_of};
+use undertone_protocol::plan::peers::PEER_KEYS;
 use undertone_protocol::plan::run_file::settings::TaskName;
+use undertone_protocol::plan::values::Values;
 
 use crate::commands::page::hanging;
+use crate::daemon::config::layers::KEYS;
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
 
-/// The task or command whose page is printed.
+/// The task, key or command whose page is printed.
 #[derive(Args, Debug)]
 pub struct HelpArgs {
-    /// A task (mean, describe, regression, rounds, stream, linear-equations, optimise), or a
-    /// command
-    #[arg(value_name = "TASK or COMMAND")]
+    /// A task (mean, describe, regression, rounds, stream, linear-equations, optimise), a key
+    /// (data.clip), or a command
+    #[arg(value_name = "TASK, KEY or COMMAND")]
     about: Vec<String>,
 }
 
 /// Prints the page.
 ///
 /// # Errors
-/// No such task or command (exit 2).
+/// No such task, key or command (exit 2).
 pub fn run(arguments: &HelpArgs, command: Command) -> Result<Report, Failure> {
     let about = arguments.about.join(" ");
     let task = TaskName::ALL.into_iter().find(|task| task.name() == about);
     let text = match task {
         Some(task) => of_task(task),
-        None => of_command(&arguments.about, command)?,
+        None => match of_key(&about) {
+            Some(page) => page,
+            None => of_command(&arguments.about, command)?,
+        },
     };
     Ok(Report::done(
         json!({ "about": about, "page": text, "exit_code": 0 }),
@@ -41,10 +48,10 @@ fn of_command(names: &[String], mut command: Command) -> Result<String, Failure>
     for name in names {
         found = found.find_subcommand_mut(name).ok_or_else(|| {
             let tasks: Vec<&str> = TaskName::ALL.iter().map(|task| task.name()).collect();
-            Failure::usage(format!("there is no task and no command {name:?}"))
-                .field("TASK or COMMAND")
+            Failure::usage(format!("there is no task, no key and no command {name:?}"))
+                .field("TASK, KEY or COMMAND")
                 .hint(format!(
-                    "tasks are {}; `undertone --help` lists the commands",
+                    "tasks are {}, whose pages have the keys; `undertone --help` lists the commands",
                     tasks.join(", ")
                 ))
         })?;
@@ -102,7 +109,7 @@ fn of_task(task: TaskName) -> String {
     for line in example(task).lines() {
         text += &format!("  {line}\n");
     }
-    text += "\nIts keys (default; `local`'s where it differs):\n";
+    text += "\nIts keys (default; `local`'s where it differs); undertone help data.clip says more of one\n";
     let mut section = "";
     for setting in settings_of(task) {
         if setting.section != section {
@@ -114,26 +121,116 @@ fn of_task(task: TaskName) -> String {
     text + "Clipping bounds are public: take them from what you know of the quantity, never from the data.\n"
 }
 
-/// The explanation of a key, its choices where it has some, and its default.
+/// The most columns that a key's values take on a task's page. Our choice: more make a page of two
+/// screens, and the key's own page has them.
+const SHORT: usize = 20;
+
+/// The explanation of a key, and its values with its default, or else an example. What explains
+/// itself is left to the key's own page.
 fn said(setting: &Setting) -> String {
-    let named = |choice: &str| setting.explanation.contains(choice);
-    let choices: Vec<&str> = setting.unit.split('"').skip(1).step_by(2).collect();
-    let choices = match setting.key == "task" || choices.into_iter().all(named) {
-        true => String::new(),
-        false => format!("; {}", setting.unit),
+    let named = |words: &[&str]| words.iter().all(|word| setting.explanation.contains(word));
+    let has_unit = setting.key.ends_with(setting.unit) || setting.explanation.contains(setting.unit);
+    let values = match setting.values {
+        Values::Flag => String::new(),
+        Values::Words(words) if named(words) || setting.key == "task" => String::new(),
+        Values::Whole(..=8, 1024..) if has_unit => String::new(),
+        Values::Whole(..=8, 1024..) => setting.unit.to_owned(),
+        Values::Words(_) => setting.values.to_string(),
+        _ => Some(measured(setting))
+            .filter(|values| values.len() <= SHORT)
+            .unwrap_or_default(),
     };
-    let default = match [setting.value(Defaults::File), setting.local] {
-        [Some(default), Some(local)] => format!(" ({default}; local: {local})"),
-        [Some(default), None] => format!(" ({default})"),
-        [None, Some(local)] => format!(" (local: {local})"),
-        [None, None] => String::new(),
+    let [values, default] = match [setting.value(Defaults::File), setting.local] {
+        [Some(default), Some(local)] => [values, format!(" ({default}; local: {local})")],
+        [Some(default), None] => [values, format!(" ({default})")],
+        [None, Some(local)] => [values, format!(" (local: {local})")],
+        [None, None] => match (setting.values, setting.example) {
+            (Values::Flag | Values::Words(_) | Values::Whole(..), _) | (_, None) => [values, String::new()],
+            (_, Some(example)) if example.len() > SHORT => [String::new(), String::new()],
+            (_, Some(example)) => [String::new(), format!(" (e.g. {example})")],
+        },
     };
-    format!("{}{choices}{default}", setting.explanation)
+    let gap = if values.is_empty() { "" } else { "; " };
+    format!("{}{gap}{values}{default}", setting.explanation)
+}
+
+/// A key's values with their unit.
+fn measured(setting: &Setting) -> String {
+    format!("{} {}", setting.values, setting.unit)
+        .trim_end()
+        .to_owned()
+}
+
+/// The page of a key, of each file that has it: values, unit, default and an example.
+fn of_key(field: &str) -> Option<String> {
+    let files = [
+        ("RUN.toml", SETTINGS),
+        ("NODE.toml", KEYS),
+        ("PEERS.toml", PEER_KEYS),
+    ];
+    let mut text = String::new();
+    for (file, keys) in files {
+        for setting in keys.iter().filter(|setting| setting.field() == field) {
+            let tasks = setting.task_names();
+            let tasks = tasks.map_or(String::new(), |tasks| format!(" ({})", tasks.join(", ")));
+            let gap = if text.is_empty() { "" } else { "\n" };
+            text += &format!("{gap}{field} in {file}{tasks}\n");
+            text += &hanging("  ", setting.explanation);
+            text += &hanging("  values   ", &setting.values.to_string());
+            for (key, values) in parts(&setting.values) {
+                text += &hanging(&format!("             {key:<8} "), &values.to_string());
+            }
+            let local = setting
+                .local
+                .map(|local| format!("{local} (with undertone local)"));
+            let rows = [
+                (
+                    "unit",
+                    (!setting.unit.is_empty()).then(|| setting.unit.to_owned()),
+                ),
+                ("default", setting.default.map(str::to_owned)),
+                ("", local),
+                (
+                    "example",
+                    setting.shown().map(|value| format!("{} = {value}", setting.key)),
+                ),
+            ];
+            for (name, row) in rows {
+                if let Some(row) = row {
+                    text += &hanging(&format!("  {name:<8} "), &row);
+                }
+            }
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The keys of the tables among these values, with the values of each.
+fn parts(values: &Values) -> Vec<(&'static str, Values)> {
+    match values {
+        Values::Table(entries) => {
+            let told_apart = |(_, of): &&(&str, Values)| !matches!(of, Values::Words([_]));
+            let part = |&(key, of): &(&'static str, Values)| (Values::entry(key).0, of);
+            entries.iter().filter(told_apart).map(part).collect()
+        }
+        Values::OneOf(kinds) => {
+            let mut found: Vec<(&str, Values)> = vec![];
+            for part in kinds.iter().flat_map(parts) {
+                if !found.contains(&part) {
+                    found.push(part);
+                }
+            }
+            found
+        }
+        _ => vec![],
+    }
 }
 
 /// The keys of all tasks by name, for the pages of commands that read a run file.
 pub fn keys_by_task() -> String {
-    let mut text = String::from("Keys of RUN.toml by task; `undertone help TASK` explains them:\n");
+    let mut text = String::from(
+        "Keys of RUN.toml by task; `undertone help TASK` explains them, `undertone help data.clip` one:\n",
+    );
     for task in TaskName::ALL {
         text += &hanging(&format!("  {:<17} ", task.name()), summary(task));
         let mut sections: Vec<(&str, Vec<&str>)> = vec![];

@@ -5,10 +5,11 @@ mod recomputed;
 mod sentences;
 mod stated;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use undertone_protocol::plan::checked::Plan;
 
 use crate::commands::receipt::stated::Stated;
 use crate::party::receipt::write_signed;
@@ -59,6 +60,23 @@ fn export(arguments: &ReceiptArgs, stated: &Stated) -> Result<(), Failure> {
         write_signed(path, "--export", [&stated.text, signature])?;
     }
     Ok(())
+}
+
+/// The loss μ that a receipt states, which a member of this plan has signed: infinite if it is
+/// unbounded, 0 if nothing left whoever signed it.
+///
+/// # Errors
+/// It is no receipt of this plan, or none of its members has signed it.
+pub(super) fn stated_loss(receipt: &Path, plan: &Plan) -> Result<f64, Failure> {
+    let stated = Stated::read(receipt)?;
+    for key in stated.keys(Some(plan), None)? {
+        stated.check_signature(&key)?;
+    }
+    stated.plan_as_run(plan)?;
+    Ok(match stated.object["unbounded"].as_bool() {
+        Some(true) => f64::INFINITY,
+        _ => stated.number("mu").unwrap_or(0.0),
+    })
 }
 
 /// Checks a receipt, and says what it says.

@@ -12,7 +12,7 @@ use libp2p::PeerId;
 use undertone_protocol::plan::peers::{Address, Peer, Peers, is_party_name};
 use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::daemon::config::layers::{Given, KEYS, Layers, RawDataSet, Source};
+use crate::daemon::config::layers::{Given, KEYS, Layers, MOST_RUNS, RawDataSet, Source};
 use crate::party::identity::Identity;
 use crate::planning::files::read_text;
 use crate::planning::make;
@@ -142,7 +142,7 @@ pub struct Config {
     pub data: PathBuf,
     /// Where means and receipts are also written.
     pub output: Option<PathBuf>,
-    /// For how many days after a run its folder is kept, with its mean; None: for ever.
+    /// Days after a run for which its folder is kept, with its mean; None: for ever.
     pub keep_days: Option<u32>,
     /// The parties that may take part, from the peer list.
     pub peers: Peers,
@@ -223,12 +223,15 @@ fn read(
     Ok((Layers::read(&text, &file, &folder, given)?, folder))
 }
 
+/// The place of the key, which need not be there yet; refused (exit 2) as the configuration is.
+pub fn identity_file(arguments: &NodeArgs) -> Result<PathBuf, Failure> {
+    let (Layers { raw, .. }, folder) = read(arguments, std::env::vars())?;
+    Ok(raw.identity.unwrap_or_else(|| folder.join(default("identity"))))
+}
+
 fn state_folder(layers: &Layers, folder: &Path) -> PathBuf {
-    layers
-        .raw
-        .state
-        .clone()
-        .unwrap_or_else(|| folder.join(default("state")))
+    let said = layers.raw.state.clone();
+    said.unwrap_or_else(|| folder.join(default("state")))
 }
 
 /// Variables that belong to other parts of the program, or to those who start it.
@@ -390,9 +393,6 @@ fn api(layers: &Layers, state: &Path) -> Result<ApiConfig, Failure> {
         max_body_bytes,
     })
 }
-
-/// The most runs at once: a hub carries no more (`network::hub`).
-const MOST_RUNS: usize = 24;
 
 fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), Failure> {
     let raw = &layers.raw.policy;

@@ -38,6 +38,7 @@ use crate::daemon::ledger::account::{AccountName, Protected, Total};
 use crate::daemon::ledger::books::{Books, draw_of};
 use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::restored::Restored;
 use crate::daemon::status::BudgetStatus;
 use crate::party::journal::Journal;
 use crate::party::marks::Marks;
@@ -63,6 +64,8 @@ pub struct Ledger {
     reserved: BTreeMap<String, Reservation>,
     /// Charged runs whose marks could not be written yet.
     unmarked: BTreeSet<String>,
+    /// After a restore: the data sets that stay closed.
+    restored: Option<Restored>,
 }
 
 impl Ledger {
@@ -132,6 +135,7 @@ impl Ledger {
             );
         }
         let booked = Booked { of, charge };
+        self.refuse_closed(&booked.of.data_set)?;
         for (account, total) in &totals {
             let taken = self.books.spent_besides(account, digest) + self.reserved(account);
             within((account, *total), taken, &booked)?;
@@ -139,6 +143,26 @@ impl Ledger {
         let reservation = Reservation { booked, totals };
         self.reserved.insert(digest.to_owned(), reservation);
         Ok(())
+    }
+
+    /// Refuses what would be charged to a data set whose charges since a backup are not known.
+    fn refuse_closed(&self, data_set: &str) -> Result<(), Refusal> {
+        let Some(restored) = self.restored.as_ref().filter(|it| it.closes(data_set)) else {
+            return Ok(());
+        };
+        let since = restored.since();
+        Err(Refusal::new(
+            Kind::Budget,
+            format!(
+                "data set {data_set:?} is closed: this ledger was restored from a backup of {since}, and does not \
+                 know what was spent after it"
+            ),
+        )
+        .field("data_set")
+        .hint(
+            "charge what other members' receipts show, then open it: undertone ledger adopt --data-set NAME \
+             [--receipt FILE --plan FILE]... --nothing-else-was-spent",
+        ))
     }
 
     /// Gives back what was set aside for a run and not charged.

@@ -42,6 +42,22 @@ pub(crate) struct KeptReceipt {
     pub(crate) signature: String,
 }
 
+impl KeptReceipt {
+    /// The text of a receipt and of its signature, of the run of this plan.
+    pub(super) fn new(digest: String, [receipt, signature]: [String; 2]) -> Self {
+        KeptReceipt {
+            digest,
+            receipt,
+            signature,
+        }
+    }
+
+    /// The plan's digest.
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
 /// The file of receipts in a state directory.
 pub(crate) fn in_folder(state: &Path) -> PathBuf {
     state.join("receipts")
@@ -329,12 +345,7 @@ impl Receipts {
     /// # Errors
     /// A disk that is full, or fails; the receipt is not there then.
     pub(super) fn keep(&self, digest: &str, [receipt, signature]: [String; 2]) -> Result<(), Failure> {
-        let digest = digest.to_owned();
-        let kept = KeptReceipt {
-            digest,
-            receipt,
-            signature,
-        };
+        let kept = KeptReceipt::new(digest.to_owned(), [receipt, signature]);
         let mut archive = self.archive();
         let written = archive.keep(&kept);
         written.map_err(|e| unusable(&archive.path, &e))
@@ -403,6 +414,21 @@ pub(crate) fn find(path: &Path, digest: &str) -> io::Result<Option<KeptReceipt>>
             && kept.digest == digest
         {
             found = Some(kept);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// All receipts in a file of receipts that are whole, in its order.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(super) fn all(path: &Path) -> io::Result<Vec<KeptReceipt>> {
+    let (file, mut found) = (input_file::open(path)?, vec![]);
+    each_line(&file, 0, |_, line| {
+        if let Some(ReceiptLine::Receipt(kept)) = parse(line) {
+            found.push(kept);
         }
         Ok(())
     })?;

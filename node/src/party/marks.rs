@@ -294,6 +294,47 @@ impl Marks {
         })
     }
 
+    /// Adds what another file of marks has and this one lacks: plans that are spent, numbers that
+    /// were revealed for draws, torn lines. Nothing is taken back, and what a ledger said of a plan
+    /// that is spent here already stays. How many marks were added.
+    pub fn take_in(&mut self, other: &Marks) -> Result<usize, Failure> {
+        self.locked(|marks| {
+            let mut added = 0;
+            for ((digest, peer), theirs) in &other.read.plans {
+                let Some(peer) = other.read.peers.get(*peer as usize) else {
+                    continue;
+                };
+                let digest = digest.to_string();
+                let own = marks.read.marked(&digest, peer).copied().unwrap_or_default();
+                let noted = other.read.noted(theirs);
+                let noted = noted.map(|(of, charge)| Noted {
+                    of: of.clone(),
+                    charge,
+                });
+                let missing = usize::from(theirs.draws.saturating_sub(own.draws));
+                let mut lacks = vec![Happened::Drawn; missing];
+                lacks.extend((theirs.spent && !own.spent).then_some(Happened::Spent));
+                for mark in lacks {
+                    let mark = Mark {
+                        digest: digest.clone(),
+                        peer: peer.clone(),
+                        mark,
+                        charge: noted.clone(),
+                    };
+                    let written = marks.journal.append(&mark);
+                    written.map_err(|fault| refused(marks.journal.path(), &fault.into()))?;
+                    marks.read.count(mark);
+                    added += 1;
+                }
+            }
+            for torn in other.read.torn.difference(&marks.read.torn.clone()) {
+                marks.add(torn, Happened::Torn, None)?;
+                added += 1;
+            }
+            Ok(added)
+        })
+    }
+
     /// Whether the plan is marked as spent with this, by what was read.
     pub fn keeps(&self, digest: &str, charge: &Noted) -> bool {
         let spent = self.marked(digest).filter(|marked| marked.spent);

@@ -108,8 +108,8 @@ fn make(folder: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Res
     }
 }
 
-/// Makes the folder beside the key file; refused (exit 2) if it cannot be written.
-fn registry(identity: &Path) -> Result<PathBuf, Failure> {
+/// Makes the folder of marks beside the key file; refused (exit 2) if it cannot be written.
+pub fn registry(identity: &Path) -> Result<PathBuf, Failure> {
     let folder = beside(identity, ".spent");
     let refused = |e: io::Error| {
         Failure::storage(&e, format!("{}: not writable: {e}", folder.display()))

@@ -10,8 +10,10 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::plan::defaults::Setting;
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::limits::MOST_PARTIES;
+use crate::plan::values::Values;
 
 /// A TCP address in multiaddr form: `/ip4/192.0.2.1/tcp/7001`, `/ip6/…`, `/dns/…` (also `/dns4`,
 /// `/dns6`). Kept as written.
@@ -204,6 +206,27 @@ impl PeersError {
         }
     }
 }
+
+/// A node's id: base58 of its public key's multihash.
+pub const ID: Values = Values::Text("^[1-9A-HJ-NP-Za-km-z]{46,64}$", "12D3KooW…");
+const ADDRESS: Values = Values::Text(
+    "^/(ip4|ip6|dns|dns4|dns6)/[^/]+/tcp/[1-9][0-9]{0,4}$",
+    "/ip4/ADDR/tcp/PORT, /ip6/…, /dns/…",
+);
+
+/// Every key of `peers.toml`, in the order of the file.
+#[rustfmt::skip] // a table: one line a row
+pub const PEER_KEYS: &[Setting] = &[
+    Setting::of_file(("", "version"), None, (Values::Whole(1, 1), ""), "version of this format").such_as("1"),
+    Setting::of_file(("peer", "name"), None, (Values::Text("^[a-z0-9-]{1,32}$", "[a-z0-9-], 1 to 32"), ""),
+        "[[peer]]: the party's name, unlike all others").such_as(r#""aarhus""#),
+    Setting::of_file(("peer", "id"), None, (ID, ""),
+        "[[peer]]: its node's id, as `undertone identity show` prints it").such_as(r#""12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo""#),
+    Setting::of_file(("peer", "private"), None, (ADDRESS, ""),
+        "[[peer]]: where it listens for private neighbours").such_as(r#""/ip4/192.0.2.1/tcp/7001""#),
+    Setting::of_file(("peer", "public"), None, (ADDRESS, ""),
+        "[[peer]]: where it listens for everybody, on another port").such_as(r#""/ip4/192.0.2.1/tcp/7002""#),
+];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,64 +1,91 @@
 //! The configuration as written: the file, then the environment, then flags; each beats what is
 //! before it.
 
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use undertone_protocol::plan::defaults::Setting;
 use undertone_protocol::plan::lines::{Lines, line_at};
+use undertone_protocol::plan::peers::ID;
 use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::values::{CHANCE, POSITIVE, Values};
 
 use crate::planning::policy::AcceptClaims;
 use crate::reporting::failure::Failure;
 
-const fn key(
-    section: &'static str,
-    key: &'static str,
-    default: Option<&'static str>,
-    unit: &'static str,
-    explanation: &'static str,
-) -> Setting {
-    Setting {
-        section,
-        key,
-        tasks: &[],
-        default,
-        local: None,
-        unit,
-        explanation,
-    }
-}
+/// The most runs at once: a hub carries no more (`network::hub`).
+pub(super) const MOST_RUNS: usize = 24;
+
+const FOLDER: Values = Values::Text("^.+$", "a folder");
+const FILE: Values = Values::Text("^.+$", "a file");
+/// A file's name, without a folder.
+const FILE_NAME: Values = Values::Text("^[^/]+$", "a file name");
+const LISTENER: Values = Values::Text(
+    "^/(ip4|ip6|dns|dns4|dns6)/[^/]+/tcp/[0-9]+$",
+    "/ip4/ADDR/tcp/PORT",
+);
+const LISTEN: Values = Values::Text("^(unix:.+|.+:[0-9]+)$", "ADDR:PORT or unix:FILE");
+const NAME: Values = Values::Text("^[a-z0-9-]{1,32}$", "[a-z0-9-], 1 to 32");
+const DELTA: Values = Values::Number(Bound::Excluded(0.0), Bound::Included(1.0));
 
 /// Every key of `node.toml`, in the order of the file.
 #[rustfmt::skip] // a table: one line a row
 pub const KEYS: &[Setting] = &[
-    key("", "version", Some("1"), "1", "version of this format"),
-    key("", "identity", Some(r#""identity.key""#), "file", "this party's key (from `undertone identity new`)"),
-    key("", "state", Some(r#""state""#), "folder", "ledger, spent plans, runs and offers; one daemon at a time; keep it"),
-    key("", "data", Some(r#""data""#), "folder", "vectors that `submit` may name"),
-    key("", "peers", Some(r#""peers.toml""#), "file", "the peer list; this party's own entry gives both listeners"),
-    key("", "output", None, "folder", "means and receipts are written there, too: DIGEST/mean.EXT, receipt.json, receipt.json.sig"),
-    key("", "keep_days", None, "days", "runs that ended longer ago are deleted with their means; receipts and what was spent stay; default: never"),
-    key("listen", "private", None, "/ip4/ADDR/tcp/PORT", "where to listen for private neighbours, if not as the peer list says"),
-    key("listen", "public", None, "/ip4/ADDR/tcp/PORT", "where to listen for everybody, if not as the peer list says"),
-    key("api", "listen", None, r#""127.0.0.1:7300", "unix:FILE""#, "where the API listens; default: unix:api.sock in the state folder"),
-    key("api", "allow_remote", Some("false"), "true, false", "let it listen on an address that other machines reach, in the clear"),
-    key("api", "token", None, "file", "bearer token of the API, made with mode 0600 when absent; default: api.token in the state folder"),
-    key("api", "read_token", None, "file", "a second token that reads metrics, status and plans, and nothing else; made with mode 0600 when absent; default: there is none"),
-    key("api", "max_body_bytes", Some("268435456"), "bytes", "longest request body of the API"),
-    key("policy", "max_epsilon", None, "above 0", "refuse plans that claim more than this ε; needed for auto_accept"),
-    key("policy", "max_delta", None, "above 0, at most 1", "refuse plans whose δ is larger; default: 1e-4, or 1/(10 · records) where that is smaller"),
-    key("policy", "min_colluders", Some("1"), "parties", "refuse plans that cover smaller coalitions"),
-    key("policy", "accept_claims", None, r#""exact", "sampled""#, "ignored: earlier plans could rest on a sample, and none does now"),
-    key("policy", "vouched", None, "peer ids", "members that you vouch for: the loss against all others together must be within max_epsilon, too"),
-    key("policy", "max_runs", Some("8"), "1 to 24", "runs at once; others wait"),
-    key("data_set", "name", None, "[a-z0-9-], 1 to 32", "[[data_set]]: what submissions call it"),
-    key("data_set", "unit", Some(r#""party""#), r#""party", "record""#, "[[data_set]]: whose change its budget counts"),
-    key("data_set", "file", None, "file name", "[[data_set]]: its vector in the data folder"),
-    key("data_set", "epsilon", None, "above 0", "[[data_set]]: ε of all its runs together"),
-    key("data_set", "delta", None, "in (0, 1)", "[[data_set]]: δ of all its runs together"),
-    key("auto_accept", "proposer", None, "name", "[[auto_accept]]: whose plans are accepted unasked if they are within the policy"),
-    key("auto_accept", "data_set", None, "name", "[[auto_accept]]: with which data set"),
+    Setting::of_file(("", "version"), Some("1"), (Values::Whole(1, 1), ""),
+        "version of this format"),
+    Setting::of_file(("", "identity"), Some(r#""identity.key""#), (FILE, ""),
+        "this party's key (from `undertone identity new`)"),
+    Setting::of_file(("", "state"), Some(r#""state""#), (FOLDER, ""),
+        "ledger, spent plans, runs and offers; one daemon at a time; keep it"),
+    Setting::of_file(("", "data"), Some(r#""data""#), (FOLDER, ""),
+        "vectors that `submit` may name"),
+    Setting::of_file(("", "peers"), Some(r#""peers.toml""#), (FILE, ""),
+        "the peer list; this party's own entry gives both listeners"),
+    Setting::of_file(("", "output"), None, (FOLDER, ""),
+        "means and receipts are written there, too: DIGEST/mean.EXT, receipt.json, receipt.json.sig").such_as(r#""results""#),
+    Setting::of_file(("", "keep_days"), None, (Values::Whole(1, u32::MAX as u64), "days"),
+        "runs that ended longer ago are deleted with their means; receipts and what was spent stay; default: never").such_as("400"),
+    Setting::of_file(("listen", "private"), None, (LISTENER, ""),
+        "where to listen for private neighbours, if not as the peer list says").such_as(r#""/ip4/0.0.0.0/tcp/7001""#),
+    Setting::of_file(("listen", "public"), None, (LISTENER, ""),
+        "where to listen for everybody, if not as the peer list says").such_as(r#""/ip4/0.0.0.0/tcp/7002""#),
+    Setting::of_file(("api", "listen"), None, (LISTEN, ""),
+        "where the API listens; default: unix:api.sock in the state folder").such_as(r#""127.0.0.1:7300""#),
+    Setting::of_file(("api", "allow_remote"), Some("false"), (Values::Flag, ""),
+        "let it listen on an address that other machines reach, in the clear"),
+    Setting::of_file(("api", "token"), None, (FILE, ""),
+        "bearer token of the API, made with mode 0600 when absent; default: api.token in the state folder").such_as(r#""api.token""#),
+    Setting::of_file(("api", "read_token"), None, (FILE, ""),
+        "a second token that reads metrics, status and plans, and nothing else; made with mode 0600 when absent; default: there is none").such_as(r#""read.token""#),
+    Setting::of_file(("api", "max_body_bytes"), Some("268435456"), (Values::Whole(1, u64::MAX), "bytes"),
+        "longest request body of the API"),
+    Setting::of_file(("policy", "max_epsilon"), None, (POSITIVE, ""),
+        "refuse plans that claim more than this ε; needed for auto_accept").such_as("1.0"),
+    Setting::of_file(("policy", "max_delta"), None, (DELTA, ""),
+        "refuse plans whose δ is larger; default: 1e-4, or 1/(10 · records) where that is smaller").such_as("1e-6"),
+    Setting::of_file(("policy", "min_colluders"), Some("1"), (Values::Whole(0, u64::MAX), "parties"),
+        "refuse plans that cover smaller coalitions"),
+    Setting::of_file(("policy", "accept_claims"), None, (Values::Words(&["exact", "sampled"]), ""),
+        "ignored: earlier plans could rest on a sample, and none does now").such_as(r#""exact""#),
+    Setting::of_file(("policy", "vouched"), None, (Values::List(&ID, 0), "peer ids"),
+        "members that you vouch for: the loss against all others together must be within max_epsilon, too").such_as(r#"["12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo"]"#),
+    Setting::of_file(("policy", "max_runs"), Some("8"), (Values::Whole(1, MOST_RUNS as u64), "runs"),
+        "runs at once; others wait"),
+    Setting::of_file(("data_set", "name"), None, (NAME, ""),
+        "[[data_set]]: what submissions call it").such_as(r#""patients""#),
+    Setting::of_file(("data_set", "unit"), Some(r#""party""#), (Values::Words(&["party", "record"]), ""),
+        "[[data_set]]: whose change its budget counts"),
+    Setting::of_file(("data_set", "file"), None, (FILE_NAME, ""),
+        "[[data_set]]: its vector in the data folder").such_as(r#""patients.csv""#),
+    Setting::of_file(("data_set", "epsilon"), None, (POSITIVE, ""),
+        "[[data_set]]: ε of all its runs together").such_as("4.0"),
+    Setting::of_file(("data_set", "delta"), None, (CHANCE, ""),
+        "[[data_set]]: δ of all its runs together").such_as("1e-5"),
+    Setting::of_file(("auto_accept", "proposer"), None, (NAME, ""),
+        "[[auto_accept]]: whose plans are accepted unasked if they are within the policy").such_as(r#""bergen""#),
+    Setting::of_file(("auto_accept", "data_set"), None, (NAME, ""),
+        "[[auto_accept]]: with which data set").such_as(r#""patients""#),
 ];
 
 /// The settings in `node.toml`, the environment or the flags.
@@ -291,18 +318,28 @@ impl RawConfig {
 
 /// The keys with their defaults, for `undertone node --help`.
 pub fn help() -> String {
-    let mut text = String::from("Keys of NODE.toml (default):\n");
+    let mut text = String::from("Keys of NODE.toml (default); `undertone help KEY` has more:\n");
     for key in KEYS {
         let default = key.default.unwrap_or("none");
+        let values = format!("{} {}", key.values, key.unit);
+        let values = values.trim_end();
         text += &format!(
-            "  {:<22} {}; {} ({default})\n",
+            "  {:<22} {}; {values} ({default})\n",
             key.field(),
-            key.explanation,
-            key.unit
+            key.explanation
         );
     }
     text += "Relative paths count from the file's folder. UNDERTONE_ and a key in upper case, dots as _, beats the file \
              (UNDERTONE_POLICY_MAX_EPSILON=0.5); flags beat both.\n\
              SIGHUP reads peers, policy, keep_days and budgets again, which are only raised while it runs.";
     text
+}
+
+/// The refusal of a text as a configuration, for tests of what it takes.
+#[cfg(test)]
+pub(crate) fn refusal_of(text: &str) -> String {
+    toml::from_str::<RawConfig>(text)
+        .expect_err(text)
+        .message()
+        .to_owned()
 }

@@ -143,6 +143,14 @@ impl Books {
         charged.filter_map(|(key, plan)| Some((key, self.subjects.get(plan.of as usize)?, plan.charge)))
     }
 
+    /// All plans with what for they are charged, and whether they are spent or only drawn.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&PlanDigest, &Protected, Charge, bool)> {
+        self.plans.iter().filter_map(|(key, plan)| {
+            let of = self.subjects.get(plan.of as usize)?;
+            Some((key, of, plan.charge, plan.charged))
+        })
+    }
+
     /// How many runs an account is charged with.
     pub(super) fn runs(&self, account: &AccountName) -> usize {
         let counts = |of: &Protected| of.accounts().contains(account);

@@ -9,8 +9,10 @@ use crate::daemon::ledger::account::Protected;
 use crate::daemon::ledger::books::Books;
 use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::daemon::ledger::{Ledger, now_ms};
+use crate::daemon::restored::Restored;
 use crate::party::journal::{Disk, Fault, Journal, disk};
 use crate::party::marks::{Marks, Noted};
+use crate::party::plan_digest::PlanDigest;
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
@@ -46,11 +48,41 @@ impl Ledger {
         Ok(ledger)
     }
 
+    /// Reads a ledger, without changing it: what is charged in it, or by the marks, for each plan.
+    pub fn read_through(state: &Path, marks: Marks) -> Result<Vec<Adopted>, Failure> {
+        let ledger = Ledger::read(state, marks, disk())?;
+        let booked = ledger.books.all().map(|(digest, of, charge, spent)| Adopted {
+            digest: digest.to_string(),
+            of: of.clone(),
+            charge,
+            spent,
+        });
+        let mut found: Vec<Adopted> = booked.collect();
+        found.extend(ledger.lacking()?);
+        Ok(found)
+    }
+
     /// Charges what the marks beside the key know of and the ledger lacks, or has lower: the repair
-    /// of a ledger that was restored, or lost. What was charged.
-    pub fn adopt(state: &Path, marks: Marks) -> Result<Vec<Adopted>, Failure> {
+    /// of a ledger that was restored, or lost. So with `others`, which a backup or the receipts of
+    /// other members know of. What was charged.
+    pub fn adopt(state: &Path, marks: Marks, others: Vec<Adopted>) -> Result<Vec<Adopted>, Failure> {
         let mut ledger = Ledger::read(state, marks, disk())?;
         let lacking = ledger.lacking()?;
+        let mut charged = ledger.charge_lacking(lacking)?;
+        let covered = |ledger: &Ledger, run: &Adopted| {
+            let key = PlanDigest::parse(&run.digest);
+            key.is_some_and(|key| ledger.books.covers(&key, run.spent, run.charge))
+        };
+        for run in others {
+            if !covered(&ledger, &run) {
+                charged.extend(ledger.charge_lacking(vec![run])?);
+            }
+        }
+        Ok(charged)
+    }
+
+    fn charge_lacking(&mut self, lacking: Vec<Adopted>) -> Result<Vec<Adopted>, Failure> {
+        let ledger = self;
         for Adopted {
             digest,
             of,
@@ -97,6 +129,7 @@ impl Ledger {
             books: Books::default(),
             reserved: BTreeMap::new(),
             unmarked: BTreeSet::new(),
+            restored: Restored::read(state)?,
         };
         ledger.take_in().map_err(refused)?;
         Ok(ledger)

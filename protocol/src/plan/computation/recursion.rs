@@ -12,15 +12,11 @@ use crate::plan::computation::exchange_noise::{AskedNoise, PairwiseStd};
 use crate::plan::computation::model::{LossChoice, RowsOf, StepChoice};
 use crate::plan::exchange::choice::Exchange;
 use crate::plan::exchange::ppsc::PpscNoise;
-use crate::plan::run_file::limits::{MOST_COORDINATES, MOST_EQUATIONS, MOST_ITERATIONS};
+use crate::plan::run_file::limits::{
+    MOST_AVERAGING, MOST_COORDINATES, MOST_EQUATIONS, MOST_GOSSIP, MOST_ITERATIONS,
+};
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
 use crate::plan::run_file::settings::{Bound, Clip, Data, Dissemination, TaskName, Unit};
-
-/// The most iterations of multi-gossip in each outer iteration. Our choice: 40 times the paper's.
-const MOST_GOSSIP: u64 = 1024;
-/// The most public rounds in each outer iteration. Our choice: above what the paper's Theorem 4
-/// asks for in its last experiment.
-const MOST_AVERAGING: u64 = 4096;
 
 /// The averaging by which all come near the mean of their states.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

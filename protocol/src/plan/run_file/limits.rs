@@ -20,6 +20,12 @@ pub(crate) const MOST_ITERATE_BYTES: u64 = 256 << 20;
 pub(crate) const MOST_EQUATIONS: u64 = 64;
 /// The most iterations of a training. Our choice: each takes of the budget, and a flood.
 pub(crate) const MOST_ITERATIONS: u64 = 10_000;
+/// The most iterations of multi-gossip in each outer iteration of a recursion. Our choice: 40 times
+/// the paper's.
+pub(crate) const MOST_GOSSIP: u64 = 1024;
+/// The most public rounds in each outer iteration. Our choice: above what the paper's Theorem 4
+/// asks for in its last experiment.
+pub(crate) const MOST_AVERAGING: u64 = 4096;
 /// The most mixings of noise before a training gives up. Our choice: who fails so often has no
 /// network that a training could use.
 pub(crate) const MOST_ATTEMPTS: u64 = 16;

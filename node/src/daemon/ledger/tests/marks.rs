@@ -95,7 +95,7 @@ fn a_charge_that_cannot_be_lowered_stays() {
         assert_eq!(ledger.charged_loss(&digest(1)), Some(1.0), "{step}");
         drop(ledger);
         std::fs::remove_file(folder.path().join("ledger")).unwrap();
-        let adopted = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
+        let adopted = Ledger::adopt(folder.path(), marks(folder.path()), vec![]).unwrap();
         assert_eq!(adopted[0].charge.mu_squared, 1.0, "{step}");
     }
 }
@@ -138,7 +138,7 @@ fn a_ledger_from_a_backup_is_refused_until_what_it_lacks_is_adopted() {
         assert!(hint.contains("undertone ledger adopt"), "{hint}");
         assert_eq!(std::fs::read(&path).unwrap(), restored, "refused, not changed");
 
-        let adopted = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
+        let adopted = Ledger::adopt(folder.path(), marks(folder.path()), vec![]).unwrap();
         let runs: Vec<_> = adopted.iter().map(|run| run.digest.clone()).collect();
         let first = if restored.is_empty() { 1 } else { 2 };
         assert_eq!(runs, (first..=5).map(digest).collect::<Vec<_>>());
@@ -147,7 +147,7 @@ fn a_ledger_from_a_backup_is_refused_until_what_it_lacks_is_adopted() {
         assert_eq!(ledger.charged_loss(&digest(4)), Some(0.0));
         assert_eq!(ledger.spent_loss(&other), f64::INFINITY);
         drop(ledger);
-        let again = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
+        let again = Ledger::adopt(folder.path(), marks(folder.path()), vec![]).unwrap();
         assert_eq!(again, [], "once");
     }
     std::fs::write(&path, latest).unwrap();
@@ -174,7 +174,7 @@ fn marks_that_are_missing_or_lower_than_the_ledger_are_written_at_the_start() {
         drop(ledger);
         assert_eq!(std::fs::read(folder.path().join("ledger")).unwrap(), state);
         std::fs::remove_file(folder.path().join("ledger")).unwrap();
-        let adopted = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
+        let adopted = Ledger::adopt(folder.path(), marks(folder.path()), vec![]).unwrap();
         let costs: Vec<f64> = adopted.iter().map(|run| run.charge.mu_squared).collect();
         assert_eq!(costs, [1.0, 0.25]);
         std::fs::write(folder.path().join("ledger"), &state).unwrap();
@@ -233,7 +233,7 @@ fn what_was_drawn_is_in_the_ledger_before_it_is_marked() {
     std::fs::remove_file(folder.path().join("ledger")).unwrap();
     let older = try_open(folder.path()).expect_err("the marks know a draw");
     assert!(older.message.contains("older"), "{older}");
-    let adopted = Ledger::adopt(folder.path(), marks(folder.path())).unwrap();
+    let adopted = Ledger::adopt(folder.path(), marks(folder.path()), vec![]).unwrap();
     assert_eq!(
         (adopted.len(), adopted[0].spent, adopted[0].charge.draw),
         (1, false, 1e-9)
