@@ -143,7 +143,7 @@ fn said(setting: &Setting) -> String {
     let [values, default] = match [setting.value(Defaults::File), setting.local] {
         [Some(default), Some(local)] => [values, format!(" ({default}; local: {local})")],
         [Some(default), None] => [values, format!(" ({default})")],
-        [None, Some(local)] => [values, format!(" (local: {local})")],
+        [None, Some(local)] => [String::new(), format!(" (local: {local})")],
         [None, None] => match (setting.values, setting.example) {
             (Values::Flag | Values::Words(_) | Values::Whole(..), _) | (_, None) => [values, String::new()],
             (_, Some(example)) if example.len() > SHORT => [String::new(), String::new()],
