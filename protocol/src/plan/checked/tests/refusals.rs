@@ -356,7 +356,6 @@ fn a_forged_layout_of_statistics_is_refused() {
         ("/computation/layout/blocks/0/scale", json!(0.5)),
         ("/computation/layout/blocks/0/at", json!(2)),
         ("/computation/layout/blocks/0/want", json!("mean")),
-        ("/computation/describe/column/1/bins", json!(64)),
         ("/computation/describe/column/1/high", json!(17)),
         ("/computation/describe/column/1/share", json!(2.0)),
         ("/computation/describe/column/0/categories", json!(["old", "old"])),
