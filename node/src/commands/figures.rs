@@ -78,7 +78,7 @@ pub fn run(arguments: &FiguresArgs) -> Result<Report, Failure> {
         plot::draw((&file.describe, &figures), &shown, path)?;
     }
     if arguments.csv {
-        return Ok(Report::done(object, file.csv(&shown.asked)?));
+        return Ok(Report::done(object, file.csv(&shown.asked, shown.population)?));
     }
     let mut text = match file.rows {
         Some(rows) => format!("{rows} rows of {} parties\n\n", file.included.len()),

@@ -128,7 +128,7 @@ impl FiguresFile {
             Some("csv") => {
                 let asked = ReadingAs::default();
                 let figures = self.figures(&asked).map_err(std::io::Error::other)?;
-                out.write_all(comma_separated::of(&self.describe, &figures, &asked).as_bytes())
+                out.write_all(comma_separated::of(&self.describe, &figures, (&asked, false)).as_bytes())
             }
             _ => {
                 serde_json::to_writer_pretty(&mut *out, self)?;
@@ -137,12 +137,14 @@ impl FiguresFile {
         }
     }
 
-    /// Returns the figures as comma-separated values.
+    /// Returns the figures as comma-separated values. `population`: with intervals of a population
+    /// that rows are a sample of, where there is a formula.
     ///
     /// # Errors
     /// Those of [`FiguresFile::released`].
-    pub fn csv(&self, asked: &ReadingAs) -> Result<String, Failure> {
-        Ok(comma_separated::of(&self.describe, &self.figures(asked)?, asked))
+    pub fn csv(&self, asked: &ReadingAs, population: bool) -> Result<String, Failure> {
+        let figures = self.figures(asked)?;
+        Ok(comma_separated::of(&self.describe, &figures, (asked, population)))
     }
 
     /// SHA-256 of the sums, in lower-case hex: of their little-endian bytes as f64.

@@ -155,44 +155,12 @@ impl RowEncoder {
             },
         };
         let sources: Vec<SourceColumn> = names.iter().map(source).collect();
-        let described = |name: &str| description.named(name).cloned().unwrap_or_default();
-        let recipe = |block: &Block| {
-            let name = block.subject.names().first().map_or("", String::as_str);
-            let (column, of) = (at(name), described(name));
-            let bounds = |name: &str| described(name).bounds().unwrap_or((0.0, 1.0));
-            match block.kind {
-                BlockKind::Of(Want::Mean) => Recipe::Mean {
-                    column,
-                    bounds: bounds(name),
-                },
-                BlockKind::Of(Want::Counts) => Recipe::Counts { column },
-                BlockKind::Of(Want::Magnitude) => Recipe::Magnitude { column },
-                BlockKind::Of(want @ (Want::Quantiles | Want::Histogram)) => Recipe::Bins {
-                    column,
-                    edges: of.edges_of(want),
-                },
-                BlockKind::Of(Want::Survival) => Recipe::Survival {
-                    column,
-                    event: at(of.event.as_deref().unwrap_or_default()),
-                    edges: of.edges_of(Want::Survival),
-                },
-                BlockKind::Table => {
-                    let names = block.subject.names().iter();
-                    let columns = names.map(|name| (at(name), described(name).labels().len()));
-                    Recipe::Table {
-                        columns: columns.collect(),
-                    }
-                }
-                BlockKind::Covariance => {
-                    let names = block.subject.names().iter();
-                    Recipe::Covariance {
-                        columns: names.map(|name| (at(name), bounds(name))).collect(),
-                    }
-                }
-            }
-        };
         RowEncoder {
-            recipes: layout.blocks.iter().map(recipe).collect(),
+            recipes: layout
+                .blocks
+                .iter()
+                .map(|block| Recipe::of(block, description, &at))
+                .collect(),
             patterns: layout.blocks.iter().map(Pattern::of).collect(),
             group: description.group_by.as_deref().map(at),
             read: vec![],
@@ -356,6 +324,44 @@ fn brought((low, high): (f64, f64), number: f64) -> f64 {
 }
 
 impl Recipe {
+    /// The recipe of a block; `at` finds a column among the party's by its name.
+    fn of(block: &Block, description: &Description, at: &impl Fn(&str) -> usize) -> Self {
+        let described = |name: &str| description.named(name).cloned().unwrap_or_default();
+        let name = block.subject.names().first().map_or("", String::as_str);
+        let (column, of) = (at(name), described(name));
+        let bounds = |name: &str| described(name).bounds().unwrap_or((0.0, 1.0));
+        match block.kind {
+            BlockKind::Of(Want::Mean) => Recipe::Mean {
+                column,
+                bounds: bounds(name),
+            },
+            BlockKind::Of(Want::Counts) => Recipe::Counts { column },
+            BlockKind::Of(Want::Magnitude) => Recipe::Magnitude { column },
+            BlockKind::Of(want @ (Want::Quantiles | Want::Histogram)) => Recipe::Bins {
+                column,
+                edges: of.edges_of(want),
+            },
+            BlockKind::Of(Want::Survival) => Recipe::Survival {
+                column,
+                event: at(of.event.as_deref().unwrap_or_default()),
+                edges: of.edges_of(Want::Survival),
+            },
+            BlockKind::Table => {
+                let names = block.subject.names().iter();
+                let columns = names.map(|name| (at(name), described(name).labels().len()));
+                Recipe::Table {
+                    columns: columns.collect(),
+                }
+            }
+            BlockKind::Covariance => {
+                let names = block.subject.names().iter();
+                Recipe::Covariance {
+                    columns: names.map(|name| (at(name), bounds(name))).collect(),
+                }
+            }
+        }
+    }
+
     fn apply(&self, (read, cells): (&[ReadCell], &[RowCell<'_>]), scratch: &mut Vec<f64>) -> Filled {
         match self {
             Recipe::Mean { column, bounds } => match number(read[*column]) {

@@ -22,15 +22,30 @@ const HEADINGS: [&str; 9] = [
 ];
 
 /// The rows of all figures, headings first. What is not shown is empty.
-pub(super) fn of(described: &Description, figures: &AllFigures, asked: &ReadingAs) -> String {
+pub(super) fn of(
+    described: &Description,
+    figures: &AllFigures,
+    (asked, population): (&ReadingAs, bool),
+) -> String {
     let z = asked.z();
     let mut table = Table::with_headings(HEADINGS);
     for group in &figures.groups {
         let name = group.group.clone().unwrap_or_default();
-        for line in lines(described, group, asked) {
+        for mut line in lines(described, group, asked) {
+            line.figure = line.figure.map(|figure| match population {
+                true => figure.of_population(z),
+                false => figure,
+            });
             table.row(row(&name, &line));
         }
     }
+    add_tables(&mut table, (described, figures), z);
+    add_correlations(&mut table, figures, z);
+    table.csv()
+}
+
+/// A row for each cell of each table.
+fn add_tables(table: &mut Table, (described, figures): (&Description, &AllFigures), z: f64) {
     for cross in &figures.tables {
         let labels: Vec<Vec<String>> = cross
             .columns
@@ -59,6 +74,10 @@ pub(super) fn of(described: &Description, figures: &AllFigures, asked: &ReadingA
             ]);
         }
     }
+}
+
+/// A row for each correlation.
+fn add_correlations(table: &mut Table, figures: &AllFigures, z: f64) {
     for covariance in &figures.covariances {
         let pairs = covariance.correlation.iter().zip(&covariance.correlation_noise);
         for (correlations, noises) in pairs {
@@ -83,7 +102,6 @@ pub(super) fn of(described: &Description, figures: &AllFigures, asked: &ReadingA
             }
         }
     }
-    table.csv()
 }
 
 fn row(group: &str, line: &FigureLine) -> [String; 9] {

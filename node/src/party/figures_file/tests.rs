@@ -67,7 +67,7 @@ fn the_table_has_a_column_for_each_group_and_says_what_intervals_are() {
     ] {
         assert!(shown.contains(words), "{words}\n{shown}");
     }
-    let csv = file.csv(&ReadingAs::default()).expect("figures");
+    let csv = file.csv(&ReadingAs::default(), false).expect("figures");
     assert!(
         csv.starts_with("group,column,statistic,value,raw,noise,low,high,sampling\n"),
         "{csv}"
