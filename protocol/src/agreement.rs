@@ -5,6 +5,7 @@ pub mod anti_entropy;
 pub mod flood;
 pub mod gathering;
 pub mod items;
+pub mod placing;
 pub mod presence;
 pub mod shelf;
 pub mod trees;

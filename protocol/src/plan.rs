@@ -21,5 +21,6 @@ mod range;
 pub mod run_file;
 pub mod sensitivity;
 pub mod shares;
+pub mod slices;
 mod traffic;
 pub mod values;

@@ -20,5 +20,6 @@ pub mod mask;
 pub mod pair_masks;
 mod resolver;
 pub mod run_key;
+pub mod slice_tree;
 #[cfg(test)]
 mod vectors;

@@ -12,3 +12,4 @@ mod pairings;
 pub mod party;
 pub(crate) mod public_draw;
 pub mod schedule;
+pub(crate) mod ways;

@@ -26,7 +26,7 @@ const LARGEST_AVERAGED_RATIO: f64 = 100.0;
 pub(crate) fn largest_ratio(draft: &Draft) -> f64 {
     match draft.run.dissemination {
         Dissemination::Consensus => LARGEST_AVERAGED_RATIO,
-        Dissemination::Flood | Dissemination::Auto => LARGEST_RATIO,
+        Dissemination::Flood | Dissemination::Slices | Dissemination::Auto => LARGEST_RATIO,
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
+use undertone_protocol::messages::wire::SHORT_ITEM_BYTES;
 
 use crate::network::address::{self, Place};
 use crate::network::ask::{ASK, AskFault, Asked, Closed, Desk, Inquiry};
@@ -520,7 +521,12 @@ impl Builder<'_> {
         Arc::new(Line {
             graph,
             peer,
-            queue: Queue::new(settings.queue_frames, settings.queue_bytes),
+            queue: Queue::new(settings.queue_frames, settings.queue_bytes).overtaking(match graph {
+                // Notices and short items: agreeing must not wait for vectors.
+                Network::Public => 2 * SHORT_ITEM_BYTES,
+                // Shares and what answers them keep their order.
+                Network::Private => 0,
+            }),
             max_frame: settings.max_frame,
             inbound_bytes: settings.inbound_bytes.clamp(least, u32::MAX as usize),
             stall: self.state.patience.stall,

@@ -80,9 +80,12 @@ pub enum SendError {
     },
 }
 
-/// First in, first out; any number of writers that never wait, one reader.
+/// First in, first out, but that short frames overtake long ones where that is allowed; any number
+/// of writers that never wait, one reader.
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
+    /// The most bytes of a frame that overtakes longer ones; 0: none does.
+    overtaking: usize,
     max_frames: usize,
     max_bytes: usize,
     /// A frame came in.
@@ -93,9 +96,17 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
+    /// Frames that overtake the others, in order.
+    first: VecDeque<Frame>,
     frames: VecDeque<Frame>,
     bytes: usize,
     edge_is_up: bool,
+}
+
+impl Waiting {
+    fn frames(&self) -> usize {
+        self.first.len() + self.frames.len()
+    }
 }
 
 impl Queue {
@@ -103,11 +114,18 @@ impl Queue {
         let waiting = Mutex::default();
         Queue {
             waiting,
+            overtaking: 0,
             max_frames,
             max_bytes,
             arrived: Notify::new(),
             overflowed: Notify::new(),
         }
+    }
+
+    /// Frames of so many bytes at most overtake longer ones: what is said must not wait for vectors.
+    pub(super) fn overtaking(mut self, bytes: usize) -> Queue {
+        self.overtaking = bytes;
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -118,27 +136,32 @@ impl Queue {
     pub(super) fn push(&self, frame: Frame) -> Result<(), SendError> {
         let mut waiting = self.lock();
         let bytes = waiting.bytes + frame.bytes.len();
-        let full = waiting.frames.len() >= self.max_frames || bytes > self.max_bytes;
-        if full && !waiting.frames.is_empty() {
+        let frames = waiting.frames();
+        let full = frames >= self.max_frames || bytes > self.max_bytes;
+        if full && frames > 0 {
             if waiting.edge_is_up {
                 self.overflowed.notify_one();
             }
             return Err(SendError::QueueFull {
-                frames: waiting.frames.len(),
+                frames,
                 bytes: waiting.bytes,
             });
         }
         waiting.bytes = bytes;
-        waiting.frames.push_back(frame);
+        match frame.bytes.len() <= self.overtaking {
+            true => waiting.first.push_back(frame),
+            false => waiting.frames.push_back(frame),
+        }
         drop(waiting);
         self.arrived.notify_one();
         Ok(())
     }
 
-    /// The oldest frame, if there is any.
+    /// The oldest frame of those that overtake others, else of these, if there is any.
     pub(super) fn pop(&self) -> Option<Frame> {
         let mut waiting = self.lock();
-        let frame = waiting.frames.pop_front()?;
+        let first = waiting.first.pop_front();
+        let frame = first.or_else(|| waiting.frames.pop_front())?;
         waiting.bytes -= frame.bytes.len();
         Some(frame)
     }
@@ -162,9 +185,10 @@ impl Queue {
     pub(super) fn clear(&self) -> Offence {
         let mut waiting = self.lock();
         let offence = Offence::QueueFull {
-            frames: waiting.frames.len(),
+            frames: waiting.frames(),
             bytes: waiting.bytes,
         };
+        waiting.first.clear();
         waiting.frames.clear();
         waiting.bytes = 0;
         offence
@@ -204,6 +228,19 @@ mod tests {
         );
         assert!(queue.pop().is_none());
         queue.push(frame(1000)).unwrap();
+    }
+
+    #[test]
+    fn what_is_short_overtakes_what_is_long_in_order() {
+        let queue = Queue::new(9, 1000).overtaking(10);
+        [30, 5, 20, 10, 11, 1].into_iter().for_each(|bytes| queue.push(frame(bytes)).unwrap());
+        let lengths = std::iter::from_fn(|| queue.pop()).map(|frame| frame.bytes.len());
+        assert_eq!(lengths.collect::<Vec<_>>(), [5, 10, 1, 30, 20, 11]);
+        queue.push(frame(5)).unwrap();
+        queue.push(frame(50)).unwrap();
+        let offence = Offence::QueueFull { frames: 2, bytes: 55 };
+        assert_eq!(queue.clear(), offence);
+        assert!(queue.pop().is_none());
     }
 
     #[tokio::test]

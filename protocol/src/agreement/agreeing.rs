@@ -63,6 +63,8 @@ impl Electorate {
     pub fn least(&self, stage: Stage) -> usize {
         match stage {
             Stage::Settling | Stage::Sealed | Stage::Correction(_) | Stage::Opened => self.min_parties,
+            // Nobody agrees on these.
+            Stage::Keeping | Stage::Slice(_) | Stage::Sum(_) => self.min_parties,
             Stage::Publishing | Stage::Finals => self.quorum,
         }
     }
@@ -71,6 +73,10 @@ impl Electorate {
 /// The deadlines of one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
+    /// Keepers of slices report.
+    pub quarter: Time,
+    /// What is not reported of slices goes to everybody.
+    pub three_eighths: Time,
     /// Lists are flooded; nobody signs a complete set any more.
     pub half: Time,
     /// Everybody signs what can win.
@@ -95,6 +101,8 @@ impl Clock {
     /// while publishing costs the plan's deadlines.
     pub fn new(begin: Time, settle_ms: u64) -> Self {
         Clock {
+            quarter: begin.plus_millis(settle_ms / 4),
+            three_eighths: begin.plus_millis(settle_ms * 3 / 8),
             half: begin.plus_millis(settle_ms / 2),
             three_quarters: begin.plus_millis(settle_ms * 3 / 4),
             seven_eighths: begin.plus_millis(settle_ms * 7 / 8),
@@ -126,7 +134,19 @@ pub struct StageSights<'a> {
 #[derive(Clone, Copy)]
 pub struct HeldItems<'a> {
     items: &'a Items,
-    beside: Option<(&'a Items, &'a NamedBodies)>,
+    beside: Option<(&'a dyn SealedBodies, &'a NamedBodies)>,
+}
+
+/// The bodies that items name.
+pub trait SealedBodies {
+    /// Whether the body that an author's item names by this hash counts as held.
+    fn hold(&self, author: Party, named: &ItemHash) -> bool;
+}
+
+impl SealedBodies for Items {
+    fn hold(&self, author: Party, named: &ItemHash) -> bool {
+        self.version(author, named).is_some()
+    }
 }
 
 /// The hash of the body that each item names, by the item's author and hash.
@@ -139,7 +159,7 @@ impl<'a> HeldItems<'a> {
     }
 
     /// Each counts with the body of `others` that `named` says.
-    pub fn with(items: &'a Items, others: &'a Items, named: &'a NamedBodies) -> Self {
+    pub fn with(items: &'a Items, others: &'a dyn SealedBodies, named: &'a NamedBodies) -> Self {
         HeldItems {
             items,
             beside: Some((others, named)),
@@ -150,7 +170,7 @@ impl<'a> HeldItems<'a> {
         // A log whose sealed final is not here could be agreed on and never opened.
         self.beside.is_none_or(|(others, named)| {
             let body = named.get(&(author, *hash));
-            body.is_some_and(|body| others.version(author, body).is_some())
+            body.is_some_and(|body| others.hold(author, body))
         })
     }
 
@@ -400,6 +420,11 @@ impl Agreement {
     /// Returns the moment when lists are due.
     pub fn half(&self) -> Time {
         self.clock.half
+    }
+
+    /// The deadlines.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// The stage that it is of.

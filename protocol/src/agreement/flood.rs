@@ -529,6 +529,13 @@ impl Flood {
         self.get(Slot::Item(stage, party))?.item()
     }
 
+    /// The hashes of all versions of a party's item that are announced here.
+    pub fn item_hashes(&self, stage: Stage, party: Party) -> impl Iterator<Item = ItemHash> {
+        let first = self.item(stage, party).into_iter();
+        let later = self.versions_of(stage, party).filter_map(Held::item);
+        first.chain(later).map(|(hash, _)| hash)
+    }
+
     /// All votes of a stage, by signer.
     pub fn votes(&self, stage: Stage) -> impl Iterator<Item = HeldVote<'_>> {
         let all = Slot::Vote(stage, 0)..=Slot::Vote(stage, Party::MAX);

@@ -46,6 +46,12 @@ enum Carrier {
 }
 
 impl Body {
+    /// The body of an item that came in a frame, whose last `length` bytes it is.
+    pub fn received(hash: ItemHash, length: usize, frame: Bytes) -> Self {
+        let frame = Carrier::Received(frame);
+        Body { hash, length, frame }
+    }
+
     /// Whether the item has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
@@ -114,8 +120,20 @@ pub enum Taken<E> {
     Void(E),
 }
 
+/// The versions of an item that are pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulled {
+    /// The first one, and one that a set names.
+    First,
+    /// The first two.
+    Both,
+    /// The first two; and what several authors have announced alike only once.
+    OnceForAll,
+}
+
 /// The items of one stage.
 pub struct Items {
+    pulled: Pulled,
     /// Whether bodies are taken and asked for: else this node has not come to the stage.
     open: bool,
     /// The author whose items are pulled first: each node begins elsewhere, so that no author has
@@ -140,6 +158,7 @@ impl Items {
     /// vote).
     pub fn new(me: Party, largest: u64, settle_ms: u64) -> Self {
         Items {
+            pulled: Pulled::First,
             open: true,
             first: me + 1,
             pull_patience_ms: settle_ms / 4,
@@ -151,6 +170,12 @@ impl Items {
             void: BTreeSet::new(),
             served: BTreeMap::new(),
         }
+    }
+
+    /// These versions are pulled.
+    pub fn pulling(mut self, pulled: Pulled) -> Self {
+        self.pulled = pulled;
+        self
     }
 
     /// Long bodies are kept on this shelf.
@@ -218,6 +243,42 @@ impl Items {
             .all(|(author, hash)| self.version(*author, hash).is_some())
     }
 
+    /// The body that is the last `length` bytes of a frame of its own, on the shelf if it is long.
+    pub fn framed(&self, hash: ItemHash, frame: Arc<[u8]>, length: usize) -> Body {
+        self.keep(hash, length, Carrier::Outgoing(frame))
+    }
+
+    /// Holds a body that is here already as the item of this author, if that is wanted or nothing
+    /// of the author is held. Whether it is held now.
+    pub fn put(&mut self, author: Party, body: Body) -> bool {
+        let versions = match (self.held.get(&author), self.named.get(&author)) {
+            (None, _) => &mut self.held,
+            (Some(first), None) if first.hash != body.hash => &mut self.named,
+            _ => return false,
+        };
+        versions.insert(author, body);
+        true
+    }
+
+    /// Whether nothing is asked for, and nothing will be before something is announced.
+    pub fn lacks_nothing(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// The authors who have announced this hash, and whose item is not held: where bytes are pulled
+    /// once for all these hold it as soon as one of them does.
+    pub fn wanting(&self, hash: &ItemHash) -> Vec<Party> {
+        let alike = self.pulled == Pulled::OnceForAll;
+        let wanted = self.wanted.keys().filter(|(_, of)| alike && of == hash);
+        wanted.map(|(author, _)| *author).collect()
+    }
+
+    /// A body with this hash, of whichever author.
+    pub fn with_hash(&self, hash: &ItemHash) -> Option<&Body> {
+        let mut all = self.held.values().chain(self.named.values());
+        all.find(|body| body.hash == *hash)
+    }
+
     /// Keeps this node's own item: the last `length` bytes of its frame. Returns their hash.
     pub fn keep_own(&mut self, author: Party, frame: Arc<[u8]>, length: usize) -> ItemHash {
         let hash = item_hash(&frame[frame.len() - length..]);
@@ -236,7 +297,13 @@ impl Items {
             return true;
         }
         // Later versions are pulled only if a set names them: a liar may sign many.
-        let needed = !self.held.contains_key(&author) && self.versions_wanted(author).next().is_none();
+        let known = usize::from(self.held.contains_key(&author))
+            + usize::from(self.named.contains_key(&author))
+            + self.versions_wanted(author).filter(|wanted| wanted.needed).count();
+        let needed = match self.pulled {
+            Pulled::First => known == 0 && self.versions_wanted(author).next().is_none(),
+            Pulled::Both | Pulled::OnceForAll => known < 2,
+        };
         let wanted = Wanted {
             bytes,
             announcers: Vec::new(),
@@ -378,7 +445,18 @@ impl Items {
             .iter()
             .filter(|(_, wanted)| wanted.needed)
             .map(|(key, _)| *key);
-        let open: Vec<(Party, ItemHash)> = needed.filter(lacking).collect();
+        let mut open: Vec<(Party, ItemHash)> = needed.filter(lacking).collect();
+        if self.pulled == Pulled::OnceForAll {
+            // Of those who have the same bytes the one whose are asked for, else one that somebody
+            // can serve.
+            let rank = |key: &(Party, ItemHash)| {
+                let wanted = self.wanted.get(key);
+                let asked = wanted.is_some_and(|wanted| wanted.asked.is_some());
+                (!asked, wanted.is_none_or(|wanted| wanted.announcers.is_empty()))
+            };
+            open.sort_by_key(|key| (key.1, rank(key)));
+            open.dedup_by_key(|key| key.1);
+        }
         for key in &open {
             let Some(wanted) = self.wanted.get_mut(key) else {
                 continue;

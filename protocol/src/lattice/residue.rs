@@ -6,6 +6,7 @@
 //! it stands for nothing, and is refused wherever it is read.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -290,6 +291,30 @@ impl ResidueVector {
         bytes
     }
 
+    /// A copy of the residues from one place to another.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let cells = match &self.cells {
+            Cells::Narrow(cells) => Cells::Narrow(cells[range].to_vec()),
+            Cells::Wide(cells) => Cells::Wide(cells[range].to_vec()),
+        };
+        let ring = self.ring;
+        ResidueVector { ring, cells }
+    }
+
+    /// Writes the residues' bytes, the ring's width each, little-endian, to as many bytes.
+    ///
+    /// # Panics
+    /// If there are more or fewer bytes.
+    pub fn write(&self, bytes: &mut [u8]) {
+        assert_eq!(bytes.len(), self.len() * self.ring.width, "the caller made room");
+        on_cells!(&self.cells, cells => {
+            words::write(cells, self.ring.width, bytes);
+        });
+    }
+
     /// The ring that they belong to.
     pub fn ring(&self) -> Ring {
         self.ring
@@ -366,7 +391,7 @@ impl ResidueVector {
 
     /// Adds residues at rest, or subtracts them: as many as the vector has, each of the ring's
     /// width and checked before.
-    pub(super) fn add_bytes(&mut self, sign: Sign, bytes: &[u8]) {
+    pub(crate) fn add_bytes(&mut self, sign: Sign, bytes: &[u8]) {
         let ring = self.ring;
         on_cells!(&mut self.cells, cells => add_bytes(ring, sign, cells, bytes));
     }
@@ -385,7 +410,7 @@ impl ResidueVector {
     }
 
     /// The first word of all ones, which is no residue of an odd ring, among bytes of whole words.
-    pub(super) fn all_ones(ring: Ring, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn all_ones(ring: Ring, bytes: &[u8]) -> Option<usize> {
         if !ring.odd {
             return None;
         }

@@ -61,6 +61,14 @@ impl LatticeVector {
         }
     }
 
+    /// The coordinates as residues, if they are.
+    pub(crate) fn residues(&self) -> Option<&ResidueVector> {
+        match &self.0 {
+            Words::Residues(residues) => Some(residues),
+            Words::Narrow(_) | Words::Wide(_) => None,
+        }
+    }
+
     /// The coordinates as residues, if they are: for masks.
     pub(crate) fn residues_mut(&mut self) -> Option<&mut ResidueVector> {
         match &mut self.0 {

@@ -73,7 +73,8 @@ pub struct ReceivedEntry {
 /// The commitment to a party's sealed state: its state as its log has it, under its own mask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
-    /// SHA-256 of the sealed vector's bytes, which travel apart.
+    /// SHA-256 of the sealed vector's bytes, which travel apart; where they travel in slices the
+    /// root of the [tree](crate::sealing::slice_tree) over these.
     pub hash: ItemHash,
     /// The number of the sealed bytes.
     pub bytes: u64,

@@ -27,6 +27,16 @@ impl Row {
         self.0.len() == parties.div_ceil(8) && !self.0.last().is_some_and(beyond)
     }
 
+    /// The row that stands in bytes, of a plan with so many parties; `None` if they are no such row.
+    pub fn from_bytes(parties: usize, bytes: &[u8]) -> Option<Self> {
+        Some(Row(bytes.to_vec())).filter(|row| row.is_of(parties))
+    }
+
+    /// The row's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Whether a party's bit is set.
     pub fn has(&self, party: Party) -> bool {
         self.0

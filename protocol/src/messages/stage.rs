@@ -40,6 +40,13 @@ pub enum Stage {
     Publishing,
     /// The items are sealed finals: each is agreed on with the log that names it.
     Sealed,
+    /// The items are reports of keepers: which slices of sealed finals are here. Only where these
+    /// travel in slices, as the two that follow.
+    Keeping,
+    /// The items are slices of this number, of sealed finals.
+    Slice(u32),
+    /// The items are sums of the slices of this number, once they are opened.
+    Sum(u32),
     /// The items are corrections of sealed finals, the first ones or later ones, from 1.
     Correction(u32),
     /// The items are finals of which the entries were agreed on, to be averaged, until a message
@@ -54,8 +61,12 @@ impl Stage {
     /// The phase that the stage happens in.
     pub const fn phase(self) -> Phase {
         match self {
-            Stage::Settling | Stage::Sealed => Phase::Settling,
-            Stage::Publishing | Stage::Correction(_) | Stage::Finals | Stage::Opened => Phase::Publishing,
+            Stage::Settling | Stage::Sealed | Stage::Keeping | Stage::Slice(_) => Phase::Settling,
+            Stage::Publishing
+            | Stage::Correction(_)
+            | Stage::Finals
+            | Stage::Opened
+            | Stage::Sum(_) => Phase::Publishing,
         }
     }
 }
@@ -79,6 +90,8 @@ enum Finals {
         corrections: u32,
         /// Whether another release may follow: then parties agree on what was opened.
         followed: bool,
+        /// The number of slices in which sealed finals travel; 0 where they do not.
+        slices: u32,
     },
 }
 
@@ -100,15 +113,35 @@ impl Stages {
         Stages(Finals::Sealed {
             corrections: departures.saturating_add(1),
             followed: false,
+            slices: 0,
         })
     }
 
     /// Returns the stages of a run with sealed finals that another release may follow.
     pub fn followed(self) -> Self {
         match self.0 {
-            Finals::Sealed { corrections, .. } => Stages(Finals::Sealed {
+            Finals::Sealed {
+                corrections, slices, ..
+            } => Stages(Finals::Sealed {
                 corrections,
                 followed: true,
+                slices,
+            }),
+            finals => Stages(finals),
+        }
+    }
+
+    /// Returns the stages of a run whose sealed finals travel in so many slices, at least one.
+    pub fn in_slices(self, slices: u32) -> Self {
+        match self.0 {
+            Finals::Sealed {
+                corrections,
+                followed,
+                ..
+            } => Stages(Finals::Sealed {
+                corrections,
+                followed,
+                slices,
             }),
             finals => Stages(finals),
         }
@@ -128,10 +161,16 @@ impl Stages {
             Finals::Sealed {
                 corrections,
                 followed,
+                slices,
             } => {
                 let corrections = (1..=corrections).map(Stage::Correction);
-                [Stage::Settling, Stage::Sealed]
+                let sealed = (slices == 0).then_some(Stage::Sealed);
+                let reports = (slices > 0).then_some(Stage::Keeping);
+                [Stage::Settling]
                     .into_iter()
+                    .chain(sealed)
+                    .chain(reports)
+                    .chain((0..slices).flat_map(|slice| [Stage::Slice(slice), Stage::Sum(slice)]))
                     .chain(corrections)
                     .chain(followed.then_some(Stage::Opened))
                     .collect()
@@ -145,20 +184,26 @@ impl Stages {
             (Stage::Settling, _)
             | (Stage::Publishing, Finals::Readable | Finals::Averaged)
             | (Stage::Finals, Finals::Averaged)
-            | (Stage::Sealed, Finals::Sealed { .. }) => true,
+            | (Stage::Sealed, Finals::Sealed { slices: 0, .. }) => true,
+            (Stage::Slice(slice) | Stage::Sum(slice), Finals::Sealed { slices, .. }) => slice < slices,
+            (Stage::Keeping, Finals::Sealed { slices, .. }) => slices > 0,
             (Stage::Correction(number), Finals::Sealed { corrections, .. }) => {
                 (1..=corrections).contains(&number)
             }
-            (Stage::Publishing | Stage::Sealed | Stage::Correction(_) | Stage::Finals | Stage::Opened, _) => {
-                false
-            }
+            _ => false,
         }
+    }
+
+    /// Whether parties call others gone in this stage: those of which they have items, and while
+    /// sealed finals are opened, however these travel.
+    pub fn call_in(self, stage: Stage) -> bool {
+        self.has(stage) || (stage == Stage::Sealed && self.are_sealed())
     }
 
     /// Whether this is one of them, and one in which parties agree on a set.
     pub fn agree_in(self, stage: Stage) -> bool {
         match stage {
-            Stage::Sealed => false,
+            Stage::Sealed | Stage::Keeping | Stage::Slice(_) | Stage::Sum(_) => false,
             Stage::Opened => matches!(self.0, Finals::Sealed { followed: true, .. }),
             _ => self.has(stage),
         }

@@ -7,6 +7,7 @@
 //! Everything is checked to have been used up. Pinned hex examples at the end hold the bytes still,
 //! so that a byte-compatible successor of bincode can take its place.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,7 @@ const ROUND: u8 = 7;
 const SET: u8 = 8;
 const ITEM: u8 = 9;
 const ITERATION: u8 = 10;
+const SLICE: u8 = 11;
 // On the private graph only.
 const MESSAGE: u8 = 8;
 const SEALED: u8 = 9;
@@ -148,6 +150,17 @@ pub fn announcement_frame(signed: &SignedNotice, bytes: &[u8]) -> Arc<[u8]> {
         }
         _ => notice_frame(signed),
     }
+}
+
+/// The frame of a slice on its way to its keepers, with its signed announcement, which follows from
+/// the bytes but for the signature.
+pub fn slice_frame(author: Party, stage: Stage, signature: Signature, bytes: &[u8]) -> Arc<[u8]> {
+    let header = ItemHeader {
+        author: index(author),
+        stage,
+        signature,
+    };
+    frame(SLICE, &compact(&header), bytes)
 }
 
 /// The frame of an item's bytes.
@@ -255,7 +268,17 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
                 bytes,
             })
         }
-        (ITEM, rest) => read_item(frame, rest),
+        (ITEM, rest) => {
+            let (signed, bytes) = read_item(frame, rest)?;
+            if bytes.len() > SHORT_ITEM_BYTES {
+                return Err(WireError::Malformed("short item"));
+            }
+            Ok(PublicFrame::Item { signed, bytes })
+        }
+        (SLICE, rest) => {
+            let (signed, bytes) = read_item(frame, rest)?;
+            Ok(PublicFrame::Slice { signed, bytes })
+        }
         (SET, rest) => Ok(PublicFrame::Set(expand_all("set", rest)?)),
         (ROUND, rest) => {
             let (header, used): (RoundHeader, usize) = decode("round's header", rest)?;
@@ -299,13 +322,10 @@ fn read_notice(rest: &[u8]) -> Result<PublicFrame, WireError> {
     }))
 }
 
-/// Reads the frame of a short item, whose announcement follows from its bytes.
-fn read_item(frame: &[u8], rest: &[u8]) -> Result<PublicFrame, WireError> {
+/// Reads the frame of an item with its announcement, which follows from its bytes.
+fn read_item(frame: &[u8], rest: &[u8]) -> Result<(SignedNotice, Range<usize>), WireError> {
     let (header, used): (ItemHeader, usize) = expand("announcement", rest)?;
     let bytes = PREFIX + used..frame.len();
-    if bytes.len() > SHORT_ITEM_BYTES {
-        return Err(WireError::Malformed("short item"));
-    }
     let notice = Notice::Item {
         stage: header.stage,
         hash: item_hash(&frame[bytes.clone()]),
@@ -318,7 +338,7 @@ fn read_item(frame: &[u8], rest: &[u8]) -> Result<PublicFrame, WireError> {
         notice,
         signature: header.signature,
     };
-    Ok(PublicFrame::Item { signed, bytes })
+    Ok((signed, bytes))
 }
 
 /// Reads a frame from the private graph. Neither values nor signatures are checked yet.

@@ -161,36 +161,39 @@ impl Plan {
         })
     }
 
-    /// Fixes the terms of averaging, if finals are to be averaged: because the run file says so, or
-    /// because it leaves the choice and fewer bytes travel.
+    /// Fixes how finals spread: as the run file says, or where it leaves the choice by slices if
+    /// clearly fewer bytes travel; and the terms of averaging, if finals are averaged.
     fn choose_dissemination(&mut self) -> Result<(), PlanError> {
-        let choice = self.draft.run.dissemination;
-        // No average of residues is worth anything: they are summed.
-        if choice == Dissemination::Flood || self.lattice.ring().is_some() {
-            self.draft.run.dissemination = Dissemination::Flood;
-            return Ok(());
-        }
-        let terms = AveragingTerms::of(Request {
-            graph: &self.draft.public_graph,
-            lattice: &self.lattice,
-            accuracy: self.draft.run.accuracy,
-            standard_error: self.calibration.predicted.standard_error / self.scales.root_mean_square(),
-            total_weight: self.draft.total_weight(),
-        });
-        let floods = self.bytes_per_party();
-        match terms {
-            Ok(terms) => self.terms = Some(Arc::new(terms)),
-            Err(_) if choice == Dissemination::Auto => {}
-            Err(error) => return Err(PlanError::Averaging(error)),
-        }
-        if choice == Dissemination::Auto && self.bytes_per_party() >= floods {
-            self.terms = None;
-        }
-        self.draft.run.dissemination = match self.terms {
-            Some(_) => Dissemination::Consensus,
-            None => Dissemination::Flood,
+        self.draft.run.dissemination = match self.draft.run.dissemination {
+            Dissemination::Auto if self.possible_slices().is_some() && self.prefers_slices() => {
+                Dissemination::Slices
+            }
+            Dissemination::Auto => Dissemination::Flood,
+            Dissemination::Slices => {
+                let (found, fewest) = (self.parties(), self.fewest_for_slices());
+                if found < fewest {
+                    return Err(PlanError::TooFewForSlices { found, fewest });
+                }
+                Dissemination::Slices
+            }
+            chosen => chosen,
         };
+        if self.draft.run.dissemination == Dissemination::Consensus {
+            let terms = AveragingTerms::of(Request {
+                graph: &self.draft.public_graph,
+                lattice: &self.lattice,
+                accuracy: self.draft.run.accuracy,
+                standard_error: self.calibration.predicted.standard_error / self.scales.root_mean_square(),
+                total_weight: self.draft.total_weight(),
+            });
+            self.terms = Some(Arc::new(terms.map_err(PlanError::Averaging)?));
+        }
         Ok(())
+    }
+
+    /// Whether sealed vectors travel in slices, to their keepers alone.
+    pub fn is_sliced(&self) -> bool {
+        self.draft.run.dissemination == Dissemination::Slices
     }
 
     /// Returns the terms of averaging, with `dissemination = "consensus"`.

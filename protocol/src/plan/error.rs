@@ -108,6 +108,16 @@ pub enum PlanError {
         /// The largest number of bytes of a plan.
         most: usize,
     },
+    /// Fewer parties than slices can be placed with.
+    #[error(
+        "run.dissemination = \"slices\" takes {fewest} parties with so many that collude and depart (colluding + 2 dropouts + 2), and there are {found}; write dissemination = \"flood\""
+    )]
+    TooFewForSlices {
+        /// The number of parties.
+        found: usize,
+        /// The fewest that it takes.
+        fewest: usize,
+    },
     /// A file that is not JSON, or has an unknown or missing key, or a value of another type.
     #[error("plan, line {line}: {message}")]
     Json {
@@ -233,6 +243,7 @@ impl PlanError {
             PlanError::Threshold(_) => Some("run.sealed"),
             PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),
             PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
+            PlanError::TooFewForSlices { .. } => Some("run.dissemination"),
             PlanError::PrecomputedNoise { .. } => Some("run.precomputed_bytes"),
             PlanError::FarBox => Some("data.clip"),
             PlanError::CoarseCells => Some("privacy.epsilon"),

@@ -32,7 +32,7 @@ impl Plan {
         let draft = self.draft();
         let (graph, parties) = (&draft.public_graph, self.parties());
         let is_complete = graph.least_degree() + 1 == parties;
-        let floods = draft.run.dissemination == Dissemination::Flood;
+        let floods = draft.run.dissemination != Dissemination::Consensus;
         if !is_complete || !floods || parties <= MOST_CONNECTED_TO_ALL {
             return graph.clone();
         }

@@ -64,6 +64,7 @@ impl Plan {
         let dealt = |threshold: Threshold| 40 + 32 * threshold.needed() + LETTER_BYTES * threshold.holders();
         let logs = everybodys(sealed.map_or(0, dealt) as u64 + BODY_BYTES);
         let finals = match self.terms() {
+            None if self.is_sliced() => self.bytes_of_slices().unwrap_or(0).saturating_mul(parties),
             None => everybodys(dimension * u64::from(self.lattice().final_bytes) + BODY_BYTES),
             Some(terms) => {
                 // Both ends of an edge send in each round.

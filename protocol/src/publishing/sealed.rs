@@ -5,9 +5,11 @@
 //! corrections of these, and takes the masks off the sum.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::lattice::grid::{Lattice, LatticeWeight};
-use crate::lattice::residue::ResidueVector;
+use crate::lattice::packed::VectorError;
+use crate::lattice::residue::{ResidueVector, Sign};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::signature::Digest;
 use crate::messages::stage::Stage;
@@ -15,11 +17,13 @@ use crate::messages::wire::{self, Bytes};
 use crate::mixing::finals::{LoggedState, StateCorrection};
 use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
+use crate::plan::slices::Slices;
 use crate::publishing::interface::{FinalError, OwnItem};
 use crate::publishing::result::{Sum, sum_of_vectors};
 use crate::sealing::deal::Secret;
 use crate::sealing::mask::{EVERYBODY, MaskKey, MaskPlace};
-use crate::sealing::pair_masks::{KEY_BYTES, PairMasks, take_out};
+use crate::sealing::pair_masks::{KEY_BYTES, PairMasks, take_out, take_out_of_slice};
+use crate::sealing::slice_tree::{HASH_BYTES, SliceHash, SlicePlace, SliceTree, path_length};
 use crate::topology::party::Party;
 
 /// A party's correction of its sealed final.
@@ -52,6 +56,16 @@ pub struct SealedFinals {
     most_masks: usize,
     /// Whether what is sealed goes to its readers alone, and nothing of it to everybody.
     circles: bool,
+    /// The slices in which finals travel, to their keepers; `None` where each goes to everybody.
+    slices: Option<Slices>,
+}
+
+/// A party's final, sealed slice by slice.
+pub struct SealedSlices {
+    /// The root of the tree over the slices' hashes.
+    pub root: SliceHash,
+    /// Each slice as it travels: its path in the tree, then its residues.
+    pub items: Vec<Vec<u8>>,
 }
 
 impl SealedFinals {
@@ -64,7 +78,13 @@ impl SealedFinals {
             round: plan.sealed_round(),
             most_masks: if plan.pairs() { plan.parties() - 1 } else { 0 },
             circles: plan.reads_circles(),
+            slices: plan.slices(),
         }
+    }
+
+    /// The slices in which finals travel; `None` where each goes to everybody.
+    pub fn slices(&self) -> Option<&Slices> {
+        self.slices.as_ref()
     }
 
     /// The bytes of a sealed final, and of a correction by a vector: residues of the ring's width,
@@ -122,6 +142,128 @@ impl SealedFinals {
     ) -> Result<OwnItem, FinalError> {
         let sealed = SealedState::of(state, masks, &MaskKey::own(secret, &self.place(me)))?;
         Ok(self.item(Stage::Sealed, me, &sealed.0))
+    }
+
+    /// A party's state, sealed as [`SealedFinals::seal`] does it, slice by slice.
+    ///
+    /// # Errors
+    /// The plan's finals are no residues, or do not travel in slices.
+    pub fn seal_slices(
+        &self,
+        me: Party,
+        state: &LoggedState,
+        masks: Option<&PairMasks>,
+        secret: &Secret,
+    ) -> Result<SealedSlices, FinalError> {
+        let slices = self.slices.as_ref().ok_or(FinalError::NoResidues)?;
+        let state = state.portion().value.residues().ok_or(FinalError::NoResidues)?;
+        let own = MaskKey::own(secret, &self.place(me));
+        let place = self.slice_place(me);
+        let (mut items, mut leaves) = (Vec::new(), Vec::new());
+        for slice in slices.all() {
+            let sealed = SealedSlice::of(state, slice, slices.range(slice), (masks, &own))?;
+            let path = path_length(slice, slices.count()) * HASH_BYTES;
+            let mut item = vec![0; path + slices.bytes(slice)];
+            sealed.0.write(&mut item[path..]);
+            leaves.push(place.leaf(slice, &item[path..]));
+            items.push(item);
+        }
+        let tree = SliceTree::of(leaves);
+        for (slice, item) in slices.all().zip(&mut items) {
+            let path = tree.path(slice).concat();
+            item[..path.len()].copy_from_slice(&path);
+        }
+        Ok(SealedSlices { root: tree.root(), items })
+    }
+
+    /// Whether bytes are a slice, or a sum of slices of one number: as many residues as the plan
+    /// says, after `path` bytes of a path in a hash tree.
+    ///
+    /// # Errors
+    /// They are none, whoever signed their hash.
+    pub fn check_slice(&self, slice: u32, bytes: &Bytes, path: usize) -> Result<(), FinalError> {
+        let slices = self.slices.as_ref().ok_or(FinalError::NoResidues)?;
+        let (found, expected) = (bytes.len(), path + slices.bytes(slice));
+        if found != expected {
+            return Err(VectorError::Length { found, expected }.into());
+        }
+        let count = slices.range(slice).len();
+        self.lattice.final_state(bytes.slice(path..), count, 1)?;
+        Ok(())
+    }
+
+    /// The sum of one slice of the parties whose `secrets` are given, in bytes: of their sealed
+    /// slices, less their masks. What corrections change is not in it.
+    ///
+    /// # Errors
+    /// A slice cannot be read any more.
+    pub fn add_slices(
+        &self,
+        slice: u32,
+        sealed: impl Iterator<Item = Option<Bytes>>,
+        secrets: &BTreeMap<Party, &Secret>,
+    ) -> Result<Vec<u8>, FinalError> {
+        let mut sum = self.zeros(slice)?;
+        let length = sum.len() * sum.ring().width();
+        for bytes in sealed {
+            let bytes = bytes.ok_or(FinalError::Unreadable)?;
+            // Its path comes first.
+            let residues = bytes.len().checked_sub(length).ok_or(FinalError::Unreadable)?;
+            sum.add_bytes(Sign::Plus, &bytes[residues..]);
+        }
+        for (&party, secret) in secrets {
+            let own = MaskKey::own(secret, &self.place(party));
+            own.own_slice(slice).subtract_from(&mut sum)?;
+        }
+        Ok(sum.to_bytes())
+    }
+
+    /// Σ x̃ of the parties that were opened, to the bit, from the sums of all slices in order:
+    /// `vectors` are the corrections by vectors, `keys` those by keys.
+    ///
+    /// # Errors
+    /// A sum or a correction cannot be read any more, or has another length than the plan's.
+    pub fn join_slices(
+        &self,
+        sums: impl Iterator<Item = Option<Bytes>>,
+        vectors: impl Iterator<Item = Option<Bytes>>,
+        keys: &[RevealedKeys<'_>],
+    ) -> Result<OpenedSum, FinalError> {
+        let mut joined = Vec::with_capacity(self.bytes());
+        for (slice, bytes) in (0..).zip(sums) {
+            let bytes = bytes.ok_or(FinalError::Unreadable)?;
+            if keys.is_empty() {
+                joined.extend_from_slice(&bytes);
+                continue;
+            }
+            let mut sum = self.zeros(slice)?;
+            sum.add_bytes(Sign::Plus, &bytes);
+            for RevealedKeys { giver, with, keys } in keys {
+                take_out_of_slice(&mut sum, (slice, *giver), with, keys)?;
+            }
+            joined.extend_from_slice(&sum.to_bytes());
+        }
+        let read = |bytes: Option<Bytes>| {
+            let bytes = bytes.ok_or(FinalError::Unreadable)?;
+            Ok::<_, FinalError>(self.lattice.final_state(bytes, self.dimension, 1)?)
+        };
+        let all = std::iter::once(Some(Bytes::from(joined))).chain(vectors);
+        let sum = sum_of_vectors(all.map(read))?.ok_or(FinalError::NoResidues)?;
+        Ok(OpenedSum(self.lattice.sum(sum)))
+    }
+
+    fn zeros(&self, slice: u32) -> Result<ResidueVector, FinalError> {
+        let slices = self.slices.as_ref().ok_or(FinalError::NoResidues)?;
+        let ring = self.lattice.ring().ok_or(FinalError::NoResidues)?;
+        Ok(ResidueVector::zeros(ring, slices.range(slice).len()))
+    }
+
+    fn slice_place(&self, author: Party) -> SlicePlace<'_> {
+        SlicePlace {
+            digest: &self.digest,
+            author,
+            round: self.round,
+        }
     }
 
     /// A party's correction of what it has sealed, as the item that leaves.
@@ -197,6 +339,23 @@ impl SealedState {
         masks.map_or(Ok(()), |masks| masks.add_to(vector))?;
         own.add_to(vector)?;
         Ok(SealedState(sealed))
+    }
+}
+
+/// A slice of a state under its masks, as [`SealedState`] is.
+struct SealedSlice(ResidueVector);
+
+impl SealedSlice {
+    fn of(
+        state: &ResidueVector,
+        slice: u32,
+        range: Range<usize>,
+        (masks, own): (Option<&PairMasks>, &MaskKey),
+    ) -> Result<Self, FinalError> {
+        let mut part = state.part(range);
+        masks.map_or(Ok(()), |masks| masks.add_to_slice(slice, &mut part))?;
+        own.own_slice(slice).add_to(&mut part)?;
+        Ok(SealedSlice(part))
     }
 }
 

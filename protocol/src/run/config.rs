@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use crate::agreement::agreeing::{Clock, Electorate};
 use crate::agreement::gathering::Attendance;
+use crate::agreement::placing::Placing;
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::commitment::MOST_REVEALS;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::mixing::exchange::ExchangeStart;
 use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::{Plan, RecordsAtStart};
+use crate::sealing::holders::Threshold;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -114,6 +116,15 @@ impl RunConfig {
             true => Clock::new(begin.plus_millis(self.settle_ms), self.settle_ms),
             false => Clock::new(begin, self.settling_ms(sealed)),
         }
+    }
+
+    /// The placing of sealed finals among those who have started, where they travel in slices.
+    pub(super) fn placing(&self, started: &BTreeSet<Party>, threshold: Threshold) -> Option<Placing> {
+        let (plan, me) = (&self.plan, self.mixing.me);
+        // As many as may collude and depart, and one: of these one is honest and stays.
+        let keepers = plan.keepers(started, threshold.needed())?;
+        let sealed = (self.mixing.digest, plan.sealed_round());
+        Some(Placing::new(me, plan.parties(), plan.slices()?, keepers, sealed))
     }
 
     /// The edges of this run's round, where neighbours read sums.

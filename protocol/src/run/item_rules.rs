@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::agreement::placing::{Report, item_bytes};
 use crate::messages::log::{Log, SealTerms, ShareId};
 use crate::messages::signing::Members;
 use crate::messages::stage::{Stage, Stages};
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::parameters::MixingParameters;
 use crate::plan::checked::Plan;
+use crate::plan::slices::Slices;
 use crate::publishing::way::Way;
+use crate::sealing::slice_tree::{HASH_BYTES, path_length};
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
@@ -52,6 +55,8 @@ pub(super) struct ItemRules {
     pub(super) schedule: Arc<Schedule>,
     /// The terms of sealing in logs; `None` before START, or where nothing is sealed.
     pub(super) terms: Option<SealTerms>,
+    /// The number of the plan's members.
+    parties: usize,
     /// The most bytes that a log may have.
     log_limit: usize,
     /// The mean number of secrets and shares that each party reveals.
@@ -93,6 +98,7 @@ impl ItemRules {
         ItemRules {
             schedule,
             terms: None,
+            parties: plan.parties(),
             log_limit: unsealed + threshold.map_or(0, wire::sealed_bytes),
             // Each is dealt to as many as each holds of on average; a party may hold of more.
             disclosures: threshold.map_or(0, |threshold| 1 + threshold.holders()),
@@ -125,7 +131,24 @@ impl ItemRules {
     }
 
     pub(super) fn largest(&self) -> usize {
-        self.log_limit.max(self.way.item_limit())
+        let stages = self.stages.all().into_iter();
+        stages.map(|stage| self.largest_of(stage)).max().unwrap_or(0)
+    }
+
+    /// The most bytes that an item of a stage has.
+    pub(super) fn largest_of(&self, stage: Stage) -> usize {
+        let slices = match &self.way {
+            Way::Sealed(finals) => finals.slices(),
+            _ => None,
+        };
+        match (stage, slices) {
+            (Stage::Settling, _) => self.log_limit,
+            (Stage::Keeping, Some(slices)) => Report::most_bytes(self.parties, slices.count()),
+            (Stage::Slice(slice), Some(slices)) => item_bytes(slices, slice),
+            (Stage::Sum(slice), Some(slices)) => slices.bytes(slice),
+            (Stage::Opened, _) => 0,
+            _ => self.way.item_limit(),
+        }
     }
 
     pub(super) fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
@@ -165,6 +188,11 @@ impl ItemRules {
                     Some(Owed::Keys(count)) => finals.check_keys(bytes, count),
                 }
             }
+            (Way::Sealed(finals), Stage::Slice(slice)) => {
+                let slices = finals.slices().map_or(1, Slices::count);
+                finals.check_slice(slice, bytes, path_length(slice, slices) * HASH_BYTES)
+            }
+            (Way::Sealed(finals), Stage::Sum(slice)) => finals.check_slice(slice, bytes, 0),
             (Way::Sealed(finals), _) => finals.check(bytes),
         };
         checked.map_err(|reason| reason.to_string())
@@ -177,6 +205,10 @@ pub(super) fn stages(plan: &Plan, parameters: &MixingParameters) -> Stages {
         Stages::KEPT
     } else if plan.draft().run.sealed {
         let stages = Stages::sealed(plan.draft().privacy.dropouts);
+        let stages = match plan.slices() {
+            Some(slices) => stages.in_slices(slices.count() as u32),
+            None => stages,
+        };
         // Sums over neighbourhoods are opened for everybody, or nothing follows.
         match plan.draft().releases() > 1 && !plan.reads_circles() {
             true => stages.followed(),

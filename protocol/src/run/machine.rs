@@ -140,6 +140,7 @@ mod publishing;
 mod reaching;
 mod settling;
 mod spending;
+mod summing;
 mod waking;
 
 use std::collections::BTreeSet;
@@ -444,7 +445,7 @@ impl Run {
         let phase = match &self.phase {
             RunPhase::Gathering(phase) => phase.gathering.wake(now),
             RunPhase::Mixing(phase) => phase.wake(now),
-            RunPhase::Settling(phase) => phase.agreement.wake(now, unreachable),
+            RunPhase::Settling(phase) => phase.wake(now, unreachable, self.public_state.is_sliced()),
             RunPhase::Correcting(phase) => phase.agreement.wake(now, unreachable),
             RunPhase::Publishing(phase) => phase.wake(now, &self.public_state, unreachable),
             RunPhase::Opening(phase) => phase.wake(now, unreachable),

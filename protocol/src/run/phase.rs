@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::agreement::agreeing::Agreement;
 use crate::agreement::gathering::Gathering;
+use crate::agreement::items::Body;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::AgreedLogs;
@@ -138,6 +139,8 @@ pub(super) struct OpeningPhase {
     pub(super) opening: SetOpening,
     pub(super) unsealing: Unsealing,
     pub(super) confirmation: Confirmation,
+    /// The sums of slices, once every secret is here; `None` where finals went to everybody.
+    pub(super) summing: Option<Summing>,
     pub(super) circle: Option<Box<CircleRound>>,
     /// `None` once it is wiped, or the next release has it.
     pub(super) seals: Option<Box<Seals>>,
@@ -226,6 +229,20 @@ impl RunPhase {
             phase => *phase = RunPhase::Over,
         }
     }
+}
+
+/// The adding up of slices once their set is open here.
+pub(super) struct Summing {
+    /// The roots of those who are opened.
+    pub(super) roots: BTreeMap<Party, ItemHash>,
+    /// The sums that this node uses, by slice.
+    pub(super) sums: BTreeMap<u32, Body>,
+    /// The slices of which no sum is signed by more than may lie.
+    pub(super) unsigned: BTreeSet<u32>,
+    /// The moment when slices go to everybody whose sums are lacking; `None` once they have.
+    pub(super) flood_at: Option<Time>,
+    /// The moment when sums are waited for no more.
+    pub(super) end: Time,
 }
 
 /// The progress of a run since its logs were agreed.

@@ -9,7 +9,8 @@ use crate::agreement::anti_entropy::AntiEntropy;
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
 use crate::agreement::flood::{Flood, FloodError, Receipt};
-use crate::agreement::items::Items;
+use crate::agreement::items::{Items, Pulled};
+use crate::agreement::placing::Placing;
 use crate::agreement::shelf::Shelf;
 use crate::agreement::trees::Trees;
 use crate::agreement::unreachable::Calls;
@@ -24,6 +25,7 @@ use crate::publishing::interface::{OwnItem, Surroundings};
 use crate::run::interface::Output;
 use crate::run::item_rules::{ItemRules, Owing};
 use crate::run::outcome::Event;
+use crate::run::public_state::placing_slices::EarlySlice;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -36,8 +38,14 @@ pub(super) struct PublicState {
     signer: Signer,
     pub(super) flood: Flood,
     items: BTreeMap<Stage, Items>,
-    /// The sealed finals that the logs held name.
+    /// The sealed finals that the logs held name, by hash or root.
     sealed: NamedBodies,
+    /// Where sealed finals travel in slices: where these are, from START on.
+    placing: Option<Box<Placing>>,
+    /// Slices that came before START was here.
+    early_slices: BTreeMap<(Party, u32), Vec<EarlySlice>>,
+    /// The numbers of slices of which some was placed, or some sum came, since it was last asked.
+    slice_news: BTreeSet<u32>,
     pub(super) logs: BTreeMap<Party, Log>,
     /// The parties that these logs call unreachable.
     pub(super) in_logs: Calls,
@@ -70,20 +78,21 @@ impl PublicState {
         let (sealed, me) = (rules.stages.are_sealed(), signer.me());
         let neighbours = public.neighbours(me).to_vec();
         let items = |stage: Stage| {
-            let largest = match stage {
-                Stage::Settling => rules.log_limit(),
-                Stage::Publishing | Stage::Sealed | Stage::Correction(_) | Stage::Finals => {
-                    rules.way.item_limit()
-                }
-                Stage::Opened => 0,
-            };
-            let items = Items::new(me, largest as u64, rules.settle_ms);
+            let largest = rules.largest_of(stage) as u64;
+            let items = Items::new(me, largest, rules.settle_ms).pulling(match stage {
+                Stage::Keeping | Stage::Slice(_) => Pulled::Both,
+                Stage::Sum(_) => Pulled::OnceForAll,
+                _ => Pulled::First,
+            });
             (stage, if sealed { items.closed() } else { items })
         };
         PublicState {
             flood,
             items: rules.stages.all().into_iter().map(items).collect(),
             sealed: NamedBodies::new(),
+            placing: None,
+            early_slices: BTreeMap::new(),
+            slice_news: BTreeSet::new(),
             wanted_sets: WantedSets::new(rules.settle_ms),
             // Before START there is no hurry: most of what is lacking is not said yet.
             anti_entropy: AntiEntropy::new(me, GATHERING_PATIENCE.saturating_mul(rules.settle_ms), now),
@@ -125,11 +134,14 @@ impl PublicState {
 
     /// The items of a stage that count as held: a log does with what it says is sealed.
     pub(super) fn holding(&self, stage: Stage) -> HeldItems<'_> {
-        match self.items.get(&Stage::Sealed) {
-            Some(sealed) if stage == Stage::Settling => {
-                HeldItems::with(self.items(stage), sealed, &self.sealed)
-            }
-            _ => HeldItems::alone(self.items(stage)),
+        let items = self.items(stage);
+        if stage != Stage::Settling {
+            return HeldItems::alone(items);
+        }
+        match (&self.placing, self.items.get(&Stage::Sealed)) {
+            (Some(placing), _) => HeldItems::with(items, &**placing, &self.sealed),
+            (None, Some(sealed)) => HeldItems::with(items, sealed, &self.sealed),
+            (None, None) => HeldItems::alone(items),
         }
     }
 
@@ -139,8 +151,11 @@ impl PublicState {
     }
 
     /// START is known: from now on logs, and what they say is sealed, are taken.
-    pub(super) fn begin(&mut self, now: Time, terms: SealTerms) {
+    pub(super) fn begin(&mut self, now: Time, terms: SealTerms, placing: Option<Placing>) {
         self.rules.terms = Some(terms);
+        if let Some(placing) = placing {
+            return self.begin_placing(now, placing);
+        }
         // Where what is sealed goes to its readers alone, nothing of it is waited for here.
         let parties = self.flood.members().len();
         let empty = if terms.bytes == 0 { parties } else { 0 };
@@ -347,14 +362,22 @@ impl PublicState {
     pub(super) fn give_log(&mut self, log: Log) -> ItemHash {
         let bytes = wire::log_to_bytes(&log, &self.rules.schedule);
         if let Some(sealed) = &log.sealed {
-            self.sealed.insert((log.party, item_hash(&bytes)), sealed.hash);
+            self.name_sealed(log.party, item_hash(&bytes), sealed.hash);
         }
         let hash = self.give_item(Stage::Settling, &bytes);
         self.keep_log(log);
         hash
     }
 
-    fn give_item(&mut self, stage: Stage, bytes: &[u8]) -> ItemHash {
+    /// A log of a party that is here names what it has sealed.
+    fn name_sealed(&mut self, party: Party, log: ItemHash, sealed: ItemHash) {
+        self.sealed.insert((party, log), sealed);
+        if let Some(placing) = &mut self.placing {
+            placing.name(party, sealed);
+        }
+    }
+
+    pub(super) fn give_item(&mut self, stage: Stage, bytes: &[u8]) -> ItemHash {
         let frame = wire::body_frame(stage, self.signer.me(), bytes);
         let length = bytes.len();
         self.give_body(stage, OwnItem { frame, length })
@@ -366,7 +389,12 @@ impl PublicState {
         let hash = self.items_mut(stage).keep_own(me, frame.clone(), length);
         let bytes = length as u64;
         let notice = Notice::Item { stage, hash, bytes };
-        self.say_with(notice, &frame[frame.len() - length..]);
+        // Several have the same sum, which is pulled from one of them.
+        let item = match stage {
+            Stage::Sum(_) => &[],
+            _ => &frame[frame.len() - length..],
+        };
+        self.say_with(notice, item);
         hash
     }
 
@@ -430,6 +458,7 @@ impl PublicState {
             Ok(PublicFrame::Item { signed, bytes }) => {
                 return self.receive_item(now, from, frame, (signed, bytes), gathered);
             }
+            Ok(PublicFrame::Slice { signed, bytes }) => self.receive_slice(now, from, frame, (signed, bytes)),
             Ok(PublicFrame::Set(set)) => self.receive_set(from, set),
             Ok(PublicFrame::Round { round, values }) => {
                 self.receive_round(now, from, round, frame.slice(values))
@@ -467,12 +496,12 @@ impl PublicState {
             Err(reason) => self.offence(from, reason),
             Ok(Receipt::Stale) => return false,
             Ok(Receipt::Known(Slot::Item(stage, author))) if self.lacks_first(stage, author) => {
-                self.announced(stage, author, self.flood.item(stage, author), from);
+                self.announced(now, (stage, author), self.flood.item(stage, author), from);
             }
             Ok(Receipt::Known(_)) => return false,
             // It is passed on once the body is here: who announces an item can serve it.
             Ok(Receipt::New(Slot::Item(stage, author))) => {
-                self.announced(stage, author, self.flood.item(stage, author), from);
+                self.announced(now, (stage, author), self.flood.item(stage, author), from);
             }
             Ok(Receipt::Version {
                 stage,
@@ -488,7 +517,7 @@ impl PublicState {
                     self.show_both(Slot::Item(stage, author), frame);
                 }
                 let item = self.flood.version(stage, author, &hash).and_then(Held::item);
-                self.announced(stage, author, item, from);
+                self.announced(now, (stage, author), item, from);
             }
             Ok(Receipt::New(slot)) => {
                 self.anti_entropy.news(now);
@@ -580,6 +609,7 @@ impl PublicState {
 }
 
 mod asking;
+mod placing_slices;
 mod taking_items;
 #[cfg(test)]
 mod tests;

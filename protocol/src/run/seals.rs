@@ -70,7 +70,8 @@ impl Seals {
         };
         // A run that only mixes noise seals nothing yet.
         if let Some(bytes) = bytes {
-            cx.public_state.begin(cx.now, SealTerms { threshold, bytes });
+            let placing = cx.config.placing(started, threshold);
+            cx.public_state.begin(cx.now, SealTerms { threshold, bytes }, placing);
         }
         Ok(Some(Box::new(seals)))
     }
@@ -91,27 +92,40 @@ impl Seals {
         dealer.deal(self.threshold.needed(), &to, &mut self.rng)
     }
 
-    /// Seals the state that this node's log tells of, and gives it: what the log says of it. `None`
-    /// where it cannot be sealed.
-    pub(super) fn seal(&mut self, exchange: &ShareExchange, cx: &mut StepContext<'_>) -> Option<Sealed> {
+    /// Seals the state that this node's log tells of, and gives it, unless it travels in slices:
+    /// these are returned, to be given after the log. `None` where it cannot be sealed.
+    pub(super) fn seal(
+        &mut self,
+        exchange: &ShareExchange,
+        cx: &mut StepContext<'_>,
+    ) -> Option<(Sealed, Vec<Vec<u8>>)> {
         let (secret, deal) = self.deal(cx);
         let Way::Sealed(finals) = &cx.public_state.rules.way else {
             return None;
         };
-        let state = exchange.state();
-        let item = match finals.seal(cx.config.mixing.me, &state, self.masks.as_ref(), &secret) {
-            Ok(item) => item,
+        let (me, state, masks) = (cx.config.mixing.me, exchange.state(), self.masks.as_ref());
+        let bytes = finals.bytes() as u64;
+        let sealed = match finals.slices() {
+            Some(_) => {
+                let sealed = finals.seal_slices(me, &state, masks, &secret);
+                sealed.map(|sealed| (sealed.root, sealed.items))
+            }
+            None => {
+                let item = finals.seal(me, &state, masks, &secret);
+                item.map(|item| (cx.public_state.give_body(Stage::Sealed, item), Vec::new()))
+            }
+        };
+        let (hash, slices) = match sealed {
+            Ok(sealed) => sealed,
             Err(reason) => {
                 cx.fault(reason);
                 return None;
             }
         };
         self.own = Some(secret);
-        let bytes = item.length as u64;
-        let hash = cx.public_state.give_body(Stage::Sealed, item);
         // Once it is announced the others may open it, whatever becomes of this node.
         cx.record.sealed = Some(SealedFinal::Unknown);
-        Some(Sealed { hash, bytes, deal })
+        Some((Sealed { hash, bytes, deal }, slices))
     }
 
     /// Returns the holders of shares of a party's secret.

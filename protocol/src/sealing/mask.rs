@@ -65,6 +65,23 @@ impl MaskKey {
         MaskKey(Zeroizing::new(labelled("undertone/pair-mask/1", &parts)))
     }
 
+    /// The key of an own mask's part for one slice of its vector. Where a vector travels in slices
+    /// each has a mask of its own: a stream in which words are skipped cannot be entered in the
+    /// middle.
+    pub fn own_slice(&self, slice: u32) -> Self {
+        self.of_slice("undertone/own-slice/1", slice)
+    }
+
+    /// The key of a pair's mask for one slice of the vector that it masks, from the once-key.
+    pub fn pair_slice(&self, slice: u32) -> Self {
+        self.of_slice("undertone/pair-slice/1", slice)
+    }
+
+    fn of_slice(&self, label: &str, slice: u32) -> Self {
+        let parts: [&[u8]; 2] = [&*self.0, &slice.to_le_bytes()];
+        MaskKey(Zeroizing::new(labelled(label, &parts)))
+    }
+
     /// Adds the mask to a vector: an own mask, or a pair's at its lower party.
     pub fn add_to(&self, vector: &mut ResidueVector) -> Result<(), MaskTooLong> {
         self.apply(Sign::Plus, vector)
@@ -201,6 +218,9 @@ mod tests {
         keys.push(*MaskKey::own(&secret(6), &place).0);
         keys.push(*MaskKey::once([5; 32]).0);
         keys.extend([1, EVERYBODY].map(|circle| *MaskKey::pair(&[5; 32], circle).0));
+        let once = MaskKey::once([5; 32]);
+        keys.extend([0, 1].map(|slice| *once.own_slice(slice).0));
+        keys.extend([0, 1].map(|slice| *once.pair_slice(slice).0));
         let count = keys.len();
         keys.sort_unstable();
         keys.dedup();

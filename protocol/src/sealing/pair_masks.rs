@@ -45,6 +45,18 @@ impl PairMasks {
         })
     }
 
+    /// Masks one slice of a vector for its sealing.
+    ///
+    /// # Errors
+    /// The slice is longer than a mask: no plan's is.
+    pub fn add_to_slice(&self, slice: u32, vector: &mut ResidueVector) -> Result<(), MaskTooLong> {
+        let mut chains = self.chains.iter();
+        chains.try_for_each(|(&other, chain)| {
+            let mask = MaskKey::once(*chain.once_key()).pair_slice(slice);
+            apply(&mask, self.me < other, vector)
+        })
+    }
+
     /// Whether there is a mask with each of these: a vector that lacks one is nobody's to send.
     pub fn are_with_all(&self, mut others: impl Iterator<Item = Party>) -> bool {
         others.all(|other| self.chains.contains_key(&other))
@@ -112,6 +124,23 @@ pub fn take_out(
     with.iter()
         .zip(keys)
         .try_for_each(|(&other, key)| apply(&MaskKey::once(*key), giver > other, sum))
+}
+
+/// Takes out of one slice of a sum, as [`take_out`] does of a whole one.
+///
+/// # Errors
+/// The slice is longer than a mask: no plan's is.
+pub fn take_out_of_slice(
+    sum: &mut ResidueVector,
+    (slice, giver): (u32, Party),
+    with: &[Party],
+    keys: &[u8],
+) -> Result<(), MaskTooLong> {
+    let (keys, _) = keys.as_chunks::<KEY_BYTES>();
+    with.iter().zip(keys).try_for_each(|(&other, key)| {
+        let mask = MaskKey::once(*key).pair_slice(slice);
+        apply(&mask, giver > other, sum)
+    })
 }
 
 /// Takes out of the sum of a circle, which has the vector of `giver`, its masks with those of

@@ -295,7 +295,7 @@ impl Equivocation {
                 wire::log_to_bytes(&log, schedule)
             }
             Stage::Sealed if self.version == OtherVersion::Garbage => vec![ONES; item.len()],
-            Stage::Sealed | Stage::Correction(_) => {
+            Stage::Sealed | Stage::Correction(_) | Stage::Keeping | Stage::Slice(_) | Stage::Sum(_) => {
                 let mut other = item.to_vec();
                 if self.version == OtherVersion::Shifted {
                     // No byte becomes one that makes a word of ones of another word.

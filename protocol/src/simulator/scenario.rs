@@ -216,6 +216,8 @@ pub enum Purpose {
     Logs,
     /// Votes and lists of both stages, and calls that somebody is gone.
     Votes,
+    /// Reports of the keepers of slices.
+    Reports,
     /// Finals, or entries where finals are averaged; their announcements, and asking for them.
     Finals,
     /// Rounds of averaging, and notices about it.
@@ -224,10 +226,11 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Purpose; 5] = [
+    pub const ALL: [Purpose; 6] = [
         Purpose::Gathering,
         Purpose::Logs,
         Purpose::Votes,
+        Purpose::Reports,
         Purpose::Finals,
         Purpose::Averaging,
     ];
@@ -238,6 +241,7 @@ impl Purpose {
             Purpose::Gathering => "gathering",
             Purpose::Logs => "logs",
             Purpose::Votes => "votes",
+            Purpose::Reports => "reports",
             Purpose::Finals => "finals",
             Purpose::Averaging => "averaging",
         }
@@ -250,7 +254,12 @@ impl Purpose {
                 stage: Stage::Settling,
                 ..
             } => return Some(Purpose::Logs),
+            PublicFrame::Body {
+                stage: Stage::Keeping,
+                ..
+            } => return Some(Purpose::Reports),
             PublicFrame::Body { .. } => return Some(Purpose::Finals),
+            PublicFrame::Slice { .. } => return Some(Purpose::Finals),
             PublicFrame::Item { signed, .. } => signed.notice,
             PublicFrame::Round { .. } => return Some(Purpose::Averaging),
             PublicFrame::Set(Set::Seats(_)) => return Some(Purpose::Gathering),
@@ -259,6 +268,20 @@ impl Purpose {
         };
         Some(match (&notice, notice.phase()) {
             (Notice::List { .. } | Notice::Vote { .. } | Notice::Unreachable { .. }, _) => Purpose::Votes,
+            (
+                Notice::Item {
+                    stage: Stage::Keeping,
+                    ..
+                },
+                _,
+            ) => Purpose::Reports,
+            (
+                Notice::Item {
+                    stage: Stage::Slice(_),
+                    ..
+                },
+                _,
+            ) => Purpose::Finals,
             (Notice::Missed | Notice::Averaged | Notice::Waiting, _) => Purpose::Averaging,
             (_, Phase::Gathering) => Purpose::Gathering,
             (_, Phase::Settling) => Purpose::Logs,

@@ -43,7 +43,7 @@ impl Flood {
                 of_plan && self.stages.agree_in(*stage)
             }
             Notice::Vote { stage, .. } => self.stages.agree_in(*stage),
-            Notice::Unreachable { stage, party } => self.stages.has(*stage) && *party < parties,
+            Notice::Unreachable { stage, party } => self.stages.call_in(*stage) && *party < parties,
             Notice::Key { round, .. } => self.stages.are_sealed() && *round == self.round(),
             // Nobody holds a share of its own secret.
             Notice::Share { round, of, .. } => {

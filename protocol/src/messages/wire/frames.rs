@@ -31,6 +31,13 @@ pub enum PublicFrame {
         /// The range of the frame that holds the item's bytes.
         bytes: Range<usize>,
     },
+    /// A slice of a sealed final and its announcement, on the way to those who keep it.
+    Slice {
+        /// The announcement in its signed envelope.
+        signed: SignedNotice,
+        /// The range of the frame that holds the item's bytes.
+        bytes: Range<usize>,
+    },
     /// A set; notices name it by its hash.
     Set(Set),
     /// A round of averaging. Its signature is not checked yet.
@@ -46,7 +53,9 @@ impl PublicFrame {
     /// The notice, alone or with its item.
     pub fn notice(&self) -> Option<&SignedNotice> {
         match self {
-            PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. } => Some(signed),
+            PublicFrame::Notice(signed)
+            | PublicFrame::Item { signed, .. }
+            | PublicFrame::Slice { signed, .. } => Some(signed),
             _ => None,
         }
     }
@@ -55,15 +64,14 @@ impl PublicFrame {
     pub fn item(&self) -> Option<(Stage, Party, Range<usize>)> {
         match self {
             PublicFrame::Body { stage, author, bytes } => Some((*stage, *author, bytes.clone())),
-            PublicFrame::Item {
-                signed:
-                    SignedNotice {
-                        author,
-                        notice: Notice::Item { stage, .. },
-                        ..
-                    },
-                bytes,
-            } => Some((*stage, *author, bytes.clone())),
+            PublicFrame::Item { signed, bytes } | PublicFrame::Slice { signed, bytes } => match signed {
+                SignedNotice {
+                    author,
+                    notice: Notice::Item { stage, .. },
+                    ..
+                } => Some((*stage, *author, bytes.clone())),
+                _ => None,
+            },
             _ => None,
         }
     }

@@ -72,6 +72,10 @@ impl Asked<'_> {
         require(!(uniform && averaged), "run.dissemination", || Problem::OnlyFor {
             only: "mechanism.correlated = \"gaussian\"",
         })?;
+        let sliced = run.dissemination == Dissemination::Slices;
+        require(!sliced || run.sealed, "run.dissemination", || Problem::OnlyFor {
+            only: "run.sealed = true",
+        })?;
         let sealable = uniform || matches!(exchange, Exchange::Gossip(_));
         require(sealable || !run.sealed, "run.sealed", || Problem::OnlyFor {
             only: "mechanism.correlated = \"uniform\"",

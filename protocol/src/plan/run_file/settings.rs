@@ -501,7 +501,9 @@ pub enum Dissemination {
     Flood,
     /// Averaged over the public graph, by consensus.
     Consensus,
-    /// Whichever sends fewer bytes; a plan says which.
+    /// Sealed, in slices, to a few keepers each, who add them up.
+    Slices,
+    /// By slices where clearly fewer bytes travel, else to everybody; a plan says which.
     Auto,
 }
 

@@ -90,7 +90,7 @@ impl OpeningPhase {
     /// A step of the agreement on what was opened. `false`: it wants nothing now.
     pub(super) fn step_confirming(&mut self, cx: &mut StepContext<'_>) -> bool {
         match &mut self.confirmation {
-            Confirmation::Unasked if cx.record.finished => {
+            Confirmation::Unasked if cx.record.finished || self.summing.is_some() => {
                 let opened = self.opening.secrets().is_some();
                 if !opened || !cx.public_state.flood.says_anything_in(Stage::Opened) {
                     return false;

@@ -68,7 +68,8 @@ impl Run {
         // Nobody seals for a party that has departed: its keys are dropped.
         seals.go_on(&started, threshold);
         let mut public_state = self.public_state_of_next(digest, rules);
-        public_state.begin(self.now, SealTerms { threshold, bytes });
+        let placing = config.placing(&started, threshold);
+        public_state.begin(self.now, SealTerms { threshold, bytes }, placing);
         let record = Record {
             started,
             started_at: Some(self.now.plus_millis(config.settle_ms)),

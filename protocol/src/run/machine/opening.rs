@@ -7,6 +7,7 @@ use crate::agreement::items::Body;
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::Sealed;
 use crate::messages::stage::Stage;
+use crate::plan::slices::Slices;
 use crate::publishing::interface::{FinalError, Published};
 use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
 use crate::publishing::sealed::{OpenedSum, RevealedKeys};
@@ -46,6 +47,7 @@ impl OpeningPhase {
             opening: kept.open(set, clock),
             unsealing,
             confirmation: Confirmation::Unasked,
+            summing: None,
             circle,
             seals: Some(seals),
         }))
@@ -53,14 +55,15 @@ impl OpeningPhase {
 
     /// A step of opening, or of the agreement on what was opened. `false`: it wants nothing now.
     pub(super) fn step(&mut self, cx: &mut StepContext<'_>) -> bool {
-        self.step_opening(cx) || self.step_confirming(cx)
+        self.step_opening(cx) || self.step_confirming(cx) || self.step_summing(cx)
     }
 
     /// Returns the moment to step again although nothing happened.
     pub(super) fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
         let agreement = self.confirmation.agreement();
         let confirmed = agreement.map_or(Time::FAR, |it| it.wake(now, &BTreeMap::new()));
-        self.opening.wake(now, unreachable).min(confirmed)
+        let summing = self.summing.as_ref().map_or(Time::FAR, |summing| summing.wake(now));
+        self.opening.wake(now, unreachable).min(confirmed).min(summing)
     }
 
     fn step_opening(&mut self, cx: &mut StepContext<'_>) -> bool {
@@ -86,8 +89,17 @@ impl OpeningPhase {
         true
     }
 
-    /// Every secret is here, and so is everything that is sealed.
+    /// Every secret is here. Where finals went to everybody all that is sealed is, too; else its
+    /// slices are added up.
     pub(super) fn opened(&mut self, cx: &mut StepContext<'_>) {
+        if cx.public_state.is_sliced() {
+            return self.begin_summing(cx);
+        }
+        self.add_up(cx);
+    }
+
+    /// Everything is here that the sum is made of.
+    pub(super) fn add_up(&mut self, cx: &mut StepContext<'_>) {
         let opened_for = self.opening.opened_for();
         let included = self.unsealing.members.clone();
         let mine = included.contains(&cx.config.mixing.me);
@@ -123,11 +135,6 @@ impl OpeningPhase {
         };
         let unsealing = &self.unsealing;
         let secrets = self.opening.secrets().unwrap_or_default();
-        let of = |party: &Party| -> Option<&Body> {
-            let hash = unsealing.logs.get(party)?.sealed.as_ref()?.hash;
-            cx.public_state.items(Stage::Sealed).version(*party, &hash)
-        };
-        let sealed: Vec<&Body> = unsealing.members.iter().filter_map(of).collect();
         let (mut vectors, mut revealed) = (Vec::new(), Vec::new());
         for (stage, giver, body) in self.corrections_given(cx) {
             match unsealing.masks.get(stage).map(|masks| masks.get(&giver)) {
@@ -140,6 +147,16 @@ impl OpeningPhase {
                 }),
             }
         }
+        if let Some(summing) = &self.summing {
+            let sums = finals.slices().into_iter().flat_map(Slices::all);
+            let sums = sums.map(|slice| summing.sums.get(&slice).and_then(Body::bytes));
+            return finals.join_slices(sums, vectors.into_iter().map(Body::bytes), &revealed);
+        }
+        let of = |party: &Party| -> Option<&Body> {
+            let hash = unsealing.logs.get(party)?.sealed.as_ref()?.hash;
+            cx.public_state.items(Stage::Sealed).version(*party, &hash)
+        };
+        let sealed: Vec<&Body> = unsealing.members.iter().filter_map(of).collect();
         // All of it is held, or the set would not be agreed.
         if sealed.len() < unsealing.members.len() || secrets.len() < sealed.len() {
             return Err(FinalError::NoResidues);
@@ -166,6 +183,11 @@ impl OpeningPhase {
     pub(super) fn unopened(&mut self, lacking: Vec<Unopened>, cx: &mut StepContext<'_>) {
         cx.fault(format!("not opened: {}", cx.sentences(&lacking)));
         cx.record.unopened = lacking;
+        self.end_without_sum(cx);
+    }
+
+    /// The set is agreed, and its sum is not known here.
+    pub(super) fn end_without_sum(&self, cx: &mut StepContext<'_>) {
         let published = Published::without_sum(self.unsealing.members.clone(), true);
         let ending = match cx.record.withheld.clone() {
             Some(reason) => Ending::Withheld { reason },

@@ -1,6 +1,6 @@
 //! The phase from the last round to the agreed logs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
@@ -71,6 +71,7 @@ impl MixingPhase {
         let mut log = transfers.shares.close(called.iter().copied().collect());
         // The exchange is closed by now: what is sealed is the very state that the log tells of.
         let seals = transfers.seals.as_deref_mut();
+        let mut slices = Vec::new();
         log.sealed = match &mut transfers.circle {
             Some(circle) => {
                 circle.close(&mut log);
@@ -82,10 +83,18 @@ impl MixingPhase {
                     deal,
                 })
             }
-            None => seals.and_then(|seals| seals.seal(&transfers.shares, cx)),
+            None => {
+                let sealed = seals.and_then(|seals| seals.seal(&transfers.shares, cx));
+                sealed.map(|(sealed, of_it)| {
+                    slices = of_it;
+                    sealed
+                })
+            }
         };
         cx.record.own_log = Some(log.clone());
         let hash = cx.public_state.give_log(log);
+        // After the log: what fixes them is heard before they are.
+        cx.public_state.place(slices);
         let agreement = Agreement::new(
             cx.config.electorate.clone(),
             Stage::Settling,
@@ -106,6 +115,10 @@ impl SettlingPhase {
     /// A step of the agreement on logs. `false`: it wants nothing more now.
     pub(super) fn step(mut self: Box<Self>, cx: &mut StepContext<'_>) -> (RunPhase, bool) {
         let agreement = &mut self.agreement;
+        if cx.public_state.is_sliced() {
+            let gone = cx.gone();
+            cx.public_state.keep_slices(cx.now, agreement.clock(), &gone);
+        }
         match cx
             .public_state
             .step(agreement, Stage::Settling, cx.now, &cx.peers.unreachable)
@@ -125,6 +138,19 @@ impl SettlingPhase {
             Some(Step::Agreed(set)) => return (self.agreed(&set, cx), true),
         }
         (RunPhase::Settling(self), true)
+    }
+
+    /// Returns the moment to step again although nothing happened.
+    pub(super) fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>, sliced: bool) -> Time {
+        let Clock {
+            quarter,
+            three_eighths,
+            ..
+        } = self.agreement.clock();
+        let reports = [quarter, three_eighths].into_iter();
+        let next = reports.filter(|&at| sliced && at > now).min();
+        let agreement = self.agreement.wake(now, unreachable);
+        next.map_or(agreement, |next| next.min(agreement))
     }
 
     /// Tells once that this node's sealed final is out of its hands: another party's list or vote
@@ -165,6 +191,21 @@ impl SettlingPhase {
 }
 
 impl StepContext<'_> {
+    /// Returns the parties that this node finds unreachable, or that more than may lie call so.
+    fn gone(&self) -> BTreeSet<Party> {
+        let mut callers: BTreeMap<Party, BTreeSet<Party>> = BTreeMap::new();
+        let said = self.public_state.flood.calls(Stage::Settling);
+        for (&caller, called) in said.iter().chain(&self.public_state.in_logs) {
+            for &party in called {
+                callers.entry(party).or_default().insert(caller);
+            }
+        }
+        let colluding = self.config.electorate.colluding;
+        let called = callers.into_iter().filter(|(_, callers)| callers.len() > colluding);
+        let unreachable = self.peers.unreachable.keys().copied();
+        called.map(|(party, _)| party).chain(unreachable).collect()
+    }
+
     /// Returns the message that the agreed set lacks this node's log, and who signed it. A log that
     /// was flooded in time lacks only where somebody did not want it.
     fn voted_out(&self, set: &ItemSet) -> String {

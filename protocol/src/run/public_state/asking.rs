@@ -147,7 +147,9 @@ impl PublicState {
     /// Asks for what is lacking; returns when to look again.
     pub(in crate::run) fn pull(&mut self, now: Time) -> Time {
         let mut later = self.pull_sets(now);
-        for stage in self.rules.stages.all() {
+        let lacking = self.items.iter().filter(|(_, items)| !items.lacks_nothing());
+        let lacking: Vec<Stage> = lacking.map(|(stage, _)| *stage).collect();
+        for stage in lacking {
             // Second versions are pulled only once a set names them: a liar may sign many.
             if self.flood.has_versions(stage)
                 && let Some(set) = self.named_versions(stage)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::agreement::flood::slot::Slot;
 use crate::agreement::items::Taken;
-use crate::messages::notice::{ItemHash, Notice, SignedNotice};
+use crate::messages::notice::{ItemHash, Notice, SignedNotice, item_hash};
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::run::public_state::PublicState;
@@ -70,10 +70,11 @@ impl PublicState {
             .is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_none())
     }
 
+    /// An author's item is announced by a peer that can serve it.
     pub(super) fn announced(
         &mut self,
-        stage: Stage,
-        author: Party,
+        now: Time,
+        (stage, author): (Stage, Party),
         item: Option<(ItemHash, u64)>,
         from: Party,
     ) {
@@ -82,6 +83,7 @@ impl PublicState {
         if !self.items_mut(stage).announced(author, item, from) {
             self.offence(from, format!("an item of {} bytes", item.1));
         }
+        self.adopt(now, (stage, author), item.0);
     }
 
     pub(super) fn receive_body(
@@ -92,13 +94,26 @@ impl PublicState {
         (stage, author, bytes): (Stage, Party, Range<usize>),
     ) {
         let members = self.flood.members();
-        let mut log = None;
+        let (mut log, mut report) = (None, None);
         let Some(items) = self.items.get_mut(&stage) else {
             return self.offence(from, "an item of a stage that this plan does not have");
         };
-        let rules = &self.rules;
+        // Of a sum that several have announced it does not matter whose is served.
+        let author = match stage {
+            Stage::Sum(_) => {
+                let wanting = items.wanting(&item_hash(&frame[bytes.clone()]));
+                wanting.first().copied().unwrap_or(author)
+            }
+            _ => author,
+        };
+        let (rules, placing) = (&self.rules, &self.placing);
         let taken = items.body(author, from, frame, bytes, |bytes| match stage {
             Stage::Settling => rules.log(author, members, bytes).map(|read| log = Some(read)),
+            Stage::Keeping => {
+                let placing = placing.as_ref();
+                report = placing.and_then(|placing| placing.read_report(author, bytes));
+                report.is_some().then_some(()).ok_or_else(|| "no report".to_string())
+            }
             _ => rules.check_item(stage, author, bytes),
         });
         match taken {
@@ -120,7 +135,7 @@ impl PublicState {
                     .get(author)
                     .is_some_and(|body| body.hash == hash);
                 if let Some(sealed) = log.as_ref().and_then(|log| log.sealed.as_ref()) {
-                    self.sealed.insert((author, hash), sealed.hash);
+                    self.name_sealed(author, hash, sealed.hash);
                 }
                 if let Some(log) = log.filter(|_| first) {
                     self.keep_log(log);
@@ -129,13 +144,20 @@ impl PublicState {
                 if stage == Stage::Sealed {
                     self.note_calls(author);
                 }
-                let announcers = self.items(stage).announcers(author, hash).to_vec();
-                let announcement = self.flood.version(stage, author, &hash);
-                if let Some(frame) = announcement.map(|held| held.frame.clone()) {
-                    self.pass_on(author, &frame, &announcers);
-                }
-                self.items_mut(stage).passed_on(author, hash);
+                self.placed_by(stage, author, &hash, report);
+                self.pass_on_item(stage, author, hash);
+                self.adopt_alike(now, stage, &hash);
             }
         }
+    }
+
+    /// Passes on the announcement of an item that is held now, but for those who have announced it.
+    pub(super) fn pass_on_item(&mut self, stage: Stage, author: Party, hash: ItemHash) {
+        let announcers = self.items(stage).announcers(author, hash).to_vec();
+        let announcement = self.flood.version(stage, author, &hash);
+        if let Some(frame) = announcement.map(|held| held.frame.clone()) {
+            self.pass_on(author, &frame, &announcers);
+        }
+        self.items_mut(stage).passed_on(author, hash);
     }
 }

@@ -358,7 +358,7 @@ fn an_item_that_came_with_its_announcement_before_its_stage_is_taken_once_that_b
     public_state.disconnected(peer);
     let threshold = plan.threshold(8).expect("a threshold").expect("one that seals");
     let bytes = length as u64;
-    public_state.begin(Time::ZERO, SealTerms { threshold, bytes });
+    public_state.begin(Time::ZERO, SealTerms { threshold, bytes }, None);
     assert!(public_state.items(Stage::Sealed).get(1).is_some());
     assert!(!asks_for_bodies(public_state, Time::from_millis(1)));
 }

@@ -26,7 +26,8 @@ pub(crate) fn plan(parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
     plan_of(2, parties, lines, rounds)
 }
 
-fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
+/// As [`plan`], with so many coordinates.
+pub(crate) fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
     let task = match lines.contains("sums = ") {
         true => "stream",
         false => "mean",

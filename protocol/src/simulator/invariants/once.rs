@@ -37,13 +37,16 @@ impl Once {
     /// A frame was given to the public graph.
     pub fn public(&mut self, frame: &[u8]) -> Result<(), Violation> {
         match wire::read_public(frame) {
-            Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. })
-                if self.liar == Some(signed.author) =>
+            Ok(
+                PublicFrame::Notice(signed)
+                | PublicFrame::Item { signed, .. }
+                | PublicFrame::Slice { signed, .. },
+            ) if self.liar == Some(signed.author) =>
             {
                 Ok(())
             }
             Ok(PublicFrame::Body { author, .. }) if self.liar == Some(author) => Ok(()),
-            Ok(PublicFrame::Item { signed, bytes }) => {
+            Ok(PublicFrame::Item { signed, bytes } | PublicFrame::Slice { signed, bytes }) => {
                 let body = frame[bytes].to_vec();
                 if let Notice::Item { stage, .. } = signed.notice {
                     same(&mut self.bodies, (stage, signed.author), body, "bodies")?;

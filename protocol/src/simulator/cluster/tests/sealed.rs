@@ -2,6 +2,7 @@
 
 mod holders;
 mod pairwise;
+mod slices;
 mod waking;
 
 use super::*;
