@@ -13,6 +13,9 @@ pub mod agreement {}
 #[doc = include_str!("../docs/sealing.md")]
 pub mod sealing {}
 
+#[doc = include_str!("../docs/slices.md")]
+pub mod slices {}
+
 #[doc = include_str!("../docs/masks.md")]
 pub mod masks {}
 

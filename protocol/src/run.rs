@@ -4,6 +4,7 @@ pub mod backlog;
 mod config;
 mod context;
 mod early;
+mod early_slices;
 pub mod interface;
 mod item_rules;
 pub mod machine;

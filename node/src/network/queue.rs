@@ -233,7 +233,9 @@ mod tests {
     #[test]
     fn what_is_short_overtakes_what_is_long_in_order() {
         let queue = Queue::new(9, 1000).overtaking(10);
-        [30, 5, 20, 10, 11, 1].into_iter().for_each(|bytes| queue.push(frame(bytes)).unwrap());
+        [30, 5, 20, 10, 11, 1]
+            .into_iter()
+            .for_each(|bytes| queue.push(frame(bytes)).unwrap());
         let lengths = std::iter::from_fn(|| queue.pop()).map(|frame| frame.bytes.len());
         assert_eq!(lengths.collect::<Vec<_>>(), [5, 10, 1, 30, 20, 11]);
         queue.push(frame(5)).unwrap();

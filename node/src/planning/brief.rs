@@ -112,8 +112,9 @@ fn facts(plan: &Plan, ways: &[Alternative]) -> Table {
     row(
         "network",
         format!(
-            "each party sends about {}",
-            bytes(plan.calibration().predicted.bytes_per_party)
+            "each party sends about {}{}",
+            bytes(plan.calibration().predicted.bytes_per_party),
+            quote::spreading(plan).map_or(String::new(), |how| format!("; {how}"))
         ),
     );
     row("time", time(plan));

@@ -209,6 +209,8 @@ fn of_kind(plan: &Plan) -> Value {
     });
     json!({
         "dissemination": plan.draft().run.dissemination,
+        "bytes_flooded": plan.bytes_of_ways().map(|(flood, _)| flood),
+        "bytes_in_slices": plan.bytes_of_ways().map(|(_, slices)| slices),
         "quorum": plan.draft().run.quorum,
         "averaging": averaging,
         "name": plan.draft().name,
@@ -464,14 +466,31 @@ fn errors(plan: &Plan) -> String {
     row("a trusted server", predicted.central);
     row("local noise alone", predicted.local);
     format!(
-        "{}\nEach party sends about {}.\n{}",
+        "{}\nEach party sends about {}{}.\n{}",
         table.render(),
         bytes(predicted.bytes_per_party),
+        spreading(plan).map_or(String::new(), |how| format!("; {how}")),
         averaging(plan)
     )
 }
 
-/// How finals spread, if not to everybody.
+/// How sealed finals spread, and what the other way would send; `None` where they are too short, or
+/// the parties too few, for another.
+pub(super) fn spreading(plan: &Plan) -> Option<String> {
+    let (flood, slices) = plan.bytes_of_ways()?;
+    let (flood, slices) = (bytes(flood), bytes(slices));
+    let members = (0..plan.parties()).collect();
+    let threshold = plan.threshold(plan.parties()).ok().flatten()?;
+    Some(match plan.keepers(&members, threshold.needed()) {
+        Some(keepers) => format!(
+            "finals in slices to {} keepers each: {slices}, where to everybody it would be {flood}",
+            keepers.each()
+        ),
+        None => format!("finals to everybody: {flood}, where in slices it would be {slices}"),
+    })
+}
+
+/// How readable finals spread, if not to everybody.
 fn averaging(plan: &Plan) -> String {
     plan.terms().map_or(String::new(), |terms| {
         format!(

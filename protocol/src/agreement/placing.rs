@@ -24,7 +24,7 @@ mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use report::Report;
+pub use report::KeeperReport;
 
 use crate::agreement::agreeing::SealedBodies;
 use crate::agreement::items::Body;
@@ -55,7 +55,7 @@ struct PlacedSlice {
 
 /// The progress of a final towards being placed, for one root.
 #[derive(Default)]
-struct Progress {
+struct PlacingProgress {
     /// By slice: the number of keepers that have reported it, and whether it is here.
     slices: Vec<(usize, bool)>,
     /// The slices that are reported by all of their keepers, or here.
@@ -79,8 +79,8 @@ pub struct Placing {
     /// The versions of each slice that this node has passed on.
     passed_on: BTreeMap<(Party, u32), Vec<ItemHash>>,
     here: BTreeMap<(Party, u32), Vec<PlacedSlice>>,
-    reports: BTreeMap<Party, Vec<Report>>,
-    progress: BTreeMap<(Party, RootStart), Progress>,
+    reports: BTreeMap<Party, Vec<KeeperReport>>,
+    progress: BTreeMap<(Party, RootStart), PlacingProgress>,
     /// Whether something has changed since it was asked last what is not reported.
     changed: bool,
 }
@@ -137,7 +137,12 @@ impl Placing {
 
     /// A version of a slice is here, whose length and residues are right. Returns whether its
     /// author's final is placed by it.
-    pub fn take(&mut self, (author, slice): (Party, u32), body: Body, announced: Option<SignedNotice>) -> bool {
+    pub fn take(
+        &mut self,
+        (author, slice): (Party, u32),
+        body: Body,
+        announced: Option<SignedNotice>,
+    ) -> bool {
         let Some(root) = self.root(author, slice, &body) else {
             return false;
         };
@@ -149,7 +154,11 @@ impl Placing {
         if versions.len() >= VERSIONS {
             return false;
         }
-        versions.push(PlacedSlice { root, body, announced });
+        versions.push(PlacedSlice {
+            root,
+            body,
+            announced,
+        });
         self.changed = true;
         self.count((author, start(&root)), slice, |(_, here)| *here = true)
     }
@@ -160,7 +169,12 @@ impl Placing {
         let length = path_length(slice, self.slices.count());
         let (path, residues) = bytes.split_at_checked(length * HASH_BYTES)?;
         let (digest, round) = (&self.digest, self.round);
-        let leaf = SlicePlace { digest, author, round }.leaf(slice, residues);
+        let leaf = SlicePlace {
+            digest,
+            author,
+            round,
+        }
+        .leaf(slice, residues);
         root_of(leaf, slice, self.slices.count(), path.as_chunks().0)
     }
 
@@ -214,11 +228,14 @@ impl Placing {
 
     /// This node's report, unless it has reported, once it has all slices that it keeps of those
     /// who are not `gone`, or once it is `due`.
-    pub fn report(&self, gone: &BTreeSet<Party>, due: bool) -> Option<Report> {
+    pub fn report(&self, gone: &BTreeSet<Party>, due: bool) -> Option<KeeperReport> {
         if self.reports.contains_key(&self.me) {
             return None;
         }
-        let roots = self.members().iter().filter_map(|&party| Some((party, self.root_here(party)?)));
+        let roots = self
+            .members()
+            .iter()
+            .filter_map(|&party| Some((party, self.root_here(party)?)));
         let roots: BTreeMap<Party, ItemHash> = roots.collect();
         let holds = |party: Party, slice: u32| {
             let root = roots.get(&party);
@@ -231,19 +248,25 @@ impl Placing {
         let held: Vec<Vec<Party>> = self
             .kept()
             .iter()
-            .map(|&slice| roots.keys().copied().filter(|&party| holds(party, slice)).collect())
+            .map(|&slice| {
+                roots
+                    .keys()
+                    .copied()
+                    .filter(|&party| holds(party, slice))
+                    .collect()
+            })
             .collect();
-        Some(Report::of(self.parties, &held, &roots))
+        Some(KeeperReport::of(self.parties, &held, &roots))
     }
 
     /// The report of a keeper in bytes; `None` if they are none.
-    pub fn read_report(&self, keeper: Party, bytes: &[u8]) -> Option<Report> {
+    pub fn read_report(&self, keeper: Party, bytes: &[u8]) -> Option<KeeperReport> {
         let kept = self.keepers.kept_by(keeper).len();
-        Report::from_bytes(self.parties, kept, bytes)
+        KeeperReport::from_bytes(self.parties, kept, bytes)
     }
 
     /// A keeper's report is here, the first one or another. Returns whose finals are placed by it.
-    pub fn take_report(&mut self, keeper: Party, report: Report) -> Vec<Party> {
+    pub fn take_report(&mut self, keeper: Party, report: KeeperReport) -> Vec<Party> {
         let reports = self.reports.entry(keeper).or_default();
         if reports.len() >= VERSIONS || reports.contains(&report) {
             return Vec::new();
@@ -318,7 +341,10 @@ impl Placing {
         let version = |(&author, root): (&Party, &ItemHash)| {
             let versions = self.here.get(&(author, slice))?;
             let of_root = versions.iter().find(|version| version.root == *root)?;
-            of_root.announced.as_ref().map(|_| (author, slice, of_root.body.hash))
+            of_root
+                .announced
+                .as_ref()
+                .map(|_| (author, slice, of_root.body.hash))
         };
         roots.iter().filter_map(version).collect()
     }
@@ -330,3 +356,6 @@ impl SealedBodies for Placing {
         progress.is_some_and(|progress| progress.safe == self.slices.count())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,11 +62,9 @@ impl Stage {
     pub const fn phase(self) -> Phase {
         match self {
             Stage::Settling | Stage::Sealed | Stage::Keeping | Stage::Slice(_) => Phase::Settling,
-            Stage::Publishing
-            | Stage::Correction(_)
-            | Stage::Finals
-            | Stage::Opened
-            | Stage::Sum(_) => Phase::Publishing,
+            Stage::Publishing | Stage::Correction(_) | Stage::Finals | Stage::Opened | Stage::Sum(_) => {
+                Phase::Publishing
+            }
         }
     }
 }

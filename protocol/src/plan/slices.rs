@@ -47,7 +47,9 @@ impl Slices {
         Slices {
             coordinates,
             width,
-            count: parties.min(bytes.div_ceil(LEAST_SLICE_BYTES)).clamp(1, coordinates.max(1)),
+            count: parties
+                .min(bytes.div_ceil(LEAST_SLICE_BYTES))
+                .clamp(1, coordinates.max(1)),
         }
     }
 
@@ -100,7 +102,9 @@ impl Keepers {
         };
         let mut kept: BTreeMap<Party, Vec<u32>> = BTreeMap::new();
         for slice in 0..slices as u32 {
-            keepers.of(slice).for_each(|keeper| kept.entry(keeper).or_default().push(slice));
+            keepers
+                .of(slice)
+                .for_each(|keeper| kept.entry(keeper).or_default().push(slice));
         }
         keepers.kept = kept;
         keepers
@@ -132,7 +136,12 @@ impl Keepers {
     /// pairs of a party and the next one after it. Who is found gone changes no way: not all see
     /// that alike.
     pub fn way(&self, author: Party, slice: u32) -> Vec<(Party, Party)> {
-        tree(&self.graph, &self.members, author, &self.of(slice).collect::<Vec<_>>())
+        tree(
+            &self.graph,
+            &self.members,
+            author,
+            &self.of(slice).collect::<Vec<_>>(),
+        )
     }
 
     /// The mean number of pairs in a way, over evenly spread samples of authors and slices.
@@ -184,6 +193,21 @@ impl Plan {
         privacy.colluding + 2 * privacy.dropouts + 2
     }
 
+    /// Bytes of finals that a party sends on average in a run without faults: where they go to
+    /// everybody, and where they travel in slices. `None` where that cannot be, or where vectors
+    /// are so short that it does not matter.
+    pub fn bytes_of_ways(&self) -> Option<(u64, u64)> {
+        let vector = self.draft().dimension() as u64 * u64::from(self.lattice().final_bytes);
+        let matters = self.is_sliced() || vector >= LEAST_SLICED_BYTES;
+        if !matters || self.possible_slices().is_none() || self.parties() < self.fewest_for_slices() {
+            return None;
+        }
+        Some((
+            vector.saturating_mul(self.parties() as u64 - 1),
+            self.bytes_of_slices()?,
+        ))
+    }
+
     /// Bytes that a party sends on average in a run by slices without faults: its vector along the
     /// ways and all sums, and all reports. `None` where it cannot be run so.
     pub(super) fn bytes_of_slices(&self) -> Option<u64> {
@@ -203,9 +227,8 @@ impl Plan {
         if vector < LEAST_SLICED_BYTES || self.parties() < self.fewest_for_slices() {
             return false;
         }
-        let flood = vector.saturating_mul(self.parties() as u64 - 1);
-        let slices = self.bytes_of_slices();
-        slices.is_some_and(|slices| slices.saturating_mul(3) < flood.saturating_mul(2))
+        let ways = self.bytes_of_ways();
+        ways.is_some_and(|(flood, slices)| slices.saturating_mul(3) < flood.saturating_mul(2))
     }
 }
 
@@ -216,7 +239,13 @@ mod tests {
 
     #[test]
     fn slices_cover_a_vector_once() {
-        for (parties, coordinates, width) in [(8, 3000, 3), (8, 1_000_000, 3), (200, 1_000_000, 4), (5, 1, 3), (7, 10, 16)] {
+        for (parties, coordinates, width) in [
+            (8, 3000, 3),
+            (8, 1_000_000, 3),
+            (200, 1_000_000, 4),
+            (5, 1, 3),
+            (7, 10, 16),
+        ] {
             let slices = Slices::of(parties, coordinates, width);
             assert!(slices.count() >= 1 && slices.count() <= parties.min(coordinates));
             let mut next = 0;
@@ -235,8 +264,14 @@ mod tests {
 
     fn keepers(parties: usize, lines: &str, coordinates: usize, each: usize) -> Keepers {
         let sealed = "[run]\nsealed = true\n[mechanism]\nkind = \"pairwise\"\n";
-        let plan = plan_of(coordinates, parties, &format!("{sealed}{lines}"), if parties > 32 { 2 } else { parties as u32 / 2 });
-        plan.possible_keepers(&(0..parties).collect(), each).expect("it seals")
+        let plan = plan_of(
+            coordinates,
+            parties,
+            &format!("{sealed}{lines}"),
+            if parties > 32 { 2 } else { parties as u32 / 2 },
+        );
+        plan.possible_keepers(&(0..parties).collect(), each)
+            .expect("it seals")
     }
 
     #[test]
@@ -252,7 +287,12 @@ mod tests {
             }
             assert_eq!(kept, vec![3; parties]);
             for party in 0..parties {
-                assert!(keepers.kept_by(party).iter().all(|&slice| keepers.of(slice).any(|it| it == party)));
+                assert!(
+                    keepers
+                        .kept_by(party)
+                        .iter()
+                        .all(|&slice| keepers.of(slice).any(|it| it == party))
+                );
                 assert_eq!(keepers.kept_by(party).len(), 3);
             }
         }

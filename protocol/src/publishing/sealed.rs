@@ -173,7 +173,10 @@ impl SealedFinals {
             let path = tree.path(slice).concat();
             item[..path.len()].copy_from_slice(&path);
         }
-        Ok(SealedSlices { root: tree.root(), items })
+        Ok(SealedSlices {
+            root: tree.root(),
+            items,
+        })
     }
 
     /// Whether bytes are a slice, or a sum of slices of one number: as many residues as the plan

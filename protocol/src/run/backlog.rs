@@ -22,8 +22,8 @@ pub struct Backlog {
 /// missed a message of averaging and that it has done all rounds.
 const NOTICES_OF_A_PARTY: usize = 5;
 
-/// The notices of each stage: its item, a list and a vote.
-const NOTICES_OF_A_STAGE: usize = 3;
+/// The notices of each stage in which parties agree, besides its item: a list and a vote.
+const VOTES_OF_A_STAGE: usize = 2;
 
 /// Notices that a party of which something is wrong adds for each of the others in each stage:
 /// these call it gone, it calls them gone, and it signs another version of its item. One that
@@ -84,22 +84,27 @@ impl Run {
 
     fn most_owed_in(plan: &Plan, rules: &ItemRules) -> Backlog {
         let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
-        let (notice, stages) = (wire::NOTICE_BYTES, rules.stages.all().len());
+        let (notice, all) = (wire::NOTICE_BYTES, rules.stages.all());
+        let (stages, agreed) = (
+            all.len(),
+            all.iter().filter(|&&it| rules.stages.agree_in(it)).count(),
+        );
         let suspects = (privacy.dropouts + privacy.colluding).min(parties);
         // A liar tells wrong shares, as many as are taken.
         let wrong = if rules.stages.are_sealed() { CANDIDATES } else { 0 };
         let about = stages * NOTICES_ABOUT_A_STAGE + wrong;
         let about = suspects * parties * about;
-        // Of all but one stage of sealed finals parties sign lists and votes.
-        let sets = wire::unreached_bytes(parties) + stages * wire::set_bytes(parties);
-        let of_a_party = NOTICES_OF_A_PARTY + stages * NOTICES_OF_A_STAGE + rules.revealed_by_a_party();
+        // Where parties agree they sign lists and votes.
+        let sets = wire::unreached_bytes(parties) + agreed * wire::set_bytes(parties);
+        let of_a_party =
+            NOTICES_OF_A_PARTY + stages + agreed * VOTES_OF_A_STAGE + rules.revealed_by_a_party();
         let held = Backlog {
             frames: parties * of_a_party + about,
             bytes: parties * (of_a_party * notice + sets) + about * notice,
         };
-        // Each stage has an item of each party, the first one its log.
-        let finals = rules.stages.all().len() - 1;
-        let items = wire::body_bytes(rules.log_limit()) + finals * wire::body_bytes(rules.way.item_limit());
+        // Each stage has an item of each party.
+        let items = all.iter().map(|&stage| wire::body_bytes(rules.largest_of(stage)));
+        let items: usize = items.sum();
         let (longest, _) = Run::frame_limits(plan);
         Backlog {
             frames: PUSHES * held.frames + 2 * parties + LONG_FRAMES + SHORT_FRAMES,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::agreement::placing::{Report, item_bytes};
+use crate::agreement::placing::{KeeperReport, item_bytes};
 use crate::messages::log::{Log, SealTerms, ShareId};
 use crate::messages::signing::Members;
 use crate::messages::stage::{Stage, Stages};
@@ -119,10 +119,6 @@ impl ItemRules {
             .map(|parameters| ItemRules::of(plan, &parameters))
     }
 
-    pub(super) fn log_limit(&self) -> usize {
-        self.log_limit
-    }
-
     /// Returns the mean number of secrets and shares that each party reveals: its own, and as many
     /// shares as it deals. (Wrong ones of a liar find room in what is counted for each party beside
     /// these.)
@@ -143,7 +139,7 @@ impl ItemRules {
         };
         match (stage, slices) {
             (Stage::Settling, _) => self.log_limit,
-            (Stage::Keeping, Some(slices)) => Report::most_bytes(self.parties, slices.count()),
+            (Stage::Keeping, Some(slices)) => KeeperReport::most_bytes(self.parties, slices.count()),
             (Stage::Slice(slice), Some(slices)) => item_bytes(slices, slice),
             (Stage::Sum(slice), Some(slices)) => slices.bytes(slice),
             (Stage::Opened, _) => 0,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::agreement::agreeing::{self, HeldItems, NamedBodies};
+use crate::agreement::agreeing::{self, NamedBodies};
 use crate::agreement::anti_entropy::AntiEntropy;
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
@@ -22,10 +22,10 @@ use crate::messages::signing::Signer;
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::publishing::interface::{OwnItem, Surroundings};
+use crate::run::early_slices::EarlySlices;
 use crate::run::interface::Output;
 use crate::run::item_rules::{ItemRules, Owing};
 use crate::run::outcome::Event;
-use crate::run::public_state::placing_slices::EarlySlice;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -43,7 +43,7 @@ pub(super) struct PublicState {
     /// Where sealed finals travel in slices: where these are, from START on.
     placing: Option<Box<Placing>>,
     /// Slices that came before START was here.
-    early_slices: BTreeMap<(Party, u32), Vec<EarlySlice>>,
+    early_slices: EarlySlices,
     /// The numbers of slices of which some was placed, or some sum came, since it was last asked.
     slice_news: BTreeSet<u32>,
     pub(super) logs: BTreeMap<Party, Log>,
@@ -91,7 +91,7 @@ impl PublicState {
             items: rules.stages.all().into_iter().map(items).collect(),
             sealed: NamedBodies::new(),
             placing: None,
-            early_slices: BTreeMap::new(),
+            early_slices: EarlySlices::default(),
             slice_news: BTreeSet::new(),
             wanted_sets: WantedSets::new(rules.settle_ms),
             // Before START there is no hurry: most of what is lacking is not said yet.
@@ -130,19 +130,6 @@ impl PublicState {
 
     fn items_mut(&mut self, stage: Stage) -> &mut Items {
         self.items.get_mut(&stage).expect("a stage of the run")
-    }
-
-    /// The items of a stage that count as held: a log does with what it says is sealed.
-    pub(super) fn holding(&self, stage: Stage) -> HeldItems<'_> {
-        let items = self.items(stage);
-        if stage != Stage::Settling {
-            return HeldItems::alone(items);
-        }
-        match (&self.placing, self.items.get(&Stage::Sealed)) {
-            (Some(placing), _) => HeldItems::with(items, &**placing, &self.sealed),
-            (None, Some(sealed)) => HeldItems::with(items, sealed, &self.sealed),
-            (None, None) => HeldItems::alone(items),
-        }
     }
 
     /// This node is gathered: what it waits for from now on should come soon.
@@ -367,14 +354,6 @@ impl PublicState {
         let hash = self.give_item(Stage::Settling, &bytes);
         self.keep_log(log);
         hash
-    }
-
-    /// A log of a party that is here names what it has sealed.
-    fn name_sealed(&mut self, party: Party, log: ItemHash, sealed: ItemHash) {
-        self.sealed.insert((party, log), sealed);
-        if let Some(placing) = &mut self.placing {
-            placing.name(party, sealed);
-        }
     }
 
     pub(super) fn give_item(&mut self, stage: Stage, bytes: &[u8]) -> ItemHash {

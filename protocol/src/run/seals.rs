@@ -71,7 +71,8 @@ impl Seals {
         // A run that only mixes noise seals nothing yet.
         if let Some(bytes) = bytes {
             let placing = cx.config.placing(started, threshold);
-            cx.public_state.begin(cx.now, SealTerms { threshold, bytes }, placing);
+            cx.public_state
+                .begin(cx.now, SealTerms { threshold, bytes }, placing);
         }
         Ok(Some(Box::new(seals)))
     }

@@ -139,7 +139,11 @@ mod tests {
     fn a_hash_covers_the_plan_the_party_the_round_and_the_slice() {
         let hash = PLACE.leaf(2, b"bytes");
         let others = [
-            SlicePlace { digest: &[8; 32], ..PLACE }.leaf(2, b"bytes"),
+            SlicePlace {
+                digest: &[8; 32],
+                ..PLACE
+            }
+            .leaf(2, b"bytes"),
             SlicePlace { author: 4, ..PLACE }.leaf(2, b"bytes"),
             SlicePlace { round: 0, ..PLACE }.leaf(2, b"bytes"),
             PLACE.leaf(3, b"bytes"),

@@ -13,7 +13,10 @@ use crate::topology::party::Party;
 /// in a row is short.
 pub(crate) fn depth_first(graph: &Graph, members: &BTreeSet<Party>, order: &[Party]) -> Vec<Party> {
     let mut place = vec![usize::MAX; graph.parties()];
-    order.iter().enumerate().for_each(|(at, &party)| place[party] = at);
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(at, &party)| place[party] = at);
     let mut met = BTreeSet::new();
     let mut walk = Vec::with_capacity(members.len());
     for &first in order.iter().filter(|party| members.contains(party)) {
@@ -108,7 +111,10 @@ mod tests {
         let walk = depth_first(&graph, &all(&graph), &order);
         assert_eq!(walk[0], 39);
         assert_eq!(walk.iter().copied().collect::<BTreeSet<_>>(), all(&graph));
-        let joined = walk.windows(2).filter(|pair| graph.joins(pair[0], pair[1])).count();
+        let joined = walk
+            .windows(2)
+            .filter(|pair| graph.joins(pair[0], pair[1]))
+            .count();
         assert!(joined >= 30, "{joined} of 39 are neighbours");
         let some: BTreeSet<Party> = (0..40).filter(|party| party % 3 != 0).collect();
         let walk = depth_first(&graph, &some, &order);
@@ -120,7 +126,11 @@ mod tests {
     fn a_tree_joins_all_that_can_be_reached_and_enters_nobody_twice() {
         let pieces = Graph::from_edges(6, &[(0, 1), (1, 2), (3, 4)]).expect("two pieces");
         assert_eq!(tree(&pieces, &all(&pieces), 0, &[2, 4, 0]), [(0, 1), (1, 2)]);
-        for graph in [Graph::complete(9), Graph::ring(9), Graph::random_regular(40, 4, 7).expect("a graph")] {
+        for graph in [
+            Graph::complete(9),
+            Graph::ring(9),
+            Graph::random_regular(40, 4, 7).expect("a graph"),
+        ] {
             for root in 0..graph.parties() {
                 let wanted: Vec<Party> = (0..4).map(|at| (root * 5 + at * 2) % graph.parties()).collect();
                 let edges = tree(&graph, &all(&graph), root, &wanted);
@@ -134,6 +144,9 @@ mod tests {
         }
         // Everybody is a neighbour: each keeper has it from the root itself.
         let complete = Graph::complete(5);
-        assert_eq!(tree(&complete, &all(&complete), 3, &[4, 1, 0]), [(3, 0), (3, 1), (3, 4)]);
+        assert_eq!(
+            tree(&complete, &all(&complete), 3, &[4, 1, 0]),
+            [(3, 0), (3, 1), (3, 4)]
+        );
     }
 }

@@ -21,19 +21,19 @@ pub(super) fn start(root: &ItemHash) -> RootStart {
 /// beginning of the one root that they are meant for. A report without roots could be of slices of
 /// one log where another is agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct KeeperReport {
     /// By the slices that the keeper keeps, ascending.
     held: Vec<Row>,
     roots: BTreeMap<Party, RootStart>,
 }
 
-impl Report {
+impl KeeperReport {
     /// The report of a keeper: for each slice that it keeps the parties whose is here, of the roots
     /// that are given.
     pub fn of(parties: usize, held: &[Vec<Party>], roots: &BTreeMap<Party, ItemHash>) -> Self {
         let row = |of: &Vec<Party>| Row::of(parties, of.iter().copied());
         let named = |party: &Party| Some((*party, start(roots.get(party)?)));
-        Report {
+        KeeperReport {
             held: held.iter().map(row).collect(),
             roots: held.iter().flatten().filter_map(named).collect(),
         }
@@ -62,7 +62,7 @@ impl Report {
             .filter(|&party| held.iter().any(|row| row.has(party)))
             .collect();
         let fits = rest.is_empty() && named.len() == roots.len();
-        fits.then(|| Report {
+        fits.then(|| KeeperReport {
             held,
             roots: named.into_iter().zip(roots.iter().copied()).collect(),
         })
@@ -91,22 +91,29 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written_and_nothing_else_is_one() {
         let roots: BTreeMap<Party, ItemHash> = (0..11).map(|party| (party, [party as u8; 32])).collect();
-        let report = Report::of(11, &[vec![0, 3, 10], vec![], vec![3, 7]], &roots);
+        let report = KeeperReport::of(11, &[vec![0, 3, 10], vec![], vec![3, 7]], &roots);
         let bytes = report.to_bytes();
         assert_eq!(bytes.len(), 3 * 2 + 4 * ROOT_BYTES);
-        assert!(bytes.len() <= Report::most_bytes(11, 3));
-        assert_eq!(Report::from_bytes(11, 3, &bytes), Some(report.clone()));
+        assert!(bytes.len() <= KeeperReport::most_bytes(11, 3));
+        assert_eq!(KeeperReport::from_bytes(11, 3, &bytes), Some(report.clone()));
         for (parties, kept) in [(10, 3), (11, 2), (11, 4), (17, 3)] {
-            assert_eq!(Report::from_bytes(parties, kept, &bytes), None, "{parties} {kept}");
+            assert_eq!(
+                KeeperReport::from_bytes(parties, kept, &bytes),
+                None,
+                "{parties} {kept}"
+            );
         }
-        assert_eq!(Report::from_bytes(11, 3, &bytes[1..]), None);
-        assert_eq!(Report::from_bytes(11, 3, &[&bytes[..], &[0]].concat()), None);
-        assert_eq!(Report::from_bytes(11, 3, &[]), None);
+        assert_eq!(KeeperReport::from_bytes(11, 3, &bytes[1..]), None);
+        assert_eq!(
+            KeeperReport::from_bytes(11, 3, &[&bytes[..], &[0]].concat()),
+            None
+        );
+        assert_eq!(KeeperReport::from_bytes(11, 3, &[]), None);
         assert!(report.has(2, 7, &[7; ROOT_BYTES]) && !report.has(1, 7, &[7; ROOT_BYTES]));
         assert!(!report.has(2, 7, &[8; ROOT_BYTES]), "for another root");
         let entries: Vec<_> = report.entries().map(|(place, party, _)| (place, party)).collect();
         assert_eq!(entries, [(0, 0), (0, 3), (0, 10), (2, 3), (2, 7)]);
-        let none = Report::of(11, &[vec![], vec![]], &roots);
-        assert_eq!(Report::from_bytes(11, 2, &none.to_bytes()), Some(none));
+        let none = KeeperReport::of(11, &[vec![], vec![]], &roots);
+        assert_eq!(KeeperReport::from_bytes(11, 2, &none.to_bytes()), Some(none));
     }
 }

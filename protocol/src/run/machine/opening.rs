@@ -62,7 +62,10 @@ impl OpeningPhase {
     pub(super) fn wake(&self, now: Time, unreachable: &BTreeMap<Party, Time>) -> Time {
         let agreement = self.confirmation.agreement();
         let confirmed = agreement.map_or(Time::FAR, |it| it.wake(now, &BTreeMap::new()));
-        let summing = self.summing.as_ref().map_or(Time::FAR, |summing| summing.wake(now));
+        let summing = self
+            .summing
+            .as_ref()
+            .map_or(Time::FAR, |summing| summing.wake(now));
         self.opening.wake(now, unreachable).min(confirmed).min(summing)
     }
 

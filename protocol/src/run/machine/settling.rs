@@ -201,7 +201,9 @@ impl StepContext<'_> {
             }
         }
         let colluding = self.config.electorate.colluding;
-        let called = callers.into_iter().filter(|(_, callers)| callers.len() > colluding);
+        let called = callers
+            .into_iter()
+            .filter(|(_, callers)| callers.len() > colluding);
         let unreachable = self.peers.unreachable.keys().copied();
         called.map(|(party, _)| party).chain(unreachable).collect()
     }

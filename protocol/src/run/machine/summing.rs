@@ -90,7 +90,10 @@ impl OpeningPhase {
         if summing.sums.contains_key(&slice) {
             return;
         }
-        let roots = &self.summing.as_ref().map_or(BTreeMap::new(), |it| it.roots.clone());
+        let roots = &self
+            .summing
+            .as_ref()
+            .map_or(BTreeMap::new(), |it| it.roots.clone());
         let Some(sum) = self.add_slices(slice, roots, cx).transpose() else {
             return;
         };
@@ -112,9 +115,10 @@ impl OpeningPhase {
         roots: &BTreeMap<Party, ItemHash>,
         cx: &StepContext<'_>,
     ) -> Result<Option<Vec<u8>>, FinalError> {
-        let (Some(bodies), Way::Sealed(finals)) =
-            (cx.public_state.slices_for(slice, roots), &cx.public_state.rules.way)
-        else {
+        let (Some(bodies), Way::Sealed(finals)) = (
+            cx.public_state.slices_for(slice, roots),
+            &cx.public_state.rules.way,
+        ) else {
             return Ok(None);
         };
         let secrets = self.opening.secrets().unwrap_or_default();
@@ -127,7 +131,10 @@ impl OpeningPhase {
         let Some(summing) = self.summing.as_ref().filter(|_| !cx.record.finished) else {
             return;
         };
-        let lacking = cx.slices().filter(|slice| !summing.sums.contains_key(slice)).count();
+        let lacking = cx
+            .slices()
+            .filter(|slice| !summing.sums.contains_key(slice))
+            .count();
         if lacking == 0 {
             return self.add_up(cx);
         }

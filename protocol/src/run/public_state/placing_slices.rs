@@ -5,22 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::agreement::agreeing::Clock;
+use crate::agreement::agreeing::{Clock, HeldItems};
 use crate::agreement::items::Body;
-use crate::agreement::placing::{Placing, Report, SliceVersion};
+use crate::agreement::placing::{KeeperReport, Placing, SliceVersion};
 use crate::messages::notice::{ItemHash, Notice, Recipient, SignedNotice, item_hash};
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
+use crate::run::early_slices::EarlySlice;
 use crate::run::outcome::Event;
 use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
-
-/// A slice that came before START was here: who sent it, its frame, announcement and bytes.
-pub(super) type EarlySlice = (Party, Bytes, SignedNotice, Range<usize>);
-
-/// The versions of an author's slice that are kept until START is here.
-const EARLY_VERSIONS: usize = 2;
 
 impl PublicState {
     /// START is known: slices are placed with these keepers.
@@ -32,8 +27,35 @@ impl PublicState {
                 self.take_announced(now, stage);
             }
         }
-        for (from, frame, signed, bytes) in std::mem::take(&mut self.early_slices).into_values().flatten() {
+        for early in std::mem::take(&mut self.early_slices).all() {
+            let EarlySlice {
+                from,
+                frame,
+                signed,
+                bytes,
+            } = early;
             self.receive_slice(now, from, &frame, (signed, bytes));
+        }
+    }
+
+    /// The items of a stage that count as held: a log does with what it says is sealed.
+    pub(in crate::run) fn holding(&self, stage: Stage) -> HeldItems<'_> {
+        let items = self.items(stage);
+        if stage != Stage::Settling {
+            return HeldItems::alone(items);
+        }
+        match (&self.placing, self.items.get(&Stage::Sealed)) {
+            (Some(placing), _) => HeldItems::with(items, &**placing, &self.sealed),
+            (None, Some(sealed)) => HeldItems::with(items, sealed, &self.sealed),
+            (None, None) => HeldItems::alone(items),
+        }
+    }
+
+    /// A log of a party that is here names what it has sealed.
+    pub(super) fn name_sealed(&mut self, party: Party, log: ItemHash, sealed: ItemHash) {
+        self.sealed.insert((party, log), sealed);
+        if let Some(placing) = &mut self.placing {
+            placing.name(party, sealed);
         }
     }
 
@@ -48,7 +70,10 @@ impl PublicState {
         for (slice, item) in (0..).zip(slices) {
             let (stage, hash) = (Stage::Slice(slice), item_hash(&item));
             let bytes = item.len() as u64;
-            let signed = match self.signer.sign(Recipient::All, Notice::Item { stage, hash, bytes }) {
+            let signed = match self
+                .signer
+                .sign(Recipient::All, Notice::Item { stage, hash, bytes })
+            {
                 Ok(signed) => signed,
                 Err(reason) => return self.event(Event::Fault(reason.to_string())),
             };
@@ -56,9 +81,13 @@ impl PublicState {
             let body = Body::received(hash, item.len(), Bytes::from_owner(frame.clone()));
             self.take_slice((me, slice), body, Some(signed));
             let placing = self.placing.as_ref();
-            let next = placing.and_then(|placing| placing.next(me, slice, me)).unwrap_or_default();
+            let next = placing
+                .and_then(|placing| placing.next(me, slice, me))
+                .unwrap_or_default();
             let next = next.into_iter().filter(|peer| self.connected.contains(peer));
-            next.collect::<Vec<_>>().into_iter().for_each(|peer| self.send(peer, frame.clone()));
+            next.collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|peer| self.send(peer, frame.clone()));
         }
     }
 
@@ -87,7 +116,9 @@ impl PublicState {
         match &self.placing {
             // Whoever has begun earlier may seal before this node has heard every START.
             None => {}
-            Some(placing) if placing.next(author, slice, from).is_none() || !placing.is_new(&version) => return,
+            Some(placing) if placing.next(author, slice, from).is_none() || !placing.is_new(&version) => {
+                return;
+            }
             Some(_) => {}
         }
         // The announcement's hash is made of the bytes: the signature covers both.
@@ -99,16 +130,23 @@ impl PublicState {
             return self.offence(author, reason);
         }
         let Some(placing) = &mut self.placing else {
-            let early = self.early_slices.entry((author, slice)).or_default();
-            if early.len() < EARLY_VERSIONS {
-                early.push((from, frame.clone(), signed, bytes));
-            }
+            let frame = frame.clone();
+            let early = EarlySlice {
+                from,
+                frame,
+                signed,
+                bytes,
+            };
+            self.early_slices.keep((author, slice), early);
             return;
         };
         let next = placing.next(author, slice, from).unwrap_or_default();
         placing.pass(version);
         let keeps = placing.kept().binary_search(&slice).is_ok();
-        let next: Vec<Party> = next.into_iter().filter(|peer| self.connected.contains(peer)).collect();
+        let next: Vec<Party> = next
+            .into_iter()
+            .filter(|peer| self.connected.contains(peer))
+            .collect();
         if !next.is_empty() {
             let frame: Arc<[u8]> = Arc::from(&frame[..]);
             next.into_iter().for_each(|peer| self.send(peer, frame.clone()));
@@ -132,7 +170,13 @@ impl PublicState {
     }
 
     /// An item came that bears on what is placed, or a sum.
-    pub(super) fn placed_by(&mut self, stage: Stage, author: Party, hash: &ItemHash, report: Option<Report>) {
+    pub(super) fn placed_by(
+        &mut self,
+        stage: Stage,
+        author: Party,
+        hash: &ItemHash,
+        report: Option<KeeperReport>,
+    ) {
         match stage {
             Stage::Slice(slice) => {
                 if let Some(body) = self.items(stage).version(author, hash).cloned() {
@@ -146,7 +190,10 @@ impl PublicState {
                 let placing = self.placing.as_mut();
                 let report = report.zip(placing);
                 let placed = report.map(|(report, placing)| placing.take_report(author, report));
-                placed.into_iter().flatten().for_each(|party| self.note_calls(party));
+                placed
+                    .into_iter()
+                    .flatten()
+                    .for_each(|party| self.note_calls(party));
             }
             _ => {}
         }
@@ -175,7 +222,9 @@ impl PublicState {
     /// Holds the items of all who have announced what is here of somebody else.
     pub(super) fn adopt_alike(&mut self, now: Time, stage: Stage, hash: &ItemHash) {
         let wanting = self.items(stage).wanting(hash);
-        wanting.into_iter().for_each(|author| self.adopt(now, (stage, author), *hash));
+        wanting
+            .into_iter()
+            .for_each(|author| self.adopt(now, (stage, author), *hash));
     }
 
     /// Reports what this node keeps, once, and floods what is not reported: while settling.
@@ -189,7 +238,10 @@ impl PublicState {
             self.give_item(Stage::Keeping, &report.to_bytes());
             let placing = self.placing.as_mut();
             let placed = placing.map(|placing| placing.take_report(me, report));
-            placed.into_iter().flatten().for_each(|party| self.note_calls(party));
+            placed
+                .into_iter()
+                .flatten()
+                .for_each(|party| self.note_calls(party));
         }
         let Some(placing) = &mut self.placing else { return };
         let unreported = placing.unreported(gone, now >= clock.three_eighths);
@@ -232,7 +284,11 @@ impl PublicState {
     }
 
     /// The slices of this number for these roots, if all are here.
-    pub(in crate::run) fn slices_for(&self, slice: u32, roots: &BTreeMap<Party, ItemHash>) -> Option<Vec<Body>> {
+    pub(in crate::run) fn slices_for(
+        &self,
+        slice: u32,
+        roots: &BTreeMap<Party, ItemHash>,
+    ) -> Option<Vec<Body>> {
         let placing = self.placing.as_ref()?;
         let body = |(&author, root): (&Party, &ItemHash)| placing.slice(author, slice, root).cloned();
         roots.iter().map(body).collect()
@@ -244,7 +300,12 @@ impl PublicState {
     }
 
     /// The hash of a slice's sum that so many of these have signed.
-    pub(in crate::run) fn signed_sum(&self, slice: u32, by: &BTreeSet<Party>, needed: usize) -> Option<ItemHash> {
+    pub(in crate::run) fn signed_sum(
+        &self,
+        slice: u32,
+        by: &BTreeSet<Party>,
+        needed: usize,
+    ) -> Option<ItemHash> {
         let stage = Stage::Sum(slice);
         let mut signers: BTreeMap<ItemHash, usize> = BTreeMap::new();
         for &party in by {
@@ -252,7 +313,10 @@ impl PublicState {
             hashes.for_each(|hash| *signers.entry(hash).or_insert(0) += 1);
         }
         // With as many as may lie and one more there is one such hash.
-        signers.into_iter().find(|(_, count)| *count >= needed).map(|(hash, _)| hash)
+        signers
+            .into_iter()
+            .find(|(_, count)| *count >= needed)
+            .map(|(hash, _)| hash)
     }
 
     /// The sum with this hash, if it is here.
@@ -272,7 +336,10 @@ impl PublicState {
     pub(in crate::run) fn placed(&self) -> Option<(usize, usize)> {
         let placing = self.placing.as_ref()?;
         let holding = self.holding(Stage::Settling);
-        let placed = placing.members().iter().filter(|&&party| holding.get(party).is_some());
+        let placed = placing
+            .members()
+            .iter()
+            .filter(|&&party| holding.get(party).is_some());
         Some((placed.count(), placing.members().len()))
     }
 }

@@ -112,7 +112,10 @@ impl PublicState {
             Stage::Keeping => {
                 let placing = placing.as_ref();
                 report = placing.and_then(|placing| placing.read_report(author, bytes));
-                report.is_some().then_some(()).ok_or_else(|| "no report".to_string())
+                report
+                    .is_some()
+                    .then_some(())
+                    .ok_or_else(|| "no report".to_string())
             }
             _ => rules.check_item(stage, author, bytes),
         });

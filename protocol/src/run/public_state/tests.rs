@@ -115,7 +115,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
         }
         for stage in stages(plan, &MixingParameters::of(plan, 0)).all() {
             let length = if stage == Stage::Settling {
-                public_state.rules.log_limit()
+                public_state.rules.largest_of(Stage::Settling)
             } else {
                 public_state.rules.way.item_limit()
             };

@@ -41,10 +41,7 @@ impl Once {
                 PublicFrame::Notice(signed)
                 | PublicFrame::Item { signed, .. }
                 | PublicFrame::Slice { signed, .. },
-            ) if self.liar == Some(signed.author) =>
-            {
-                Ok(())
-            }
+            ) if self.liar == Some(signed.author) => Ok(()),
             Ok(PublicFrame::Body { author, .. }) if self.liar == Some(author) => Ok(()),
             Ok(PublicFrame::Item { signed, bytes } | PublicFrame::Slice { signed, bytes }) => {
                 let body = frame[bytes].to_vec();
