@@ -35,7 +35,9 @@ fn some_plans() -> Vec<Arc<Plan>> {
         "[topology]\npublic = \"ring\"\n[mechanism]\nrounds = 5\n[run]\ndissemination = \"consensus\"\nsealed = false\n{TIMES}"
     );
     let averaged = simulated::plan(8, 4, &averaged);
-    kinds.into_iter().map(plan_of).chain([averaged]).collect()
+    let sliced = format!("[mechanism]\nkind = \"pairwise\"\n[run]\ndissemination = \"slices\"\n{TIMES}");
+    let sliced = simulated::plan(5, 4, &sliced);
+    kinds.into_iter().map(plan_of).chain([averaged, sliced]).collect()
 }
 
 /// The different frames of real runs on one graph.

@@ -36,6 +36,13 @@ fn four_masked() -> Arc<Plan> {
     )
 }
 
+/// With masks of pairs, and finals that travel in slices.
+fn four_sliced() -> Arc<Plan> {
+    let lines =
+        "[privacy]\ndropouts = 0\n[run]\ndissemination = \"slices\"\n[mechanism]\nkind = \"pairwise\"";
+    plan(PARTIES, 3, lines)
+}
+
 /// With uniform noise and sealed finals.
 fn four_sealed() -> Arc<Plan> {
     plan(PARTIES, 3, "[run]\nsealed = true")
@@ -325,7 +332,7 @@ fn ready(start: u8, pair: Option<[u8; 32]>) -> Notice {
 /// Everything that a member can sign, again and again, and replays at full speed.
 #[test]
 fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
-    for plan in [four(), four_sealed(), four_masked()] {
+    for plan in [four(), four_sealed(), four_masked(), four_sliced()] {
         flood_with_valid_frames(&plan);
     }
 }
@@ -347,6 +354,9 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
             Stage::Publishing,
             Stage::Sealed,
             Stage::Correction(1),
+            Stage::Keeping,
+            Stage::Slice(0),
+            Stage::Sum(0),
         ] {
             all.extend([
                 Notice::List {

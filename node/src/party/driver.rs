@@ -28,7 +28,7 @@ use undertone_protocol::mixing::ticket::Tickets;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::Identity;
-use undertone_protocol::run::outcome::{GateVerdict, Outcome};
+use undertone_protocol::run::outcome::{GateVerdict, Outcome, SliceProgress};
 use undertone_protocol::sealing::run_key::{PairKey, RunKey};
 use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
@@ -130,7 +130,7 @@ struct Driver {
     left_out: bool,
     complete: bool,
     /// The parties that the present stage waits for, as last reported.
-    awaited: Vec<Party>,
+    awaited: (Vec<Party>, Option<SliceProgress>),
     offences: BTreeMap<Party, u32>,
     strangers: BTreeSet<PeerId>,
 }
@@ -303,7 +303,7 @@ impl Driver {
             left_out: false,
             iteration_times: IterationTimes::default(),
             complete: false,
-            awaited: vec![],
+            awaited: (vec![], None),
             offences: BTreeMap::new(),
             strangers: BTreeSet::new(),
         }

@@ -109,6 +109,11 @@ impl Placing {
         self.keepers.kept_by(self.me)
     }
 
+    /// The slices that a member keeps, ascending.
+    pub fn kept_by(&self, keeper: Party) -> &[u32] {
+        self.keepers.kept_by(keeper)
+    }
+
     /// The parties among whom slices are placed.
     pub fn members(&self) -> &BTreeSet<Party> {
         self.keepers.members()

@@ -30,8 +30,8 @@ impl Phase {
     }
 }
 
-/// The stage that an item belongs to. All stages but one are agreements: on logs, then on finals
-/// (or what stands for them), or where finals are sealed on the corrections of them.
+/// The stage that an item belongs to. In most of them parties agree: on logs, then on finals (or
+/// what stands for them), or where finals are sealed on the corrections of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
     /// The items are logs.
@@ -40,13 +40,6 @@ pub enum Stage {
     Publishing,
     /// The items are sealed finals: each is agreed on with the log that names it.
     Sealed,
-    /// The items are reports of keepers: which slices of sealed finals are here. Only where these
-    /// travel in slices, as the two that follow.
-    Keeping,
-    /// The items are slices of this number, of sealed finals.
-    Slice(u32),
-    /// The items are sums of the slices of this number, once they are opened.
-    Sum(u32),
     /// The items are corrections of sealed finals, the first ones or later ones, from 1.
     Correction(u32),
     /// The items are finals of which the entries were agreed on, to be averaged, until a message
@@ -55,6 +48,13 @@ pub enum Stage {
     /// The items are that a party's secret is known to whoever holds them: nobody announces one.
     /// Only where a release follows.
     Opened,
+    /// The items are reports of keepers: which slices of sealed finals are here. Only where these
+    /// travel in slices, as the two that follow.
+    Keeping,
+    /// The items are slices of this number, of sealed finals.
+    Slice(u32),
+    /// The items are sums of the slices of this number, once they are opened.
+    Sum(u32),
 }
 
 impl Stage {

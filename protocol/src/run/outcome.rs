@@ -225,6 +225,24 @@ pub enum Event {
     Complete,
 }
 
+/// The progress of sealed finals that travel in slices, at one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceProgress {
+    /// So many of all members' finals are placed.
+    Placing(usize, usize),
+    /// So many of all slices' sums are here.
+    AddingUp(usize, usize),
+}
+
+impl fmt::Display for SliceProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SliceProgress::Placing(placed, of) => write!(f, "placing {placed} of {of} finals"),
+            SliceProgress::AddingUp(here, of) => write!(f, "adding up, {here} of {of} sums here"),
+        }
+    }
+}
+
 /// The stage that a run is in, for a progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {

@@ -12,7 +12,7 @@ use crate::run::interface::{Input, InputError, Output};
 #[cfg(test)]
 use crate::run::machine::held::HeldSecrets;
 use crate::run::machine::{Identity, Run};
-use crate::run::outcome::{Ending, Outcome, Progress};
+use crate::run::outcome::{Ending, Outcome, Progress, SliceProgress};
 use crate::task::clock::TaskClock;
 use crate::task::gossip::GossipTask;
 use crate::task::mean::Mean;
@@ -185,6 +185,14 @@ impl Task {
         match &self.computation {
             TaskMachine::Gossip(_) => vec![],
             _ => self.release().awaited(),
+        }
+    }
+
+    /// Returns the progress of slices; see [`Run::slices`].
+    pub fn slices(&self) -> Option<SliceProgress> {
+        match &self.computation {
+            TaskMachine::Gossip(_) => None,
+            _ => self.release().slices(),
         }
     }
 

@@ -407,6 +407,8 @@ struct Picture {
     ready: usize,
     /// The party that the node waits for that spoke last.
     awaited: String,
+    /// How far its slices are.
+    slices: String,
     phase: BTreeMap<String, String>,
     round: BTreeMap<String, u64>,
     counts: BTreeMap<String, [u64; 4]>,
@@ -427,6 +429,7 @@ impl Picture {
             rounds: plan.mixing_rounds(),
             ready: 0,
             awaited: String::new(),
+            slices: String::new(),
             phase: BTreeMap::new(),
             round: BTreeMap::new(),
             counts: BTreeMap::new(),
@@ -444,9 +447,11 @@ impl Picture {
                 self.ready += usize::from(phase == "gathering");
                 self.phase.insert(name.to_owned(), phase);
                 self.awaited.clear();
+                self.slices.clear();
             }
             Some("ready" | "waiting") => {
                 self.awaited = event["waiting_for"].as_str().unwrap_or("").to_owned();
+                self.slices = event["slices"].as_str().unwrap_or("").to_owned();
             }
             Some("round") => {
                 self.round
@@ -525,11 +530,17 @@ impl Picture {
                 self.round.values().max().unwrap_or(&0),
                 self.rounds
             ),
-            _ if self.awaited.is_empty() => format!("{there} of {} parties", self.parties),
-            _ => format!(
-                "{there} of {} parties, waiting for {}",
-                self.parties, self.awaited
-            ),
+            _ => {
+                let waiting = match &self.awaited[..] {
+                    "" => String::new(),
+                    names => format!(", waiting for {names}"),
+                };
+                let slices = match &self.slices[..] {
+                    "" => String::new(),
+                    slices => format!(", {slices}"),
+                };
+                format!("{there} of {} parties{slices}{waiting}", self.parties)
+            }
         };
         if self.releases > 1 && self.iteration > 0 {
             let (iteration, releases) = (self.iteration, self.releases);

@@ -104,14 +104,18 @@ impl Driver {
         }
     }
 
-    /// Reports the parties that the present stage waits for, when they have changed since somebody
-    /// looked last.
+    /// Reports the parties that the present stage waits for, and how far slices are, when they have
+    /// changed since somebody looked last.
     pub(super) fn tell_awaited(&mut self) {
-        let awaited = self.task.awaited();
+        let awaited = (self.task.awaited(), self.task.slices());
         if awaited != self.awaited {
-            let names = self.names(&awaited).join(", ");
-            tracing::info!(waiting_for = names, "waiting");
-            self.emit("waiting", json!({ "waiting_for": names }));
+            let names = self.names(&awaited.0).join(", ");
+            let stage = awaited
+                .1
+                .map_or("waiting".to_owned(), |slices| slices.to_string());
+            tracing::info!(waiting_for = names, "{stage}");
+            let slices = awaited.1.map(|slices| slices.to_string());
+            self.emit("waiting", json!({ "waiting_for": names, "slices": slices }));
             self.awaited = awaited;
         }
     }

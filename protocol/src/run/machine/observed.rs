@@ -4,7 +4,7 @@ use crate::messages::stage::{Phase, Stage};
 use crate::messages::wire::Bytes;
 use crate::mixing::exchange::ShareExchange;
 use crate::run::machine::Run;
-use crate::run::outcome::Progress;
+use crate::run::outcome::{Progress, SliceProgress};
 use crate::run::phase::RunPhase;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
@@ -47,10 +47,26 @@ impl Run {
     pub fn awaited(&self) -> Vec<Party> {
         match &self.phase {
             _ if self.record.finished => vec![],
-            RunPhase::Opening(phase) => phase.opening.awaited(),
+            RunPhase::Opening(phase) => match &phase.summing {
+                Some(summing) => self.public_state.awaited_keepers(&summing.sums),
+                None => phase.opening.awaited(),
+            },
             phase => phase.agreement().map_or(vec![], |agreement| {
                 agreement.awaited(self.public_state.holding(agreement.stage()))
             }),
+        }
+    }
+
+    /// The progress of slices; `None` while none are placed or added up.
+    pub fn slices(&self) -> Option<SliceProgress> {
+        match &self.phase {
+            _ if self.record.finished => None,
+            RunPhase::Settling(_) => self.public_state.placed(),
+            RunPhase::Opening(phase) => {
+                let here = phase.summing.as_ref()?.sums.len();
+                Some(SliceProgress::AddingUp(here, self.config.plan.slices()?.count()))
+            }
+            _ => None,
         }
     }
 

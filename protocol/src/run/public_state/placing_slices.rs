@@ -12,7 +12,7 @@ use crate::messages::notice::{ItemHash, Notice, Recipient, SignedNotice, item_ha
 use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes};
 use crate::run::early_slices::EarlySlice;
-use crate::run::outcome::Event;
+use crate::run::outcome::{Event, SliceProgress};
 use crate::run::public_state::PublicState;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -332,14 +332,25 @@ impl PublicState {
         self.sum_with(slice, &hash).cloned()
     }
 
-    /// The members whose sealed finals are placed, and how many there are.
-    pub(in crate::run) fn placed(&self) -> Option<(usize, usize)> {
-        let placing = self.placing.as_ref()?;
+    /// The members whose sealed finals are placed.
+    pub(in crate::run) fn placed(&self) -> Option<SliceProgress> {
+        let members = self.placing.as_ref()?.members();
         let holding = self.holding(Stage::Settling);
-        let placed = placing
-            .members()
-            .iter()
-            .filter(|&&party| holding.get(party).is_some());
-        Some((placed.count(), placing.members().len()))
+        let placed = members.iter().filter(|&&party| holding.get(party).is_some());
+        Some(SliceProgress::Placing(placed.count(), members.len()))
+    }
+
+    /// The keepers that have announced no sum of a slice of which none is here.
+    pub(in crate::run) fn awaited_keepers(&self, here: &BTreeMap<u32, Body>) -> Vec<Party> {
+        let Some(placing) = &self.placing else {
+            return Vec::new();
+        };
+        let silent = |&keeper: &Party| {
+            let mut kept = placing.kept_by(keeper).iter();
+            kept.any(|&slice| {
+                !here.contains_key(&slice) && self.flood.item(Stage::Sum(slice), keeper).is_none()
+            })
+        };
+        placing.members().iter().copied().filter(silent).collect()
     }
 }
