@@ -15,6 +15,8 @@ use undertone::party::model_file::{self, ModelFile};
 use undertone::party::spent::marks_of;
 use undertone::planning::files;
 use undertone::vector_file::formats;
+use undertone_protocol::agreement::placing::KeeperReport;
+use undertone_protocol::messages::notice::Notice;
 use undertone_protocol::messages::wire::{self, PublicFrame, asks};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::Peers;
@@ -32,6 +34,16 @@ pub(crate) fn public_frame(input: &[u8]) {
         }
         Ok(PublicFrame::Item { signed, bytes }) => {
             wire::announcement_frame(&signed, &input[bytes]);
+        }
+        Ok(PublicFrame::Slice { signed, bytes }) => {
+            let bytes = &input[bytes];
+            if let Notice::Item { stage, .. } = signed.notice {
+                wire::slice_frame(signed.author, stage, signed.signature, bytes);
+            }
+            // A report is another layout of bytes that peers choose.
+            for kept in 0..4 {
+                let _ = KeeperReport::from_bytes(8, kept, bytes);
+            }
         }
         Ok(PublicFrame::Notice(signed)) => {
             // What is read is what was written.

@@ -29,11 +29,7 @@ fn four() -> Arc<Plan> {
 
 /// With masks of pairs, which each two of the parties have in common.
 fn four_masked() -> Arc<Plan> {
-    plan(
-        PARTIES,
-        3,
-        "[run]\nsealed = true\n[mechanism]\nkind = \"pairwise\"",
-    )
+    plan(PARTIES, 3, "[mechanism]\nkind = \"pairwise\"")
 }
 
 /// With masks of pairs, and finals that travel in slices.
@@ -349,15 +345,9 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
             seats: hash,
         };
         let mut all = vec![ready(turn as u8, None), start];
-        for stage in [
-            Stage::Settling,
-            Stage::Publishing,
-            Stage::Sealed,
-            Stage::Correction(1),
-            Stage::Keeping,
-            Stage::Slice(0),
-            Stage::Sum(0),
-        ] {
+        let of_slices = [Stage::Keeping, Stage::Slice(0), Stage::Sum(0)];
+        let others = [Stage::Publishing, Stage::Sealed, Stage::Correction(1)];
+        for stage in [Stage::Settling].into_iter().chain(others).chain(of_slices) {
             all.extend([
                 Notice::List {
                     stage,

@@ -122,7 +122,8 @@ impl Queue {
         }
     }
 
-    /// Frames of so many bytes at most overtake longer ones: what is said must not wait for vectors.
+    /// Sets the most bytes of a frame that overtakes longer ones: notices must not wait for
+    /// vectors.
     pub(super) fn overtaking(mut self, bytes: usize) -> Queue {
         self.overtaking = bytes;
         self

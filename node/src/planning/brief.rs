@@ -10,7 +10,7 @@ use crate::planning::alternatives::Alternative;
 use crate::planning::described::DescribedNoise;
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
-use crate::planning::{as_in_paper, bounded, deadlines, gossip, mechanism, policy, quote};
+use crate::planning::{as_in_paper, bounded, deadlines, gossip, mechanism, policy, quote, spreading};
 use crate::reporting::report::lower_first;
 use crate::reporting::table::{Table, at_most, bytes};
 
@@ -114,7 +114,7 @@ fn facts(plan: &Plan, ways: &[Alternative]) -> Table {
         format!(
             "each party sends about {}{}",
             bytes(plan.calibration().predicted.bytes_per_party),
-            quote::spreading(plan).map_or(String::new(), |how| format!("; {how}"))
+            spreading::spreading(plan).map_or(String::new(), |how| format!("; {how}"))
         ),
     );
     row("time", time(plan));

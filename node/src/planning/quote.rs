@@ -13,7 +13,7 @@ use crate::planning::alternatives::{self, Alternative};
 use crate::planning::described::{self, DescribedNoise};
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
-use crate::planning::{as_in_paper, bounded, foundations, gossip, mechanism, policy, trained};
+use crate::planning::{as_in_paper, bounded, foundations, gossip, mechanism, policy, spreading, trained};
 use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// Returns δ of a result with this ε and of the plan's own claim: the planned δ, the chance of a
@@ -469,39 +469,9 @@ fn errors(plan: &Plan) -> String {
         "{}\nEach party sends about {}{}.\n{}",
         table.render(),
         bytes(predicted.bytes_per_party),
-        spreading(plan).map_or(String::new(), |how| format!("; {how}")),
-        averaging(plan)
+        spreading::spreading(plan).map_or(String::new(), |how| format!("; {how}")),
+        spreading::averaging(plan)
     )
-}
-
-/// How sealed finals spread, and what the other way would send; `None` where they are too short, or
-/// the parties too few, for another.
-pub(super) fn spreading(plan: &Plan) -> Option<String> {
-    let (flood, slices) = plan.bytes_of_ways()?;
-    let (flood, slices) = (bytes(flood), bytes(slices));
-    let members = (0..plan.parties()).collect();
-    let threshold = plan.threshold(plan.parties()).ok().flatten()?;
-    Some(match plan.keepers(&members, threshold.needed()) {
-        Some(keepers) => format!(
-            "finals in slices to {} keepers each: {slices}, where to everybody it would be {flood}",
-            keepers.each()
-        ),
-        None => format!("finals to everybody: {flood}, where in slices it would be {slices}"),
-    })
-}
-
-/// How readable finals spread, if not to everybody.
-fn averaging(plan: &Plan) -> String {
-    plan.terms().map_or(String::new(), |terms| {
-        format!(
-            "Finals are averaged over the public graph: about {} rounds ({}), at most {}; \
-             all nodes end within {} standard errors of each other.\n",
-            terms.expected_rounds,
-            terms.at_most.method.name(),
-            terms.at_most.steps.len(),
-            number(terms.accuracy())
-        )
-    })
 }
 
 /// Errors with parties gone and at other ε, and what would help.

@@ -8,9 +8,9 @@
 //! which there are no lists and votes, and as many of corrections as parties may depart and one;
 //! and a secret and n shares of each party, and as many versions of these as [`disclosures`] has
 //! room for. Where they travel in slices there are reports, slices and sums in place of sealed
-//! finals: items of 2m + 1 stages, for m slices, at most n of them. What is passed on is bounded, too: a READY, START or word that logs are waited for is
-//! replaced [`REPLACEMENTS`] times at most, and so many versions of a secret or share are taken as
-//! [`disclosures`] says.
+//! finals: items of 2m + 1 stages, for m slices, and m is at most n. What is passed on is bounded,
+//! too: a READY, START or word that logs are waited for is replaced [`REPLACEMENTS`] times at most,
+//! and so many versions of a secret or share are taken as [`disclosures`] says.
 //!
 //! A party signs one START of each number for each start of its node, and gives up each number
 //! once: a second one of the same start is an offence. There are [`Flood::with_numbers`] numbers,

@@ -303,6 +303,7 @@ impl Items {
                 .versions_wanted(author)
                 .filter(|wanted| wanted.needed)
                 .count();
+        // Of evidence the second counts, too; a third is more than an honest node can be shown.
         let needed = match self.pulled {
             Pulled::First => known == 0 && self.versions_wanted(author).next().is_none(),
             Pulled::Both | Pulled::OnceForAll => known < 2,

@@ -148,11 +148,13 @@ impl Placing {
         body: Body,
         announced: Option<SignedNotice>,
     ) -> bool {
+        // Computed even before a log is here: the path leads to one root, whichever log names it.
         let Some(root) = self.root(author, slice, &body) else {
             return false;
         };
         let versions = self.here.entry((author, slice)).or_default();
         if let Some(known) = versions.iter_mut().find(|known| known.body.hash == body.hash) {
+            // What came with a flood is flooded already, and is not announced by this node again.
             known.announced = known.announced.take().filter(|_| announced.is_some());
             return false;
         }
@@ -191,6 +193,7 @@ impl Placing {
         let Some(entry) = progress.slices.get_mut(slice as usize) else {
             return false;
         };
+        // Fewer keepers than all could collude and depart. What is here this node can give others.
         let safe = |entry: &(usize, bool)| entry.1 || entry.0 >= each;
         let was = safe(entry);
         count(entry);
@@ -201,6 +204,7 @@ impl Placing {
     /// A log that is here names this root.
     pub fn name(&mut self, author: Party, root: ItemHash) {
         let roots = self.roots.entry(author).or_default();
+        // A liar's second log names another root: either may be the one that is agreed on.
         if !roots.contains(&root) {
             roots.push(root);
             self.changed = true;
@@ -234,6 +238,7 @@ impl Placing {
     /// This node's report, unless it has reported, once it has all slices that it keeps of those
     /// who are not `gone`, or once it is `due`.
     pub fn report(&self, gone: &BTreeSet<Party>, due: bool) -> Option<KeeperReport> {
+        // A second report would be an offence, and would have everybody flood what this node keeps.
         if self.reports.contains_key(&self.me) {
             return None;
         }
@@ -295,9 +300,11 @@ impl Placing {
     /// Slices that are here and that some keeper does not report: it has reported others, twice, or
     /// nothing although it is `gone` or reports are `due`. They have to go to everybody.
     pub fn unreported(&mut self, gone: &BTreeSet<Party>, due: bool) -> Vec<SliceVersion> {
+        // Most inputs change nothing here, and every slice that is here is looked at otherwise.
         if !std::mem::take(&mut self.changed) && gone.is_empty() && !due {
             return Vec::new();
         }
+        // What no log names counts nowhere: a liar's garbage is not flooded for it.
         let named = |author: Party, version: &PlacedSlice| {
             let roots = self.roots.get(&author);
             version.announced.is_some() && roots.is_some_and(|roots| roots.contains(&version.root))
@@ -323,6 +330,7 @@ impl Placing {
         due: bool,
     ) -> bool {
         match self.reports.get(&keeper).map(Vec::as_slice) {
+            // Reports of keepers that can be reached are on their way.
             None | Some([]) => due || gone.contains(&keeper),
             Some([report]) => {
                 let kept = self.keepers.kept_by(keeper);

@@ -27,7 +27,7 @@ impl Row {
         self.0.len() == parties.div_ceil(8) && !self.0.last().is_some_and(beyond)
     }
 
-    /// The row that stands in bytes, of a plan with so many parties; `None` if they are no such row.
+    /// Reads the row of a plan with so many parties; `None` if the bytes are no such row.
     pub fn from_bytes(parties: usize, bytes: &[u8]) -> Option<Self> {
         Some(Row(bytes.to_vec())).filter(|row| row.is_of(parties))
     }

@@ -24,7 +24,7 @@ use crate::plan::known_signatures::{KnownSignatures, WhileRun};
 use crate::plan::precomputed_noise;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::records::Records;
-use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
+use crate::plan::run_file::settings::{Coalitions, Rounds};
 use crate::plan::sensitivity::Scales;
 use crate::plan::shares::ShareCounts;
 use crate::sealing::holders::{Threshold, ThresholdError, Tolerance};
@@ -164,21 +164,13 @@ impl Plan {
     /// Fixes how finals spread: as the run file says, or where it leaves the choice by slices if
     /// clearly fewer bytes travel; and the terms of averaging, if finals are averaged.
     fn choose_dissemination(&mut self) -> Result<(), PlanError> {
-        self.draft.run.dissemination = match self.draft.run.dissemination {
-            Dissemination::Auto if self.possible_slices().is_some() && self.prefers_slices() => {
-                Dissemination::Slices
-            }
-            Dissemination::Auto => Dissemination::Flood,
-            Dissemination::Slices => {
-                let (found, fewest) = (self.parties(), self.fewest_for_slices());
-                if found < fewest {
-                    return Err(PlanError::TooFewForSlices { found, fewest });
-                }
-                Dissemination::Slices
-            }
-            chosen => chosen,
-        };
-        if self.draft.run.dissemination == Dissemination::Consensus {
+        let chosen = self.draft.run.dissemination.decided(|| self.prefers_slices());
+        let (found, fewest) = (self.parties(), self.fewest_for_slices());
+        if chosen.is_in_slices() && found < fewest {
+            return Err(PlanError::TooFewForSlices { found, fewest });
+        }
+        self.draft.run.dissemination = chosen;
+        if chosen.is_by_consensus() {
             let terms = AveragingTerms::of(Request {
                 graph: &self.draft.public_graph,
                 lattice: &self.lattice,
@@ -189,11 +181,6 @@ impl Plan {
             self.terms = Some(Arc::new(terms.map_err(PlanError::Averaging)?));
         }
         Ok(())
-    }
-
-    /// Whether sealed vectors travel in slices, to their keepers alone.
-    pub fn is_sliced(&self) -> bool {
-        self.draft.run.dissemination == Dissemination::Slices
     }
 
     /// Returns the terms of averaging, with `dissemination = "consensus"`.

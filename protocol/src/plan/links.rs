@@ -1,7 +1,6 @@
 //! The pairs of parties that a run connects: of those that its graphs allow, as many as it needs.
 
 use crate::plan::checked::Plan;
-use crate::plan::run_file::settings::Dissemination;
 use crate::topology::graph::Graph;
 
 /// In a complete public graph of more parties than this, notices travel over some of its edges. Our
@@ -32,7 +31,7 @@ impl Plan {
         let draft = self.draft();
         let (graph, parties) = (&draft.public_graph, self.parties());
         let is_complete = graph.least_degree() + 1 == parties;
-        let floods = draft.run.dissemination != Dissemination::Consensus;
+        let floods = !draft.run.dissemination.is_by_consensus();
         if !is_complete || !floods || parties <= MOST_CONNECTED_TO_ALL {
             return graph.clone();
         }

@@ -83,7 +83,7 @@ pub struct Keepers {
     members: BTreeSet<Party>,
     graph: Arc<Graph>,
     slices: usize,
-    /// Of each slice.
+    /// The number of keepers of each slice.
     each: usize,
     /// The slices that each member keeps, ascending.
     kept: BTreeMap<Party, Vec<u32>>,
@@ -175,6 +175,11 @@ impl Plan {
     /// The keepers of slices among `members`, each slice with so many.
     pub fn keepers(&self, members: &BTreeSet<Party>, each: usize) -> Option<Keepers> {
         self.possible_keepers(members, each).filter(|_| self.is_sliced())
+    }
+
+    /// Whether sealed vectors travel in slices, to their keepers alone.
+    pub fn is_sliced(&self) -> bool {
+        self.draft().run.dissemination.is_in_slices()
     }
 
     fn possible_keepers(&self, members: &BTreeSet<Party>, each: usize) -> Option<Keepers> {
@@ -298,7 +303,7 @@ mod tests {
         }
         let complete = keepers(8, "", 50_000, 3);
         assert!((2.0..=3.0).contains(&complete.mean_way()));
-        // SLICES, section 4: 5.9 on the random graph of 200 parties of degree 4.
+        // On random graphs of 200 parties of degree 4 others have counted 5.9.
         let many = keepers(200, sparse, 60_000, 3);
         let pairs = many.mean_way();
         assert!((5.0..7.0).contains(&pairs), "{pairs}");

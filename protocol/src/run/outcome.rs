@@ -228,9 +228,9 @@ pub enum Event {
 /// The progress of sealed finals that travel in slices, at one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceProgress {
-    /// So many of all members' finals are placed.
+    /// The finals that are placed, of all members'.
     Placing(usize, usize),
-    /// So many of all slices' sums are here.
+    /// The sums of slices that are here, of all.
     AddingUp(usize, usize),
 }
 

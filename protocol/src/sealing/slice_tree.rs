@@ -32,6 +32,7 @@ impl SlicePlace<'_> {
 }
 
 fn inner(left: &SliceHash, right: &SliceHash) -> SliceHash {
+    // Another label than a slice's: no inner node can be shown as a slice.
     labelled("undertone/slices/1", &[left, right])
 }
 
@@ -45,6 +46,7 @@ pub struct SliceTree {
 impl SliceTree {
     /// The tree of the slices with these hashes, at least one.
     pub fn of(leaves: Vec<SliceHash>) -> Self {
+        // Kept whole: an author needs the path of every slice.
         let mut levels = vec![leaves];
         while let Some(level) = levels.last().filter(|level| level.len() > 1) {
             let joined = level.chunks(2).map(|pair| match pair {
@@ -87,6 +89,7 @@ pub fn path_length(slice: u32, slices: usize) -> usize {
 /// The root to which a path leads from a slice's hash, in a tree over so many slices. `None` where
 /// the path has another length than that slice's.
 pub fn root_of(leaf: SliceHash, slice: u32, slices: usize, path: &[SliceHash]) -> Option<SliceHash> {
+    // The sides follow from the slice's number: a path that chose them could move a slice.
     let (mut at, mut left, mut hash) = (slice as usize, slices, leaf);
     let mut path = path.iter();
     while left > 1 {
@@ -99,6 +102,7 @@ pub fn root_of(leaf: SliceHash, slice: u32, slices: usize, path: &[SliceHash]) -
         }
         (at, left) = (at / 2, left.div_ceil(2));
     }
+    // With hashes left over one slice would have several paths, and so several items.
     path.next().is_none().then_some(hash)
 }
 

@@ -507,6 +507,27 @@ pub enum Dissemination {
     Auto,
 }
 
+impl Dissemination {
+    /// The way that a plan says: where the file leaves the choice slices, if they pay.
+    pub(in crate::plan) fn decided(self, slices_pay: impl FnOnce() -> bool) -> Self {
+        match self {
+            Self::Auto if slices_pay() => Self::Slices,
+            Self::Auto => Self::Flood,
+            chosen => chosen,
+        }
+    }
+
+    /// Whether sealed finals travel in slices.
+    pub(crate) fn is_in_slices(self) -> bool {
+        self == Self::Slices
+    }
+
+    /// Whether readable finals are averaged.
+    pub(crate) fn is_by_consensus(self) -> bool {
+        self == Self::Consensus
+    }
+}
+
 /// Time-outs and sizes of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -38,6 +38,7 @@ impl OpeningPhase {
         let logs = &self.unsealing.logs;
         let root = |party: &Party| Some((*party, logs.get(party)?.sealed.as_ref()?.hash));
         let roots: BTreeMap<Party, ItemHash> = self.unsealing.members.iter().filter_map(root).collect();
+        // From here on the set is fixed: sums are of these roots, whatever comes later.
         let all = cx.slices();
         let settle_ms = cx.config.settle_ms;
         self.summing = Some(Summing {
@@ -60,6 +61,7 @@ impl OpeningPhase {
             return false;
         };
         let news = cx.public_state.take_slice_news();
+        // Also once this node has its result: others may lack what only it can give.
         let due = summing.flood_at.is_some_and(|at| cx.now >= at);
         if due {
             summing.flood_at = None;
@@ -79,6 +81,7 @@ impl OpeningPhase {
         let Some(summing) = self.summing.as_mut().filter(|it| it.unsigned.contains(&slice)) else {
             return;
         };
+        // One of them is honest. With as many as may lie, a wrong sum could be used.
         let needed = cx.config.electorate.colluding + 1;
         let signed = cx.public_state.signed_sum(slice, &cx.record.started, needed);
         let signed = signed.and_then(|hash| cx.public_state.sum_with(slice, &hash).cloned());
@@ -87,6 +90,7 @@ impl OpeningPhase {
             summing.sums.entry(slice).or_insert(body);
             return;
         }
+        // Signed by this node already; it waits only to know that others have the same.
         if summing.sums.contains_key(&slice) {
             return;
         }

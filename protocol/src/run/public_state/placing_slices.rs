@@ -79,6 +79,7 @@ impl PublicState {
             };
             let frame = wire::slice_frame(me, stage, signed.signature, &item);
             let body = Body::received(hash, item.len(), Bytes::from_owner(frame.clone()));
+            // An author keeps all of its own until the end: it may be the last who has them.
             self.take_slice((me, slice), body, Some(signed));
             let placing = self.placing.as_ref();
             let next = placing
@@ -140,6 +141,7 @@ impl PublicState {
             self.early_slices.keep((author, slice), early);
             return;
         };
+        // Noted before it is kept: a copy that comes back must not go round again.
         let next = placing.next(author, slice, from).unwrap_or_default();
         placing.pass(version);
         let keeps = placing.kept().binary_search(&slice).is_ok();
@@ -147,6 +149,7 @@ impl PublicState {
             .into_iter()
             .filter(|peer| self.connected.contains(peer))
             .collect();
+        // Copied once for all who get it, and by nobody who only keeps it.
         if !next.is_empty() {
             let frame: Arc<[u8]> = Arc::from(&frame[..]);
             next.into_iter().for_each(|peer| self.send(peer, frame.clone()));
@@ -229,6 +232,7 @@ impl PublicState {
 
     /// Reports what this node keeps, once, and floods what is not reported: while settling.
     pub(in crate::run) fn keep_slices(&mut self, now: Time, clock: Clock, gone: &BTreeSet<Party>) {
+        // Later nobody signs another set for it.
         let Some(placing) = self.placing.as_mut().filter(|_| now < clock.three_quarters) else {
             return;
         };
@@ -257,6 +261,7 @@ impl PublicState {
             return;
         };
         let frame = wire::notice_frame(&signed);
+        // In its author's name: only its signature makes it an item.
         if author == self.signer.me() {
             self.flood.publish(signed);
         } else if self.flood.receive(&frame, signed, true).is_err() {
@@ -266,6 +271,7 @@ impl PublicState {
         if let Some(body) = self.framed(stage, author, &body) {
             self.items_mut(stage).put(author, body);
         }
+        // To all neighbours, not along its tree: somebody on that may be why it is lacking.
         self.flood_but(&frame, &[]);
     }
 
@@ -308,6 +314,7 @@ impl PublicState {
     ) -> Option<ItemHash> {
         let stage = Stage::Sum(slice);
         let mut signers: BTreeMap<ItemHash, usize> = BTreeMap::new();
+        // Each version counts: a liar that signs two takes nothing from the right one.
         for &party in by {
             let hashes = self.flood.item_hashes(stage, party);
             hashes.for_each(|hash| *signers.entry(hash).or_insert(0) += 1);
