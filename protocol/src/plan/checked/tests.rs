@@ -152,18 +152,40 @@ fn what_is_written_reads_back() {
     }
 }
 
-/// Residues are flooded even where the run file leaves the choice and many parties would average
-/// their finals in public.
+/// Where the run file leaves the choice long vectors that are sealed travel in slices if that is
+/// clearly less; what is readable is averaged only where the file says so.
 #[test]
-fn residues_are_never_averaged_in_public() {
-    let lines =
-        "[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination = \"auto\"\n";
-    let chosen = |mechanism: &str| {
-        let plan = plan_of(draft_of(20_000, 300, &format!("{mechanism}{lines}")), 3);
+fn what_a_file_leaves_open_is_slices_or_a_flood() {
+    let sparse = "[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\n";
+    let chosen = |coordinates, parties, lines: &str| {
+        let plan = plan_of(draft_of(coordinates, parties, lines), 3);
         (plan.terms().is_some(), plan.draft().run.dissemination)
     };
-    assert_eq!(chosen(GAUSSIAN), (true, Dissemination::Consensus));
-    assert_eq!(chosen(""), (false, Dissemination::Flood));
+    let asked = |way: &str| format!("{GAUSSIAN}{sparse}dissemination = \"{way}\"\n");
+    assert_eq!(
+        chosen(20_000, 300, &asked("consensus")),
+        (true, Dissemination::Consensus)
+    );
+    assert_eq!(chosen(20_000, 300, &asked("auto")), (false, Dissemination::Flood));
+    assert_eq!(
+        chosen(20_000, 300, sparse),
+        (false, Dissemination::Slices),
+        "few bytes of many"
+    );
+    assert_eq!(
+        chosen(100, 300, sparse),
+        (false, Dissemination::Flood),
+        "short vectors"
+    );
+    assert_eq!(
+        chosen(100_000, 4, ""),
+        (false, Dissemination::Flood),
+        "too few parties"
+    );
+    assert_eq!(chosen(100_000, 8, ""), (false, Dissemination::Slices));
+    let few = draft_of(100_000, 4, "[run]\ndissemination = \"slices\"\n");
+    let refused = Plan::assemble(few.clone(), calibration(&few, 3), [0; 16]).unwrap_err();
+    assert_eq!(refused.field(), Some("run.dissemination"), "{refused}");
 }
 
 #[test]
