@@ -119,7 +119,7 @@ fn known<'a>(config: &Config, name: &'a str) -> Result<&'a str, Failure> {
     }
 }
 
-/// What other members' receipts show that this party may have spent.
+/// The charges of this party that other members' receipts show.
 fn shown(arguments: &AdoptArgs, config: &Config) -> Result<Vec<Adopted>, Failure> {
     if arguments.receipt.len() != arguments.plan.len() {
         let (receipts, plans) = (arguments.receipt.len(), arguments.plan.len());

@@ -28,7 +28,7 @@ use crate::reporting::{input_file, output_file};
 /// The format of a backup.
 const VERSION: u32 = 1;
 
-/// What a backup says of itself, as its first file.
+/// The description of a backup, its first file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -44,7 +44,7 @@ pub struct Manifest {
     pub files: BTreeMap<String, String>,
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreReport {
     /// The backup.

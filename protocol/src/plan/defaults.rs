@@ -159,6 +159,9 @@ const VECTORS: &[TaskName] = &[Mean, Regression, Rounds, Stream, LinearEquations
 /// PPSC's Algorithms 3 and 4.
 const RECURSIONS: &[TaskName] = &[LinearEquations, Optimise];
 
+/// The ways in which finals spread.
+const SPREADING: Values = Values::Words(&["auto", "flood", "slices", "consensus"]);
+
 const TASKS: Values = Values::Words(&[
     Mean.name(),
     Describe.name(),
@@ -471,7 +474,7 @@ pub const SETTINGS: &[Setting] = &[
         "pairs that exchange in the clear, signed").such_as(r#""ring""#),
     setting(("run", "min_parties"), ALL, "", (PARTIES, "parties"),
         "fewest that may start and publish; default and least: parties - dropouts").without_default("7"),
-    setting(("run", "dissemination"), &[Mean, Describe, Rounds, Regression], r#""auto""#, (Values::Words(&["auto", "flood", "slices", "consensus"]), ""),
+    setting(("run", "dissemination"), &[Mean, Describe, Rounds, Regression], r#""auto""#, (SPREADING, ""),
         "how finals spread; auto: in slices where that is clearly less"),
     setting(("run", "sealed"), &[Mean], "", (Values::Flag, ""),
         "finals leave sealed, with the logs, and are opened for one agreed set or for none; default: true with uniform noise, which alone has it").without_default("true"),

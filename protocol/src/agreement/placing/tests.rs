@@ -11,7 +11,7 @@ const ROOT: ItemHash = [1; 32];
 const OTHER: ItemHash = [2; 32];
 const DIGEST: Digest = [3; 32];
 
-/// What a party knows of eight parties' slices, three keepers each.
+/// The knowledge of a party of eight parties' slices, three keepers each.
 fn placing(me: Party) -> Placing {
     let lines = "[run]\nsealed = true\ndissemination = \"slices\"\n[mechanism]\nkind = \"pairwise\"";
     let plan = plan_of(4000, 8, lines, 4);
