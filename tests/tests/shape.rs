@@ -28,7 +28,7 @@ fn files_and_lines_keep_their_measure_and_comments_stand_alone() {
 
 /// Summaries that begin with "What", at most. They are to become fewer: whoever rewrites one lowers
 /// this number. The aim is none.
-const MOST_WHATS: usize = 125;
+const MOST_WHATS: usize = 122;
 
 #[test]
 fn summaries_begin_with_a_verb_or_a_noun_phrase() {

@@ -294,6 +294,7 @@ struct Prepared {
 /// Takes part. A first SIGINT or SIGTERM makes the node leave the run: exit 4 if nothing private
 /// has left, 6 if something has and the final is withheld, 5 if the final is out; the files of such
 /// an end are written, too. A second one ends the process at once.
+#[expect(clippy::too_many_lines, reason = "one step of a run after the other")]
 pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
     let prepared = prepare(&arguments, begun)?;
@@ -501,8 +502,9 @@ fn tell_owner(arguments: &JoinArgs, sentences: &[String]) {
     if sentences.is_empty() || !(arguments.show_private || output::is_terminal()) {
         return;
     }
-    eprintln!("Your table (only this terminal shows it):");
-    sentences.iter().for_each(|sentence| eprintln!("  {sentence}"));
+    output::tell("Your table (only this terminal shows it):");
+    let lines = sentences.iter().map(|sentence| format!("  {sentence}"));
+    lines.for_each(output::tell);
 }
 
 const UNWRITTEN: &str =

@@ -46,7 +46,7 @@ fn header(file: &Taped, at_s: u64) -> io::Result<[u8; BLOCK]> {
     put(136, &format!("{at_s:011o}\0"));
     put(148, "        ");
     put(156, "0");
-    put(257, "ustar\000");
+    put(257, "ustar\x0000");
     let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     Ok(header)

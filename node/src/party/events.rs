@@ -16,14 +16,17 @@ use crate::reporting::failure::Failure;
 pub struct Events {
     sink: Option<Sink>,
     /// Looks at each event, too.
-    watcher: Option<Arc<dyn Fn(&Value) + Send + Sync>>,
+    watcher: Option<Listener>,
     begun: Instant,
 }
+
+/// Takes each event, and does not wait.
+type Listener = Arc<dyn Fn(&Value) + Send + Sync>;
 
 #[derive(Clone)]
 enum Sink {
     Lines(Arc<Mutex<Box<dyn Write + Send>>>),
-    Listener(Arc<dyn Fn(&Value) + Send + Sync>),
+    Listener(Listener),
 }
 
 impl std::fmt::Debug for Events {

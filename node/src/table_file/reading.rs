@@ -73,6 +73,7 @@ impl FoundInColumn {
 ///
 /// # Errors
 /// It is no table of these columns (exit 7); no value is reported.
+#[expect(clippy::too_many_lines, reason = "one check of the file after the other")]
 pub fn read(path: &Path, described: &Description, (cell, anyway): (f64, bool)) -> Result<TableSum, Failure> {
     let refused = |fault: RefusedTable| {
         Failure::input(format!("{}: {}", path.display(), fault.what))

@@ -79,6 +79,7 @@ pub(super) fn draw(
     output_file::write_bytes(path, "--plot", svg.as_bytes())
 }
 
+#[expect(clippy::too_many_lines, reason = "one figure after the other")]
 fn panels(described: &Description, figures: &AllFigures, shown: &ShownAs) -> Vec<FigurePanel> {
     let (figures, _) = told_groups(figures);
     let Some(first) = figures.groups.first() else {

@@ -50,6 +50,7 @@ pub(super) struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     /// The summary of a run that began at `begun`, whose means lie in `output`.
+    #[expect(clippy::too_many_lines, reason = "one field after the other")]
     pub(super) fn of(
         plan: &'a Plan,
         parties: &[LocalParty],
@@ -210,6 +211,7 @@ impl<'a> Summary<'a> {
         text
     }
 
+    #[expect(clippy::too_many_lines, reason = "one line of the summary after the other")]
     fn headline(&self) -> String {
         let finished = self.object["finished"].as_u64().unwrap_or(0);
         let parties = self.plan.parties();

@@ -26,7 +26,8 @@ fn schema_has_each_key_that_the_parser_of_its_file_takes_and_no_other() {
     let run = |text: &str| RawRunFile::parse(text).expect_err(text).to_string();
     let node = layers::refusal_of;
     let peers = |text: &str| Peers::parse(text).expect_err(text).to_string();
-    let parsers: [(WrittenFile, &dyn Fn(&str) -> String); 3] = [
+    type Refusal<'a> = &'a dyn Fn(&str) -> String;
+    let parsers: [(WrittenFile, Refusal<'_>); 3] = [
         (WrittenFile::RunFile, &run),
         (WrittenFile::Node, &node),
         (WrittenFile::Peers, &peers),

@@ -47,6 +47,7 @@ pub fn text(described: &Description, figures: &AllFigures, shown: &ShownAs) -> S
 }
 
 /// The table with the true figures behind the others, where they are known.
+#[expect(clippy::too_many_lines, reason = "one table after the other")]
 pub fn with_truth(
     described: &Description,
     (figures, truth): (&AllFigures, Option<&AllFigures>),
@@ -361,6 +362,7 @@ fn with_thousands(value: f64, decimals: usize) -> String {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one row of the table after the other")]
 fn of_table(described: &Description, table: &TableFigures, z: f64) -> String {
     let mut text = format!("\n{}\n", table.columns.join(" × "));
     let labels: Vec<Vec<String>> = table

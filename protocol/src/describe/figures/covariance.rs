@@ -46,12 +46,10 @@ impl PairMoments {
         let means = (0..d).map(|i| y[1 + i] / (SQRT_2 * p)).collect();
         let mut second = vec![vec![0.0; d]; d];
         let mut rest = y[1 + d..].iter();
-        for i in 0..d {
-            for j in i..d {
-                let times = if i == j { 1.0 } else { SQRT_2 };
-                let moment = rest.next().copied().unwrap_or(0.0) / (times * p);
-                (second[i][j], second[j][i]) = (moment, moment);
-            }
+        for (i, j) in (0..d).flat_map(|i| (i..d).map(move |j| (i, j))) {
+            let times = if i == j { 1.0 } else { SQRT_2 };
+            let moment = rest.next().copied().unwrap_or(0.0) / (times * p);
+            (second[i][j], second[j][i]) = (moment, moment);
         }
         PairMoments {
             p,

@@ -48,7 +48,7 @@ impl DescribeSettings {
             // A row count that nobody says is bounded by a capacity, which weighs as if it were
             // full.
             records: match self.describe.count {
-                RowCount::Private => data.records.map(|records| records.as_capacity()),
+                RowCount::Private => data.records.map(|records| records.into_capacity()),
                 RowCount::Public => data.records,
             },
             ..data

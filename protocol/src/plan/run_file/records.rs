@@ -100,7 +100,7 @@ impl RecordCounts {
     }
 
     /// Returns the largest numbers as numbers that the plan has: a capacity of each.
-    pub(in crate::plan) fn as_capacity(self) -> Self {
+    pub(in crate::plan) fn into_capacity(self) -> Self {
         match self {
             RecordCounts::AtMost(Bounded { at_most }) => RecordCounts::Exactly(at_most),
             exactly => exactly,

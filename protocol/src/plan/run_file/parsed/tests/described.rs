@@ -50,6 +50,7 @@ fn a_private_count_has_capacities() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of refusals, one a row")]
 fn what_is_no_description_is_refused_with_its_field() {
     let column = |lines: &str| format!("[[describe.column]]\nname = \"x\"\n{lines}\n");
     let many: Vec<String> = (0..501)
