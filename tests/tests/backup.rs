@@ -62,6 +62,7 @@ fn remove(path: &Path) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one journey, a step after the other")]
 fn a_lost_disk_is_restored_and_forgets_no_charge() {
     let _alone = alone();
     let parties = Parties::new(3);
