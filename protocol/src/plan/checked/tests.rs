@@ -168,7 +168,7 @@ fn what_a_file_leaves_open_is_slices_or_a_flood() {
     );
     assert_eq!(chosen(20_000, 300, &asked("auto")), (false, Dissemination::Flood));
     assert_eq!(
-        chosen(20_000, 300, sparse),
+        chosen(30_000, 300, sparse),
         (false, Dissemination::Slices),
         "few bytes of many"
     );
