@@ -109,7 +109,7 @@ pub struct JoinArgs {
     /// Take a table as it is
     ///
     /// Also where most cells of a column of numbers are none, and so missing (task = "describe").
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     anyway: bool,
     /// Show statistics of the private input
     ///

@@ -16,17 +16,17 @@ use crate::reporting::failure::Failure;
 pub struct Events {
     sink: Option<Sink>,
     /// Looks at each event, too.
-    watcher: Option<Listener>,
+    watcher: Option<Watcher>,
     begun: Instant,
 }
 
 /// Takes each event, and does not wait.
-type Listener = Arc<dyn Fn(&Value) + Send + Sync>;
+type Watcher = Arc<dyn Fn(&Value) + Send + Sync>;
 
 #[derive(Clone)]
 enum Sink {
     Lines(Arc<Mutex<Box<dyn Write + Send>>>),
-    Listener(Listener),
+    Listener(Watcher),
 }
 
 impl std::fmt::Debug for Events {
