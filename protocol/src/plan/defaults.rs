@@ -487,7 +487,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(("run", "round_ms"), ALL, "2000", (TIME, "ms"),
         "round r ends at the latest r times this after START; secure sums of a stream: 4 times settle_ms").or_local("1000"),
     setting(("run", "settle_ms"), &[Mean, Describe, Stream, LinearEquations, Optimise], "4000", (SETTLE, "ms"),
-        "for settling after the last round, and again for publishing").or_local("2000"),
+        "for settling after the last round, and for publishing").or_local("2000"),
     setting(("run", "iteration_ms"), &[Rounds, Regression], "8000", (Values::Whole(8, LONGEST_MS), "ms"),
         "contribution, flood and vote of one iteration").or_local("4000"),
     setting(("run", "precomputed_bytes"), &[Rounds, Regression], "268435456", (Values::Whole(0, u64::MAX), "bytes"),
