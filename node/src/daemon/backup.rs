@@ -157,7 +157,7 @@ pub fn make(config: &Config, with_key: bool, out: &Path) -> Result<Manifest, Fai
 
 /// A backup that was read, every file of which is as it was written.
 pub struct Backup {
-    /// What it says of itself.
+    /// The description of the backup, its first file.
     pub manifest: Manifest,
     files: BTreeMap<String, Vec<u8>>,
 }

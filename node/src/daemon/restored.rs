@@ -1,5 +1,5 @@
-//! What a restored state folder cannot know: charges after the backup. Until the operator has said
-//! that none is missing, each data set is closed.
+//! Charges made after a backup are unknown to the state that is restored from it. Each data set
+//! stays closed until the operator has stated that none is missing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -75,7 +75,7 @@ impl Electorate {
 pub struct Clock {
     /// Keepers of slices report.
     pub quarter: Time,
-    /// What is not reported of slices goes to everybody.
+    /// Slices that some keeper has not reported are flooded.
     pub three_eighths: Time,
     /// Lists are flooded; nobody signs a complete set any more.
     pub half: Time,

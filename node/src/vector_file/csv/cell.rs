@@ -115,7 +115,7 @@ impl Separator {
 /// How a table that a spreadsheet wrote in much of Europe becomes one of numbers.
 const AS_COMMAS: &str = "write 3.14 and put commas between columns; with pandas: \
                          pandas.read_csv(path, sep=';', decimal=',').to_csv(path, index=False)";
-/// What counts missing cells in place of leaving out their rows.
+/// Points to the task that counts missing cells, so that no row has to be left out.
 const DESCRIBE_IT: &str = "leaving rows out biases a mean: take the table as it is, and missing cells are counted; \
                            in a run file (--run): task = \"describe\", and for each column [[describe.column]], \
                            name = \"age\", low = 18, high = 100 (undertone help describe); or fill the cell, \

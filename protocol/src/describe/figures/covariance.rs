@@ -93,7 +93,7 @@ impl PairMoments {
         self.noise(self.gradient(i, j))
     }
 
-    /// The error of a correlation by the delta method, where both variances are told from noise.
+    /// The error of a correlation by the delta method, where both variances exceed their noise.
     fn correlation_noise(&self, i: usize, j: usize) -> Option<f64> {
         let (a, b) = (self.covariance(i, i), self.covariance(j, j));
         let is_told =

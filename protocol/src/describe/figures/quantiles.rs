@@ -24,7 +24,7 @@ pub struct Quantile {
     /// The number below which this share of the numbers lies; within a bin as if they lay evenly in
     /// it.
     pub value: f64,
-    /// The interval by noise: edges of bins, since nobody is told where in a bin rows lie.
+    /// The interval due to noise. It ends at edges of bins: sums do not show where rows lie in one.
     pub noise: [f64; 2],
     /// The interval by noise and sampling.
     pub all: [f64; 2],
