@@ -84,7 +84,7 @@ pub enum SendError {
 /// of writers that never wait, one reader.
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
-    /// The most bytes of a frame that overtakes longer ones; 0: none does.
+    /// Frames of fewer bytes overtake the others; 0: none does.
     overtaking: usize,
     max_frames: usize,
     max_bytes: usize,
@@ -122,8 +122,7 @@ impl Queue {
         }
     }
 
-    /// Sets the most bytes of a frame that overtakes longer ones: notices must not wait for
-    /// vectors.
+    /// Lets frames of fewer bytes overtake the others: notices must not wait for vectors.
     pub(super) fn overtaking(mut self, bytes: usize) -> Queue {
         self.overtaking = bytes;
         self
@@ -149,7 +148,7 @@ impl Queue {
             });
         }
         waiting.bytes = bytes;
-        match frame.bytes.len() <= self.overtaking {
+        match frame.bytes.len() < self.overtaking {
             true => waiting.first.push_back(frame),
             false => waiting.frames.push_back(frame),
         }
@@ -233,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_is_short_overtakes_what_is_long_in_order() {
-        let queue = Queue::new(9, 1000).overtaking(10);
+        let queue = Queue::new(9, 1000).overtaking(11);
         [30, 5, 20, 10, 11, 1]
             .into_iter()
             .for_each(|bytes| queue.push(frame(bytes)).unwrap());
@@ -244,6 +243,16 @@ mod tests {
         let offence = Offence::QueueFull { frames: 2, bytes: 55 };
         assert_eq!(queue.clear(), offence);
         assert!(queue.pop().is_none());
+    }
+
+    #[test]
+    fn none_overtakes_where_order_counts() {
+        let queue = Queue::new(9, 1000);
+        [2, 0, 1]
+            .into_iter()
+            .for_each(|bytes| queue.push(frame(bytes)).unwrap());
+        let lengths = std::iter::from_fn(|| queue.pop()).map(|frame| frame.bytes.len());
+        assert_eq!(lengths.collect::<Vec<_>>(), [2, 0, 1]);
     }
 
     #[tokio::test]

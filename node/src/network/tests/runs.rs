@@ -61,9 +61,14 @@ async fn long_frames_arrive_bit_for_bit_and_in_order() {
         one.send(graph, 2, &long);
         one.send(graph, 2, b"");
         one.send(graph, 2, b"after");
-        assert!(two.frame().await == (graph, id(1), long.clone()));
-        assert_eq!(two.frame().await, (graph, id(1), vec![]));
-        assert_eq!(two.frame().await, (graph, id(1), b"after".to_vec()));
+        // On the public graph short frames overtake long ones, and keep their order.
+        let mut expected = [long.clone(), vec![], b"after".to_vec()];
+        if graph == Network::Public {
+            expected.rotate_left(1);
+        }
+        for frame in expected {
+            assert!(two.frame().await == (graph, id(1), frame));
+        }
         let sent = (
             one.handle.private_bytes() - before.0,
             one.handle.public_bytes() - before.1,
