@@ -1,7 +1,9 @@
-//! Early slices: those of parties that sealed their finals before this node had heard every START.
+//! Early slices: those of parties that sealed their finals before this node had heard every START,
+//! and those whose next party is not connected yet.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::messages::notice::SignedNotice;
 use crate::messages::wire::Bytes;
@@ -22,21 +24,35 @@ pub(super) struct EarlySlice {
 /// one.
 const EARLY_VERSIONS: usize = 2;
 
-/// The slices from parties that sealed before START was here.
+/// The slices that came, or are to leave, too early.
 #[derive(Default)]
-pub(super) struct EarlySlices(BTreeMap<(Party, u32), Vec<EarlySlice>>);
+pub(super) struct EarlySlices {
+    came: BTreeMap<(Party, u32), Vec<EarlySlice>>,
+    /// Frames for neighbours that were not connected when these were due.
+    unsent: BTreeMap<Party, Vec<Arc<[u8]>>>,
+}
 
 impl EarlySlices {
     /// Keeps a slice of an author and a number, if there is room.
     pub(super) fn keep(&mut self, of: (Party, u32), slice: EarlySlice) {
-        let versions = self.0.entry(of).or_default();
+        let versions = self.came.entry(of).or_default();
         if versions.len() < EARLY_VERSIONS {
             versions.push(slice);
         }
     }
 
-    /// All of them.
-    pub(super) fn all(self) -> impl Iterator<Item = EarlySlice> {
-        self.0.into_values().flatten()
+    /// All that came.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = EarlySlice> + use<> {
+        std::mem::take(&mut self.came).into_values().flatten()
+    }
+
+    /// Keeps a frame until its next party is connected.
+    pub(super) fn hold(&mut self, to: Party, frame: Arc<[u8]>) {
+        self.unsent.entry(to).or_default().push(frame);
+    }
+
+    /// The frames that were kept for a party.
+    pub(super) fn take_unsent(&mut self, to: Party) -> Vec<Arc<[u8]>> {
+        self.unsent.remove(&to).unwrap_or_default()
     }
 }

@@ -407,6 +407,7 @@ impl PublicState {
                 frames.extend(self.frame_of(slot));
             }
         }
+        frames.extend(self.early_slices.take_unsent(peer));
         frames.into_iter().for_each(|frame| self.send(peer, frame));
         if self.tells_finished {
             self.tell(peer, Notice::Finished);

@@ -27,7 +27,7 @@ impl PublicState {
                 self.take_announced(now, stage);
             }
         }
-        for early in std::mem::take(&mut self.early_slices).all() {
+        for early in self.early_slices.take_all() {
             let EarlySlice {
                 from,
                 frame,
@@ -85,10 +85,18 @@ impl PublicState {
             let next = placing
                 .and_then(|placing| placing.next(me, slice, me))
                 .unwrap_or_default();
-            let next = next.into_iter().filter(|peer| self.connected.contains(peer));
-            next.collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|peer| self.send(peer, frame.clone()));
+            self.send_along(next, &frame);
+        }
+    }
+
+    /// Sends a slice to the next on its way. An edge may come up after START, which others have
+    /// passed on.
+    fn send_along(&mut self, next: Vec<Party>, frame: &Arc<[u8]>) {
+        for peer in next {
+            match self.connected.contains(&peer) {
+                true => self.send(peer, frame.clone()),
+                false => self.early_slices.hold(peer, frame.clone()),
+            }
         }
     }
 
@@ -145,14 +153,9 @@ impl PublicState {
         let next = placing.next(author, slice, from).unwrap_or_default();
         placing.pass(version);
         let keeps = placing.kept().binary_search(&slice).is_ok();
-        let next: Vec<Party> = next
-            .into_iter()
-            .filter(|peer| self.connected.contains(peer))
-            .collect();
         // Copied once for all who get it, and by nobody who only keeps it.
         if !next.is_empty() {
-            let frame: Arc<[u8]> = Arc::from(&frame[..]);
-            next.into_iter().for_each(|peer| self.send(peer, frame.clone()));
+            self.send_along(next, &Arc::from(&frame[..]));
         }
         if keeps {
             self.anti_entropy.news(now);

@@ -49,6 +49,34 @@ fn slices_send_less_than_a_flood() {
     }
 }
 
+/// START is passed on by others, and so an edge may come up after it. No clock has to run down for
+/// the slices that go over it.
+#[test]
+fn slices_wait_for_an_edge_that_comes_up_after_start() {
+    let plan = sliced(8, PAIRWISE, 4);
+    let ended = |faults: Vec<Fault>| {
+        let report = run(&plan, 4, faults);
+        assert_eq!(opened(&report, &others(&plan, &[])), Some(others(&plan, &[])));
+        report
+            .finished_at
+            .iter()
+            .flatten()
+            .max()
+            .copied()
+            .expect("they end")
+    };
+    let undisturbed = ended(vec![]);
+    let late = Fault::Cut {
+        network: Network::Public,
+        ends: (0, 1),
+        at: Time::ZERO,
+        for_ms: undisturbed.as_millis() / 2,
+    };
+    let quarter = plan.draft().run.settle_ms / 4;
+    let after = ended(vec![late]).as_millis() - undisturbed.as_millis();
+    assert!(after < quarter / 2, "{after} ms later, a quarter is {quarter} ms");
+}
+
 #[test]
 fn who_vanishes_after_its_slices_have_left_is_in_the_mean() {
     for (lines, rounds) in MECHANISMS {
