@@ -4,6 +4,15 @@ use super::columns::{Description, RowCount};
 use super::layout::{Block, RowLayout};
 use super::root::Root;
 
+/// Standard deviations that no noise of a sum exceeds: fewer than one coordinate in 10³² does.
+const NOISE_DEVIATIONS: f64 = 12.0;
+
+/// The furthest that a coordinate of a sum over so many rows can be from zero, noise of this
+/// standard deviation included, where no row has a larger coordinate than `largest`.
+pub fn furthest_sum(rows: f64, largest: f64, noise: f64) -> f64 {
+    rows * largest + NOISE_DEVIATIONS * noise
+}
+
 /// A number of rows and the variance of its noise; 0 where it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amount {
@@ -61,6 +70,16 @@ impl ReleasedSum {
             sums,
             noise,
         })
+    }
+
+    /// Whether no coordinate is further from zero than rows and noise can be. Where nobody says how
+    /// many rows there are, every finite sum is possible.
+    pub fn is_possible(&self) -> bool {
+        let largest = self.layout.largest_coordinate();
+        let furthest = self
+            .rows
+            .map_or(f64::MAX, |rows| furthest_sum(rows, largest, self.noise));
+        self.sums.iter().all(|sum| sum.abs() <= furthest)
     }
 
     /// Returns the rows of a slot, by its own coordinate alone, so that groups stay independent.

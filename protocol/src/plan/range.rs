@@ -1,8 +1,12 @@
-//! The range of a box's values on the lattice.
+//! The range of a box's values on the lattice, and of the sum of tables.
 
+use std::collections::BTreeSet;
+
+use crate::describe::released::furthest_sum;
 use crate::plan::checked::Plan;
 use crate::plan::error::PlanError;
 use crate::plan::run_file::settings::{Clip, Unit};
+use crate::topology::party::Party;
 
 /// Beyond this many cells f64 cannot tell neighbouring cells safely apart.
 const MOST_CELLS: f64 = (1u64 << 50) as f64;
@@ -32,6 +36,17 @@ impl Plan {
             scaled(high.at(coordinate)),
             self.lattice.value_step(),
         ))
+    }
+
+    /// Returns the furthest that a coordinate of the sum of these parties' tables can be from zero,
+    /// in lattice steps, noise included. `None` unless statistics are computed.
+    pub fn furthest_steps(&self, included: &BTreeSet<Party>) -> Option<u128> {
+        self.draft.computation.described()?;
+        let rows: f64 = included.iter().map(|&party| self.weight(party)).sum();
+        // Uniform noise and masks have cancelled: each party's own is left.
+        let noise = self.calibration.independent_std * (included.len() as f64).sqrt();
+        let furthest = furthest_sum(rows, self.draft.data.largest_coordinate(), noise);
+        Some((furthest / self.lattice.step()).ceil() as u128)
     }
 
     /// Refuses boxes whose bounds are too many cells from zero, and cells that are too coarse for

@@ -95,3 +95,28 @@ fn all_nodes_hold_the_sum_of_all_rows() {
         assert!(far < 6.0 * 4.0 * 5f64.sqrt(), "{far}");
     }
 }
+
+/// A liar's coordinate that residues have room for, and that no rows with noise can come to, is
+/// found out by all.
+#[test]
+fn a_sum_further_out_than_rows_and_noise_is_rejected() {
+    let plan = plan_of_kind("inca");
+    let everybody = (0..PARTIES).collect();
+    let furthest = plan.furthest_steps(&everybody).expect("a description") as i128;
+    let room = plan.lattice().own_reach;
+    assert!(furthest + furthest / 8 < room, "{furthest} of {room}");
+    for (far, is_rejected) in [(furthest + furthest / 16, true), (furthest / 2, false)] {
+        let mut inputs: Vec<LatticeVector> = (0..PARTIES).map(|_| sum_of(&plan, &[OLD, OLD, OLD])).collect();
+        let coordinates = plan.draft().dimension();
+        let lie = (0..coordinates).map(|at| if at + 1 == coordinates { far } else { 0 });
+        inputs[2] = plan.lattice().vector(lie);
+        let report = Simulation::new(plan.clone(), inputs, &permissive_gate, Conditions::new(4)).run();
+        assert_eq!(report.violations, []);
+        for outcome in report.outcomes.iter().flatten() {
+            assert_eq!(
+                (outcome.out_of_range, outcome.sum.is_none()),
+                (is_rejected, is_rejected)
+            );
+        }
+    }
+}
