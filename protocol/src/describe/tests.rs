@@ -1,5 +1,16 @@
 //! Figures and Δ, held against brute force, and against plain statistics.
 
+/// The figures of the statistic at this place, which are of this kind.
+macro_rules! of {
+    ($figures:expr, $at:expr, $kind:ident) => {
+        match &$figures.groups[0].statistics[$at].of {
+            $crate::describe::figures::groups::ColumnFigures::$kind(figures) => figures,
+            other => panic!("{other:?}"),
+        }
+    };
+}
+
+mod coverage;
 mod distances;
 mod plain;
 

@@ -8,7 +8,7 @@ use crate::describe::cells::RowCell;
 use crate::describe::columns::Description;
 use crate::describe::figures::counts::CountFigures;
 use crate::describe::figures::estimate::ReadingAs;
-use crate::describe::figures::groups::{AllFigures, ColumnFigures};
+use crate::describe::figures::groups::AllFigures;
 use crate::describe::figures::mean::MeanFigures;
 use crate::describe::figures::quantiles::QuantileFigures;
 use crate::describe::figures::survival::SurvivalFigures;
@@ -16,7 +16,7 @@ use crate::describe::layout::RowLayout;
 use crate::describe::released::ReleasedSum;
 use crate::describe::row::RowEncoder;
 
-const TABLE: &str = "[[column]]\nname = \"age\"\nlow = 0\nhigh = 100\nwhole = true\n\
+pub(super) const TABLE: &str = "[[column]]\nname = \"age\"\nlow = 0\nhigh = 100\nwhole = true\n\
                      want = [\"mean\", \"quantiles\"]\n\
                      [[column]]\nname = \"sex\"\ncategories = [\"f\", \"m\"]\n\
                      [[column]]\nname = \"months\"\nlow = 0\nhigh = 10\nbins = 10\nwant = [\"survival\"]\n\
@@ -28,7 +28,7 @@ const TABLE: &str = "[[column]]\nname = \"age\"\nlow = 0\nhigh = 100\nwhole = tr
 
 /// A made-up person.
 #[derive(Clone, Copy)]
-struct Person {
+pub(super) struct Person {
     age: Option<f64>,
     sex: &'static str,
     months: f64,
@@ -37,7 +37,7 @@ struct Person {
     arm: &'static str,
 }
 
-fn people(count: usize) -> Vec<Person> {
+pub(super) fn people(count: usize) -> Vec<Person> {
     let mut rng = rng(21);
     let person = |_| {
         let age: f64 = rng.random_range(20.0f64..90.0).floor();
@@ -66,7 +66,7 @@ fn row<'a>(described: &Description, person: &'a Person) -> Vec<RowCell<'a>> {
     described.names().iter().map(cell).collect()
 }
 
-fn sum(described: &Description, people: &[Person]) -> Vec<f64> {
+pub(super) fn sum(described: &Description, people: &[Person]) -> Vec<f64> {
     let mut encoder = RowEncoder::of(described);
     let mut sums = vec![0.0; encoder.layout().coordinates];
     for person in people {
@@ -76,7 +76,7 @@ fn sum(described: &Description, people: &[Person]) -> Vec<f64> {
     sums
 }
 
-fn figures(described: &Description, sums: Vec<f64>, noise: f64, rows: usize) -> AllFigures {
+pub(super) fn figures(described: &Description, sums: Vec<f64>, noise: f64, rows: usize) -> AllFigures {
     let released = ReleasedSum::of(described.clone(), sums, noise, Some(rows as f64)).expect("as long");
     released.figures(&ReadingAs::default())
 }
@@ -84,15 +84,6 @@ fn figures(described: &Description, sums: Vec<f64>, noise: f64, rows: usize) -> 
 fn near(found: f64, expected: f64) {
     let close = (found - expected).abs() <= 1e-9 * expected.abs().max(1.0);
     assert!(close, "{found}, not {expected}");
-}
-
-macro_rules! of {
-    ($figures:expr, $at:expr, $kind:ident) => {
-        match &$figures.groups[0].statistics[$at].of {
-            ColumnFigures::$kind(figures) => figures,
-            other => panic!("{other:?}"),
-        }
-    };
 }
 
 #[test]
@@ -215,140 +206,6 @@ fn a_sum_does_not_depend_on_the_order_of_a_files_columns() {
             .collect();
         assert_eq!(encoder.vector(&cells), encoder.vector(&found));
     }
-}
-
-/// How often intervals held, and how large errors were beside what was said.
-#[derive(Default)]
-struct Held {
-    held: u32,
-    of: u32,
-    squares: f64,
-}
-
-impl Held {
-    fn add(&mut self, value: f64, noise: f64, truth: f64, z: f64) {
-        self.of += 1;
-        self.held += u32::from((value - truth).abs() <= z * noise);
-        self.squares += ((value - truth) / noise).powi(2);
-    }
-
-    fn check(&self, what: &str, range: std::ops::RangeInclusive<f64>) {
-        let share = f64::from(self.held) / f64::from(self.of);
-        assert!(
-            range.contains(&share),
-            "{what}: {:.1} % of {} hold",
-            100.0 * share,
-            self.of
-        );
-    }
-
-    /// Errors over what was said, as a root of the mean square.
-    fn spread(&self) -> f64 {
-        (self.squares / f64::from(self.of)).sqrt()
-    }
-}
-
-/// The noise of 400 runs: formulas within 2 % where figures are linear in the sum, and intervals.
-#[test]
-fn intervals_of_400_runs_hold_as_often_as_they_say() {
-    coverage(400, 33);
-}
-
-/// As many runs as the design names. Takes seconds: with `--ignored`.
-#[test]
-#[ignore = "2,000 runs: cargo test --release -p undertone-protocol --lib coverage -- --ignored"]
-fn coverage_of_2000_runs() {
-    coverage(2000, 32);
-}
-
-#[expect(
-    clippy::too_many_lines,
-    reason = "one table of figures, and how often each held"
-)]
-fn coverage(runs: usize, seed: u64) {
-    let (described, people) = (described(TABLE), people(4000));
-    let layout = RowLayout::of(&described);
-    let exact = sum(&described, &people);
-    let truth = figures(&described, exact.clone(), 0.0, people.len());
-    // ε = 1 at δ = 1e-6, as of four parties.
-    let noise = 5.25 * layout.replace_one;
-    let z = ReadingAs::default().z();
-    let mut rng = rng(seed);
-    let mut held: Vec<(&str, Held)> = [
-        "missing",
-        "mean",
-        "sd",
-        "count",
-        "share",
-        "survival",
-        "correlation",
-    ]
-    .map(|name| (name, Held::default()))
-    .into();
-    let (mut quantiles, mut of) = (0, 0);
-    for _ in 0..runs {
-        let noisy = exact.iter().map(|sum| {
-            let normal: f64 = StandardNormal.sample(&mut rng);
-            sum + noise * normal
-        });
-        let found = figures(&described, noisy.collect(), noise, people.len());
-        let (a, b): (&MeanFigures, &MeanFigures) = (of!(found, 0, Mean), of!(truth, 0, Mean));
-        let mut add = |at: usize, value, noise, truth| held[at].1.add(value, noise, truth, z);
-        add(0, a.missing.raw.unwrap_or(0.0), a.missing.noise, b.missing.value);
-        let (mean, known) = (a.mean.as_ref().expect("enough"), b.mean.as_ref().expect("enough"));
-        add(1, mean.raw.unwrap_or(0.0), mean.noise, known.value);
-        let (sd, known) = (a.sd.as_ref().expect("enough"), b.sd.as_ref().expect("enough"));
-        add(2, sd.variance, sd.variance_noise, known.variance);
-        let (cells, known): (&CountFigures, &CountFigures) = (of!(found, 2, Counts), of!(truth, 2, Counts));
-        for (cell, known) in cells.cells.iter().zip(&known.cells) {
-            add(
-                3,
-                cell.count.raw.unwrap_or(0.0),
-                cell.count.noise,
-                known.count.value,
-            );
-            if let (Some(share), Some(known)) = (&cell.share, &known.share) {
-                add(4, share.raw.unwrap_or(0.0), share.noise, known.value);
-            }
-        }
-        let (curve, known): (&SurvivalFigures, &SurvivalFigures) =
-            (of!(found, 3, Survival), of!(truth, 3, Survival));
-        for (point, known) in curve.curve.iter().zip(&known.curve) {
-            add(5, point.survival, point.noise, known.survival);
-        }
-        let (one, other) = (&found.covariances[0], &truth.covariances[0]);
-        let pair = |of: &Option<Vec<Vec<Option<f64>>>>| of.as_ref().and_then(|all| all[0][1]);
-        let known = pair(&other.correlation).expect("without noise");
-        if let (Some(found), Some(noise)) = (pair(&one.correlation), pair(&one.correlation_noise)) {
-            add(6, found, noise, known);
-        }
-        let (found, known): (&QuantileFigures, &QuantileFigures) =
-            (of!(found, 1, Quantiles), of!(truth, 1, Quantiles));
-        let pairs = found
-            .quantiles
-            .iter()
-            .flatten()
-            .zip(known.quantiles.iter().flatten());
-        for (found, known) in pairs {
-            of += 1;
-            quantiles += u32::from((found.noise[0]..=found.noise[1]).contains(&known.value));
-        }
-    }
-    for (name, held) in &held {
-        let linear = ["missing", "count"].contains(name);
-        held.check(name, if linear { 0.93..=0.97 } else { 0.92..=0.99 });
-        println!(
-            "{name}: {:.1} %, spread {:.3}",
-            100.0 * f64::from(held.held) / f64::from(held.of),
-            held.spread()
-        );
-        if linear {
-            assert!((held.spread() - 1.0).abs() < 0.08, "{name}: {}", held.spread());
-        }
-    }
-    let share = f64::from(quantiles) / f64::from(of);
-    println!("quantiles: {:.1} %", 100.0 * share);
-    assert!(share >= 0.98, "quantiles: {share}");
 }
 
 /// Told the total, a rank has less noise; a formula without it would be found by its spread.
