@@ -4,6 +4,7 @@
 //! Whatever a cell holds is data: a word where a number should be is missing, and no error. Only
 //! the shape of a table is refused.
 
+mod bare_words;
 mod csv;
 mod json;
 pub mod reading;

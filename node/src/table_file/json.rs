@@ -7,6 +7,7 @@ use std::io::BufReader;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use undertone_protocol::describe::cells::RowCell;
 
+use crate::table_file::bare_words::QuotedWords;
 use crate::table_file::refused::RefusedTable;
 
 /// A cell that owns its text.
@@ -42,7 +43,8 @@ pub(super) fn read(
         rows: 0,
         refused: None,
     };
-    let mut deserializer = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 18, file));
+    let words = QuotedWords::new(BufReader::with_capacity(1 << 18, file));
+    let mut deserializer = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 18, words));
     let read = rows.read(&mut deserializer).and_then(|()| deserializer.end());
     if let Some(refused) = rows.refused {
         return Err(refused);

@@ -73,88 +73,95 @@ impl FoundInColumn {
 ///
 /// # Errors
 /// It is no table of these columns (exit 7); no value is reported.
-#[expect(clippy::too_many_lines, reason = "one check of the file after the other")]
 pub fn read(path: &Path, described: &Description, (cell, anyway): (f64, bool)) -> Result<TableSum, Failure> {
     let refused = |fault: RefusedTable| {
         Failure::input(format!("{}: {}", path.display(), fault.what))
             .field("--input")
             .hint(fault.hint)
     };
+    let table = add_up(path, described, cell).map_err(refused)?;
+    let another = table.found.iter().find(|found| found.is_another(table.rows));
+    match another.filter(|_| !anyway) {
+        Some(odd) => Err(refused(RefusedTable::new(
+            format!("most cells of column {:?} are no numbers", odd.name),
+            "is it another column? If the cells are meant, and missing: --anyway; texts have categories",
+        ))),
+        None => Ok(table),
+    }
+}
+
+/// Reads the rows as the file's extension says, and adds them up.
+fn add_up(path: &Path, described: &Description, cell: f64) -> Result<TableSum, RefusedTable> {
     let names = described.names();
     let of_numbers: Vec<bool> = names
         .iter()
         .map(|name| {
-            described
-                .named(name)
-                .is_none_or(|column| column.categories.is_none())
+            let column = described.named(name);
+            column.is_none_or(|column| column.categories.is_none())
         })
         .collect();
     let mut tally = RowTally::new(RowEncoder::of(described), cell);
     let add = |cells: &[RowCell<'_>]| {
-        let comma = |(cell, of_numbers): (&RowCell<'_>, &bool)| match cell {
-            RowCell::Text(text) if *of_numbers => text.contains(',') && has_decimal_comma(text),
-            _ => false,
-        };
-        if let Some(at) = cells.iter().zip(&of_numbers).position(comma) {
-            return Err(RefusedTable::new(
-                format!(
-                    "row {}, column {:?} is a number with a decimal comma",
-                    tally.rows() + 1,
-                    names[at]
-                ),
-                "write 3.14; with pandas: pandas.read_csv(path, decimal=',').to_csv('table.csv', index=False)",
-            ));
-        }
+        refuse_decimal_commas(cells, (&names, &of_numbers), tally.rows() + 1)?;
         tally.add(cells);
         Ok(())
     };
     let file = || {
         input_file::open(path).map_err(|e| {
             let hint = "name a file that exists and that you can read";
-            refused(RefusedTable::new(format!("cannot be opened: {e}"), hint))
+            RefusedTable::new(format!("cannot be opened: {e}"), hint)
         })
     };
     match extension_of(path).as_deref() {
-        Some("csv") => csv::read(file()?, &names, add).map_err(refused)?,
-        Some("json") => json::read(file()?, &names, add).map_err(refused)?,
+        Some("csv") => csv::read(file()?, &names, add)?,
+        Some("json") => json::read(file()?, &names, add)?,
         other => {
             let hint = match other.filter(|other| !formats::EXTENSIONS.contains(other)) {
                 Some(other) => formats::hint_for(other),
                 None => "with pandas: table.to_csv('table.csv', index=False)".to_owned(),
             };
             let what = "statistics are of a .csv with a row of names, or of a .json with a list of objects";
-            return Err(refused(RefusedTable::new(what, hint)));
+            return Err(RefusedTable::new(what, hint));
         }
     }
-    let (rows, counts) = (tally.rows(), tally.counts().to_vec());
-    let found: Vec<FoundInColumn> = names
-        .iter()
-        .zip(of_numbers.iter().zip(counts))
-        .map(|(name, (&is_of_numbers, counts))| FoundInColumn {
-            name: (*name).to_owned(),
-            bounds: described
-                .named(name)
-                .and_then(|column| column.bounds())
-                .map(|(low, high)| format!("[{low}, {high}]")),
-            is_of_numbers,
-            counts,
-        })
-        .collect();
-    if let Some(odd) = found
-        .iter()
-        .find(|found| found.is_another(rows))
-        .filter(|_| !anyway)
-    {
-        return Err(refused(RefusedTable::new(
-            format!("most cells of column {:?} are no numbers", odd.name),
-            "is it another column? If the cells are meant, and missing: --anyway; texts have categories",
-        )));
-    }
+    let columns = names.iter().zip(&of_numbers).zip(tally.counts());
+    let found = columns.map(|((name, &is_of_numbers), &counts)| FoundInColumn {
+        name: (*name).to_owned(),
+        bounds: described
+            .named(name)
+            .and_then(|column| column.bounds())
+            .map(|(low, high)| format!("[{low}, {high}]")),
+        is_of_numbers,
+        counts,
+    });
     Ok(TableSum {
+        found: found.collect(),
+        rows: tally.rows(),
         cells: tally.finish(),
-        rows,
-        found,
     })
+}
+
+/// A comma in a number would be read as no number, silently: such a table was written for people of
+/// one country.
+fn refuse_decimal_commas(
+    cells: &[RowCell<'_>],
+    (names, of_numbers): (&[&str], &[bool]),
+    row: u64,
+) -> Result<(), RefusedTable> {
+    let comma = |(cell, of_numbers): (&RowCell<'_>, &bool)| match cell {
+        RowCell::Text(text) if *of_numbers => text.contains(',') && has_decimal_comma(text),
+        _ => false,
+    };
+    match cells.iter().zip(of_numbers).position(comma) {
+        None => Ok(()),
+        Some(at) => Err(RefusedTable::new(
+            format!(
+                "row {row}, column {:?} is a number with a decimal comma",
+                names[at]
+            ),
+            "write 3.14; with pandas: pandas.read_csv(path, decimal=',').to_csv('table.csv', index=False)",
+        )),
+    }
 }
 
 #[cfg(test)]

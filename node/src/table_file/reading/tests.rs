@@ -56,6 +56,22 @@ fn cells_are_found_by_name_and_nothing_in_them_is_an_error() {
     );
 }
 
+/// Python's `json` writes NaN, and other programs numbers beyond f64: the cells are missing, as the
+/// texts are.
+#[test]
+fn bare_words_for_numbers_of_json_are_missing_cells() {
+    let table = |cells: [&str; 4]| {
+        let row = |cell: &str| format!("{{\"age (years)\": {cell}, \"arm\": \"old\"}}");
+        let text = format!("[{}, {}]", cells.map(row).join(", "), row("61"));
+        read_text("a.json", &text).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let bare = table(["1e400", "NaN", "-Infinity", "44"]);
+    let texts = table(["\"1e400\"", "\"NaN\"", "\"-Infinity\"", "44"]);
+    assert!(bare.cells == texts.cells && bare.rows == 5);
+    let counts = bare.found[0].counts;
+    assert_eq!((counts.missing + counts.no_number, counts.clipped), (3, 0));
+}
+
 #[test]
 fn tables_of_another_shape_are_refused_before_anything_is_said() {
     refused(
