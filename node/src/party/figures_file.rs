@@ -93,7 +93,13 @@ impl FiguresFile {
         if !finite || file.noise < 0.0 {
             return Err(refused("its sums are no numbers".into()));
         }
-        file.released()?;
+        if !file.released()?.is_possible() {
+            let rows = file.rows.unwrap_or(0.0);
+            return Err(refused(format!(
+                "its sums are further out than {rows} rows and their noise can be: somebody lied, or a value \
+                 overflowed"
+            )));
+        }
         Ok(file)
     }
 

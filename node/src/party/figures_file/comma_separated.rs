@@ -5,7 +5,7 @@ use undertone_protocol::describe::columns::Description;
 use undertone_protocol::describe::figures::estimate::ReadingAs;
 use undertone_protocol::describe::figures::groups::AllFigures;
 
-use super::decimals::digits;
+use super::decimals::text_of;
 use super::shown::{FigureLine, ShownFigure, lines};
 use crate::reporting::table::Table;
 
@@ -59,17 +59,16 @@ fn add_tables(table: &mut Table, (described, figures): (&Description, &AllFigure
                 rest /= labels.len();
             }
             names.reverse();
-            let number = |value: f64| digits(value).to_string();
             let raw = cell.raw.unwrap_or(cell.value);
             table.row([
                 String::new(),
                 cross.columns.join(" × "),
                 names.join(" × "),
-                number(cell.value),
-                number(raw),
-                number(cell.noise),
-                number(raw - z * cell.noise),
-                number(raw + z * cell.noise),
+                text_of(cell.value),
+                text_of(raw),
+                text_of(cell.noise),
+                text_of(raw - z * cell.noise),
+                text_of(raw + z * cell.noise),
                 String::new(),
             ]);
         }
@@ -78,24 +77,22 @@ fn add_tables(table: &mut Table, (described, figures): (&Description, &AllFigure
 
 /// A row for each correlation.
 fn add_correlations(table: &mut Table, figures: &AllFigures, z: f64) {
+    let text = |value: Option<f64>| value.map_or(String::new(), text_of);
     for covariance in &figures.covariances {
         let pairs = covariance.correlation.iter().zip(&covariance.correlation_noise);
         for (correlations, noises) in pairs {
             for (i, row) in correlations.iter().enumerate() {
                 for (j, correlation) in row.iter().enumerate().skip(i + 1) {
-                    let text =
-                        |value: Option<f64>| value.map_or(String::new(), |value| digits(value).to_string());
-                    let noise = noises[i][j];
-                    let end = |sign: f64| Some(correlation.as_ref()? + sign * z * noise?);
+                    let interval = covariance.correlation_interval((i, j), z);
                     table.row([
                         String::new(),
                         format!("{} × {}", covariance.columns[i], covariance.columns[j]),
                         "correlation".to_owned(),
                         text(*correlation),
                         text(*correlation),
-                        text(noise),
-                        text(end(-1.0).map(|low| low.max(-1.0))),
-                        text(end(1.0).map(|high| high.min(1.0))),
+                        text(noises[i][j]),
+                        text(interval.map(|[low, _]| low)),
+                        text(interval.map(|[_, high]| high)),
                         String::new(),
                     ]);
                 }
@@ -107,7 +104,7 @@ fn add_correlations(table: &mut Table, figures: &AllFigures, z: f64) {
 fn row(group: &str, line: &FigureLine) -> [String; 9] {
     let number = |of: fn(&ShownFigure) -> Option<f64>| {
         let value = line.figure.as_ref().and_then(of);
-        value.map_or(String::new(), |value| digits(value).to_string())
+        value.map_or(String::new(), text_of)
     };
     [
         group.to_owned(),

@@ -26,3 +26,11 @@ pub(super) fn rounded(value: Value) -> Value {
 pub(super) fn digits(number: f64) -> f64 {
     format!("{number:.*e}", DIGITS - 1).parse().unwrap_or(number)
 }
+
+/// A number as text; nothing where it is none.
+pub(super) fn text_of(number: f64) -> String {
+    match number.is_finite() {
+        true => digits(number).to_string(),
+        false => String::new(),
+    }
+}

@@ -42,6 +42,12 @@ fn a_file_is_read_as_it_was_written_and_a_changed_one_is_refused() {
     short.write(&path).expect("written");
     let refused = FiguresFile::read(&path).expect_err("too short").to_string();
     assert!(refused.contains("sums"), "{refused}");
+    // A row's coordinate is at most 5, and noise at most 12 of its standard deviations.
+    let mut far = written.clone();
+    far.sums[3] = -1e6;
+    far.write(&path).expect("written");
+    let refused = FiguresFile::read(&path).expect_err("too far").to_string();
+    assert!(refused.contains("somebody lied"), "{refused}");
     std::fs::write(&path, "{}").expect("written");
     assert!(FiguresFile::read(&path).is_err());
 }
@@ -86,4 +92,34 @@ fn figures_in_files_have_twelve_digits() {
         rounded(json!({ "a": [2.0 / 3.0, 5, null] })),
         json!({ "a": [0.666666666667, 5, null] })
     );
+}
+
+/// What is no number is null in JSON and nothing in CSV; and a file with one is not read.
+#[test]
+fn numbers_that_are_none_are_never_written_and_never_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("figures.json");
+    let mut odd = file();
+    odd.sums[5] = f64::NAN;
+    odd.figures = rounded(json!({ "a": [f64::INFINITY, -0.5] }));
+    odd.write(&path).expect("written");
+    let text = std::fs::read_to_string(&path).expect("text");
+    let written: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(written["sums"][5], Value::Null);
+    assert_eq!(written["figures"]["a"], json!([null, -0.5]));
+    assert!(FiguresFile::read(&path).is_err(), "null is no sum");
+    let csv = odd.csv(&ReadingAs::default(), false).expect("figures");
+    let cells = csv.lines().skip(1).flat_map(|line| line.split(','));
+    assert!(
+        cells.clone().all(|cell| !["NaN", "inf", "-inf"].contains(&cell)),
+        "{csv}"
+    );
+    let good = serde_json::to_string(&file()).expect("written");
+    for word in ["1e400", "NaN", "Infinity", "null"] {
+        let forged = good.replacen("\"noise\":12.5", &format!("\"noise\":{word}"), 1);
+        assert_ne!(forged, good);
+        std::fs::write(&path, forged).expect("written");
+        let refused = FiguresFile::read(&path).expect_err(word);
+        assert_eq!(refused.exit.code(), 2, "{refused}");
+    }
 }

@@ -1,10 +1,13 @@
 //! Figures as a table that a person reads: a column for each group, intervals of 95 %.
 
+mod digits;
+mod together;
+
 use undertone_protocol::describe::columns::Description;
 use undertone_protocol::describe::figures::estimate::ReadingAs;
 use undertone_protocol::describe::figures::groups::{AllFigures, GroupFigures};
-use undertone_protocol::describe::figures::table::TableFigures;
 
+use self::digits::{decimals_of, with_thousands};
 use super::shown::{FigureLine, FigureUnit, ShownFigure, lines};
 use crate::reporting::screen::columns_of;
 
@@ -47,7 +50,6 @@ pub fn text(described: &Description, figures: &AllFigures, shown: &ShownAs) -> S
 }
 
 /// The table with the true figures behind the others, where they are known.
-#[expect(clippy::too_many_lines, reason = "one table after the other")]
 pub fn with_truth(
     described: &Description,
     (figures, truth): (&AllFigures, Option<&AllFigures>),
@@ -55,65 +57,16 @@ pub fn with_truth(
 ) -> String {
     let z = shown.asked.z();
     let (figures, left_out) = told_groups(figures);
-    let truth = truth.map(|truth| AllFigures {
-        groups: truth
-            .groups
-            .iter()
-            .filter(|group| !left_out.contains(&group.group))
-            .cloned()
-            .collect(),
-        ..truth.clone()
+    let is_told = |group: &&GroupFigures| !left_out.contains(&group.group);
+    let truths: Option<Vec<Vec<FigureLine>>> = truth.map(|truth| {
+        let told = truth.groups.iter().filter(is_told);
+        told.map(|group| lines(described, group, &shown.asked)).collect()
     });
-    let groups: Vec<Vec<FigureLine>> = figures
-        .groups
-        .iter()
+    let groups = figures.groups.iter();
+    let groups: Vec<Vec<FigureLine>> = groups
         .map(|group| lines(described, group, &shown.asked))
         .collect();
-    let truths: Option<Vec<Vec<FigureLine>>> = truth.as_ref().map(|truth| {
-        truth
-            .groups
-            .iter()
-            .map(|group| lines(described, group, &shown.asked))
-            .collect()
-    });
-    let kept = kept(&groups, shown);
-    let mut rows: Vec<TextRow> = vec![];
-    let mut column = String::new();
-    for &at in &kept {
-        let line = &groups[0][at];
-        let name = if line.column == column {
-            String::new()
-        } else {
-            line.column.clone()
-        };
-        column.clone_from(&line.column);
-        let cell = |(group, lines): (usize, &Vec<FigureLine>)| {
-            let shown = cell(&lines[at], shown.population.then_some(z));
-            let truth = truths
-                .as_ref()
-                .and_then(|truths| truths.get(group)?.get(at)?.figure.as_ref());
-            match (&lines[at].figure, truth) {
-                (Some(figure), Some(truth)) => {
-                    format!("{shown} ({})", true_number(&lines[at], figure, truth.value))
-                }
-                _ => shown,
-            }
-        };
-        let labels = match line.column.is_empty() {
-            true => [line.statistic.clone(), String::new()],
-            false => [name, line.statistic.clone()],
-        };
-        rows.push(TextRow {
-            labels,
-            cells: groups.iter().enumerate().map(cell).collect(),
-        });
-    }
-    let percent = shown.asked.confidence * 100.0;
-    let errors = if shown.population {
-        "of noise and of sampling"
-    } else {
-        "of the noise"
-    };
+    let rows = text_rows((&groups, truths.as_deref()), shown);
     let mut text = rendered(described, &figures, &rows);
     let left_out: Vec<String> = left_out.into_iter().flatten().collect();
     if !left_out.is_empty() {
@@ -123,15 +76,58 @@ pub fn with_truth(
         text += "(at most: the range is wide for such a deviation; ask for quantiles)\n";
     }
     for table in &figures.tables {
-        text += &of_table(described, table, z);
+        text += &together::of_table(described, table, z);
     }
-    text += &of_covariances(&figures, z);
-    let behind = if truth.is_some() {
-        "In brackets behind: the true figure. "
-    } else {
-        ""
+    text += &together::of_covariances(&figures, z);
+    text + &footer(shown, truths.is_some())
+}
+
+/// The rows that are kept, each with a cell for every group, and the true figure behind it.
+fn text_rows(
+    (groups, truths): (&[Vec<FigureLine>], Option<&[Vec<FigureLine>]>),
+    shown: &ShownAs,
+) -> Vec<TextRow> {
+    let z = shown.asked.z();
+    let mut column = "";
+    let mut row = |at: usize| {
+        let line = &groups[0][at];
+        // A column's name stands before its first line.
+        let name = if line.column == column { "" } else { &line.column };
+        column = &line.column;
+        let cell = |(group, lines): (usize, &Vec<FigureLine>)| {
+            let shown = cell(&lines[at], shown.population.then_some(z));
+            let truth = truths.and_then(|truths| truths.get(group)?.get(at)?.figure.as_ref());
+            match (&lines[at].figure, truth) {
+                (Some(figure), Some(truth)) => {
+                    format!("{shown} ({})", true_number(&lines[at], figure, truth.value))
+                }
+                _ => shown,
+            }
+        };
+        let labels = match line.column.is_empty() {
+            true => [line.statistic.clone(), String::new()],
+            false => [name.to_owned(), line.statistic.clone()],
+        };
+        TextRow {
+            labels,
+            cells: groups.iter().enumerate().map(cell).collect(),
+        }
     };
-    text + &format!(
+    kept(groups, shown).into_iter().map(&mut row).collect()
+}
+
+/// Says what intervals and counts are.
+fn footer(shown: &ShownAs, has_truth: bool) -> String {
+    let percent = shown.asked.confidence * 100.0;
+    let errors = match shown.population {
+        true => "of noise and of sampling",
+        false => "of the noise",
+    };
+    let behind = match has_truth {
+        true => "In brackets behind: the true figure. ",
+        false => "",
+    };
+    format!(
         "\n{behind}All intervals {percent} %, {errors}: one in {} misses. Shown counts are clamped one by one, and \
              need not add up.\n",
         (100.0 / (100.0 - percent)).round()
@@ -328,151 +324,6 @@ fn plain_number(value: f64) -> String {
         true => with_thousands(value, 0),
         false => format!("{value:.4}"),
     }
-}
-
-/// Decimals with which an error has two digits.
-fn decimals_of(error: f64) -> usize {
-    if !(error.is_finite() && error > 0.0) {
-        return 1;
-    }
-    (1.0 - error.log10().floor()).clamp(0.0, 9.0) as usize
-}
-
-/// A number with its thousands apart.
-fn with_thousands(value: f64, decimals: usize) -> String {
-    let text = format!("{:.decimals$}", value.abs());
-    let (whole, fraction) = text
-        .split_once('.')
-        .map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
-    let mut grouped = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    let sign = if value < 0.0 && text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
-        "-"
-    } else {
-        ""
-    };
-    match fraction {
-        Some(fraction) => format!("{sign}{grouped}.{fraction}"),
-        None => format!("{sign}{grouped}"),
-    }
-}
-
-#[expect(clippy::too_many_lines, reason = "one row of the table after the other")]
-fn of_table(described: &Description, table: &TableFigures, z: f64) -> String {
-    let mut text = format!("\n{}\n", table.columns.join(" × "));
-    let labels: Vec<Vec<String>> = table
-        .columns
-        .iter()
-        .filter_map(|name| described.named(name).map(|column| column.labels()))
-        .collect();
-    let shown = |at: usize| {
-        let cell = &table.cells[at];
-        let half = z * cell.noise;
-        format!(
-            "{} ± {}",
-            with_thousands(cell.value, decimals_of(half)),
-            with_thousands(half, decimals_of(half))
-        )
-    };
-    if let [rows, columns] = &labels[..] {
-        let cells: Vec<Vec<String>> = (0..rows.len())
-            .map(|row| {
-                (0..columns.len())
-                    .map(|column| shown(row * columns.len() + column))
-                    .collect()
-            })
-            .collect();
-        let widths: Vec<usize> = (0..columns.len())
-            .map(|at| {
-                cells
-                    .iter()
-                    .map(|row| columns_of(&row[at]))
-                    .max()
-                    .unwrap_or(0)
-                    .max(columns_of(&columns[at]))
-            })
-            .collect();
-        let first = rows.iter().map(|row| columns_of(row)).max().unwrap_or(0);
-        let write = |label: &str, cells: &[String]| {
-            let mut line = format!("  {label}{}", " ".repeat(first - columns_of(label)));
-            for (cell, width) in cells.iter().zip(&widths) {
-                line += &format!("  {}{cell}", " ".repeat(width - columns_of(cell)));
-            }
-            line.trim_end().to_owned() + "\n"
-        };
-        text += &write("", columns);
-        for (row, cells) in rows.iter().zip(&cells) {
-            text += &write(row, cells);
-        }
-    } else {
-        let mut order: Vec<usize> = (0..table.cells.len()).collect();
-        order.sort_by(|a, b| table.cells[*b].value.total_cmp(&table.cells[*a].value));
-        for at in order
-            .into_iter()
-            .filter(|&at| table.cells[at].value > z * table.cells[at].noise)
-            .take(40)
-        {
-            let (mut rest, mut names) = (at, vec![]);
-            for labels in labels.iter().rev() {
-                names.push(labels[rest % labels.len()].as_str());
-                rest /= labels.len();
-            }
-            names.reverse();
-            text += &format!("  {}  {}\n", names.join(" × "), shown(at));
-        }
-    }
-    match &table.independence {
-        Some(test) => {
-            text + &format!(
-                "  independent of each other? χ² = {:.2}, {} degrees of freedom, p = {:.3} (noise and sampling; \
-                     not corrected for how many tables you look at)\n",
-                test.chi_square, test.degrees, test.p
-            )
-        }
-        None => text,
-    }
-}
-
-fn of_covariances(figures: &AllFigures, z: f64) -> String {
-    let mut text = String::new();
-    for covariance in &figures.covariances {
-        let half = z * covariance.complete.noise;
-        text += &format!(
-            "\ncorrelations over {} ± {} complete rows\n",
-            with_thousands(covariance.complete.value, decimals_of(half)),
-            with_thousands(half, decimals_of(half))
-        );
-        let (Some(correlations), Some(noises)) = (&covariance.correlation, &covariance.correlation_noise)
-        else {
-            text += "  too few to tell\n";
-            continue;
-        };
-        for (i, row) in correlations.iter().enumerate() {
-            for (j, correlation) in row.iter().enumerate().skip(i + 1) {
-                let shown = match (correlation, noises[i][j]) {
-                    (Some(correlation), Some(noise)) => {
-                        let low = (correlation - z * noise).max(-1.0);
-                        let high = (correlation + z * noise).min(1.0);
-                        format!("{correlation:.2} [{low:.2}, {high:.2}]")
-                    }
-                    _ => "too few to tell".to_owned(),
-                };
-                text += &format!(
-                    "  {} × {}  {shown}\n",
-                    covariance.columns[i], covariance.columns[j]
-                );
-            }
-        }
-        if covariance.projected {
-            text += "  (eigenvalues below 0 were set to 0)\n";
-        }
-    }
-    text
 }
 
 /// A figure of one line alone, for tests and for questions.
