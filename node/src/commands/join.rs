@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use libp2p::identity::Keypair;
+use tokio::runtime::Runtime;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
 use undertone_protocol::topology::party::Party;
@@ -137,6 +138,27 @@ struct ResultFiles<'a> {
 }
 
 impl ResultFiles<'_> {
+    /// Drives this party's part to its end. The result is written as soon as it is known, into the
+    /// room that was set aside.
+    fn drive(&self, runtime: &Runtime, part: Part, room: Room) -> Result<(Finish, Delivery), Failure> {
+        let (me, mut room, mut delivery) = (part.me, Some(room), None);
+        let deliver = |finish: &Finish| {
+            room = None;
+            let account = Account::of(self.plan, me, finish)?;
+            let mean = account.mean(self.plan, &finish.outcome);
+            delivery = Some(self.deliver(account, mean, finish.silence.clone()));
+            Ok(())
+        };
+        let finish = runtime.block_on(async {
+            let leave = signals::leave();
+            let hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
+            driver::drive_alone(hub, part, leave, deliver).await
+        })?;
+        let delivery =
+            delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
+        Ok((finish, delivery))
+    }
+
     /// Both are tried, and neither failure ends this node: the others still need it.
     fn deliver(&self, mut account: Account, mean: Option<Vec<f64>>, silence: Silence) -> Delivery {
         if let Some(mean) = &mean {
@@ -294,7 +316,6 @@ struct Prepared {
 /// Takes part. A first SIGINT or SIGTERM makes the node leave the run: exit 4 if nothing private
 /// has left, 6 if something has and the final is withheld, 5 if the final is out; the files of such
 /// an end are written, too. A second one ends the process at once.
-#[expect(clippy::too_many_lines, reason = "one step of a run after the other")]
 pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
     let prepared = prepare(&arguments, begun)?;
@@ -330,14 +351,6 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         layout: &layout,
         key: &identity.keypair,
     };
-    let (mut room, mut delivery) = (Some(room), None);
-    let deliver = |finish: &Finish| {
-        room = None;
-        let account = Account::of(&plan, me, finish)?;
-        let mean = account.mean(&plan, &finish.outcome);
-        delivery = Some(destination.deliver(account, mean, finish.silence.clone()));
-        Ok(())
-    };
     // One thread carries the network, this one works on vectors: a second worker made long runs no
     // faster and kept 10 MB more.
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -345,16 +358,10 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
-    let finish = runtime.block_on(async {
-        let leave = signals::leave();
-        let hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
-        driver::drive_alone(hub, part, leave, deliver).await
-    })?;
+    let driven = destination.drive(&runtime, part, room);
     drop(line);
-    if let Some(delivery) = &mut delivery {
-        runtime.block_on(destination.until_written(delivery));
-    }
-    let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
+    let (finish, mut delivery) = driven?;
+    runtime.block_on(destination.until_written(&mut delivery));
     let run = finish.outcome.plan(&plan);
     let owners = Owners {
         errors: model_errors(&run, &arguments, (&finish, &delivery)),

@@ -50,7 +50,6 @@ pub(super) struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     /// The summary of a run that began at `begun`, whose means lie in `output`.
-    #[expect(clippy::too_many_lines, reason = "one field after the other")]
     pub(super) fn of(
         plan: &'a Plan,
         parties: &[LocalParty],
@@ -62,14 +61,7 @@ impl<'a> Summary<'a> {
         // Nobody knows what programs measured.
         let known = averages_vectors(plan) && !parties.iter().any(LocalParty::is_for_a_program);
         let truths = known.then(|| Truths::of(plan, parties));
-        let mut means = ends.means(plan, parties, output)?;
-        if plan.draft().computation.stream().is_some() {
-            // Of a stream the last row: all its means added up.
-            let dimension = plan.draft().dimension();
-            means
-                .iter_mut()
-                .for_each(|rows| drop(rows.drain(..rows.len().saturating_sub(dimension))));
-        }
+        let means = last_rows(plan, ends.means(plan, parties, output)?);
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
         let mut object = of_nodes(plan, &ends);
         object.insert("total_wall_s".into(), begun.elapsed().as_secs_f64().into());
@@ -83,34 +75,10 @@ impl<'a> Summary<'a> {
                 object.insert(key.into(), ends.said_first(key));
             }
         }
-        if let Some(error) = ends.standard_error() {
-            object.insert("utility".into(), Utility::with_error(plan, error).json());
-        }
-        if plan.terms().is_some() {
-            let apart = largest_difference(&means, ends.standard_error());
-            object.insert("accuracy".into(), json!(ends.largest("accuracy")));
-            object.insert("accuracy_of_mean".into(), json!(ends.largest("accuracy_of_mean")));
-            object.insert("largest_difference".into(), json!(apart));
-        }
-        if gossips(plan) {
-            let apart = largest_difference(&means, ends.standard_error());
-            object.insert("largest_difference".into(), json!(apart));
-            object.insert("spread".into(), ends.said_first("spread"));
-        }
-        if plan.draft().computation.stream().is_some() {
-            for key in ["iterations", "iteration_ms"] {
-                object.insert(key.into(), ends.said_first(key));
-            }
-        }
-        if plan.draft().run.sealed {
-            object.insert("opened_for".into(), ends.said_first("opened_for"));
-        }
+        add_agreement(&mut object, plan, &ends, &means);
         let silences = ends.silences();
         if !silences.is_empty() {
             object.insert("silence".into(), json!(silences));
-        }
-        if plan.draft().data.unit == Unit::Record {
-            object.insert("records".into(), (plan.total_weight() as u64).into());
         }
         let run = object.get("iterations").and_then(|it| it["run"].as_u64());
         let included = included(plan, &object);
@@ -211,7 +179,6 @@ impl<'a> Summary<'a> {
         text
     }
 
-    #[expect(clippy::too_many_lines, reason = "one line of the summary after the other")]
     fn headline(&self) -> String {
         let finished = self.object["finished"].as_u64().unwrap_or(0);
         let parties = self.plan.parties();
@@ -219,20 +186,6 @@ impl<'a> Summary<'a> {
             let outcome = self.object["outcome"].as_str().unwrap_or("nothing");
             return format!("\nNo mean: {outcome}.\n{}\n", self.nodes_that_failed());
         }
-        let included = self.object["included"].as_array().map_or(0, Vec::len);
-        let within = self.object.get("largest_difference").and_then(Value::as_f64);
-        let bits =
-            within.map(|apart| format!("all are within {} standard errors of each other", number(apart)));
-        let same = if self.same_bits {
-            "all hold the same bits"
-        } else {
-            "THEY DO NOT HOLD THE SAME BITS"
-        };
-        let bits = bits.unwrap_or_else(|| same.to_owned());
-        let records = self
-            .object
-            .get("records")
-            .map_or(String::new(), |all| format!(" ({all} records)"));
         if let (Some(iterations), Some(_)) = (
             self.object.get("iterations"),
             &self.plan.draft().computation.recursion(),
@@ -248,32 +201,67 @@ impl<'a> Summary<'a> {
         if gossips(self.plan) {
             return self.headline_of_estimates();
         }
-        if let Some(iterations) = self.object.get("iterations") {
-            let test = self.object.get("test").map_or(String::new(), tested);
-            let draft = self.plan.draft();
-            let (what, (size, unit), each) = match &draft.computation.model() {
-                Some(model) => (
-                    "model".to_owned(),
-                    (model.parameters(), "parameters"),
-                    "iterations",
-                ),
-                None => (last_of(self.plan), (draft.dimension(), "coordinates"), "rounds"),
-            };
-            return format!(
-                "\nThe {what} of {included} of {parties} parties{records}, {size} {unit}, after {} {each}; \
-                 {finished} nodes have it, {bits}.\n{test}{}\n",
-                iterations["run"],
-                self.nodes_that_failed()
-            );
+        match self.object.get("iterations") {
+            Some(iterations) => self.headline_of_iterations(iterations),
+            None => self.headline_of_one_release(),
         }
+    }
+
+    /// Whose data are in the result: "3 of 4 parties", with the number of records where it is
+    /// known.
+    fn whose(&self) -> String {
+        let included = self.object["included"].as_array().map_or(0, Vec::len);
+        let records = self.object.get("records");
+        let records = records.map_or(String::new(), |all| format!(" ({all} records)"));
+        format!("{included} of {} parties{records}", self.plan.parties())
+    }
+
+    /// How many nodes have the result, and whether it is the same one.
+    fn who_holds_it(&self) -> String {
+        let within = self.object.get("largest_difference").and_then(Value::as_f64);
+        let same = match (within, self.same_bits) {
+            (Some(apart), _) => format!("all are within {} standard errors of each other", number(apart)),
+            (None, true) => "all hold the same bits".to_owned(),
+            (None, false) => "THEY DO NOT HOLD THE SAME BITS".to_owned(),
+        };
+        format!(
+            "{} nodes have it, {same}",
+            self.object["finished"].as_u64().unwrap_or(0)
+        )
+    }
+
+    /// The headline of a training, or of means in sequence.
+    fn headline_of_iterations(&self, iterations: &Value) -> String {
+        let test = self.object.get("test").map_or(String::new(), tested);
+        let draft = self.plan.draft();
+        let (what, (size, unit), each) = match &draft.computation.model() {
+            Some(model) => (
+                "model".to_owned(),
+                (model.parameters(), "parameters"),
+                "iterations",
+            ),
+            None => (last_of(self.plan), (draft.dimension(), "coordinates"), "rounds"),
+        };
+        format!(
+            "\nThe {what} of {}, {size} {unit}, after {} {each}; {}.\n{test}{}\n",
+            self.whose(),
+            iterations["run"],
+            self.who_holds_it(),
+            self.nodes_that_failed()
+        )
+    }
+
+    /// The headline of a mean, or of statistics.
+    fn headline_of_one_release(&self) -> String {
         let what = match self.plan.draft().computation.described() {
             Some(_) => "statistics",
             None => "mean",
         };
         let mut text = format!(
-            "\nThe {what} of {included} of {parties} parties{records} over {} coordinates; \
-             {finished} nodes have it, {bits}.\n",
-            self.plan.draft().dimension()
+            "\nThe {what} of {} over {} coordinates; {}.\n",
+            self.whose(),
+            self.plan.draft().dimension(),
+            self.who_holds_it()
         );
         text += &self.nodes_that_failed();
         let utility = self
@@ -477,6 +465,49 @@ fn add_columns(
     }
     if let Some(errors) = standard_errors {
         object.insert("standard_errors".into(), errors.into());
+    }
+}
+
+/// The means of each node; of a stream the last row, in which all its means are added up.
+fn last_rows(plan: &Plan, mut means: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    if plan.draft().computation.stream().is_some() {
+        let dimension = plan.draft().dimension();
+        means
+            .iter_mut()
+            .for_each(|rows| drop(rows.drain(..rows.len().saturating_sub(dimension))));
+    }
+    means
+}
+
+/// How useful the result is, how far nodes' results are apart where each has its own, and what only
+/// some plans have.
+fn add_agreement(object: &mut Map<String, Value>, plan: &Plan, ends: &Ends<'_>, means: &[Vec<f64>]) {
+    let mut insert = |key: &str, value: Value| drop(object.insert(key.into(), value));
+    if let Some(error) = ends.standard_error() {
+        insert("utility", Utility::with_error(plan, error).json());
+    }
+    let averages = plan.terms().is_some();
+    if averages {
+        insert("accuracy", json!(ends.largest("accuracy")));
+        insert("accuracy_of_mean", json!(ends.largest("accuracy_of_mean")));
+    }
+    if averages || gossips(plan) {
+        let apart = largest_difference(means, ends.standard_error());
+        insert("largest_difference", json!(apart));
+    }
+    if gossips(plan) {
+        insert("spread", ends.said_first("spread"));
+    }
+    if plan.draft().computation.stream().is_some() {
+        for key in ["iterations", "iteration_ms"] {
+            insert(key, ends.said_first(key));
+        }
+    }
+    if plan.draft().run.sealed {
+        insert("opened_for", ends.said_first("opened_for"));
+    }
+    if plan.draft().data.unit == Unit::Record {
+        insert("records", (plan.total_weight() as u64).into());
     }
 }
 

@@ -49,74 +49,56 @@ fn a_private_count_has_capacities() {
     assert_eq!(run.data.records, Some(RecordCounts::exactly(500)));
 }
 
+/// Keys of a column that is none, and the key that is named.
+const NO_COLUMNS: [(&str, &str); 23] = [
+    ("low = 5\nhigh = 5", "low"),
+    ("low = -inf\nhigh = 5", "low"),
+    ("low = nan\nhigh = 5", "low"),
+    ("low = 0", "low"),
+    ("", "low"),
+    ("low = 0\nhigh = 1\nwant = [\"quantiles\"]\nbins = 1", "bins"),
+    ("low = 0\nhigh = 1\nwant = [\"quantiles\"]\nbins = 4097", "bins"),
+    (
+        "low = 0\nhigh = 9000\nwhole = true\nwant = [\"quantiles\"]",
+        "bins",
+    ),
+    ("edges = [0, 2, 1]\nwant = [\"histogram\"]", "edges"),
+    ("low = 1\nedges = [0, 2, 3]\nwant = [\"histogram\"]", "edges"),
+    ("low = 0.5\nhigh = 9\nwhole = true", "whole"),
+    ("categories = [\"a\", \"a\"]", "categories"),
+    ("categories = [1, \"1.0\"]", "categories"),
+    ("categories = [\"a\", \"NA\"]", "categories"),
+    ("categories = []", "categories"),
+    ("categories = [\"a\"]\nlow = 1", "categories"),
+    ("low = 0\nhigh = 1\nwant = [\"mean\", \"mean\"]", "want"),
+    ("low = 0\nhigh = 1\nwant = [\"counts\"]", "want"),
+    ("categories = [\"a\"]\nwant = [\"mean\"]", "want"),
+    ("low = 0\nhigh = 1\nwant = [\"survival\"]", "event"),
+    ("low = 0\nhigh = 1\nevent = \"died\"", "event"),
+    ("low = 0\nhigh = 1\nshare = 0", "share"),
+    ("low = 0\nhigh = 1\nshare = 1001", "share"),
+];
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of refusals, one a row")]
-fn what_is_no_description_is_refused_with_its_field() {
-    let column = |lines: &str| format!("[[describe.column]]\nname = \"x\"\n{lines}\n");
-    let many: Vec<String> = (0..501)
-        .map(|at| format!("[[describe.column]]\nname = \"c{at}\"\nlow = 0\nhigh = 1\nwant = []\n"))
-        .collect();
-    let names: Vec<String> = (0..501).map(|at| format!("\"c{at}\"")).collect();
-    let cases = [
-        (column("low = 5\nhigh = 5"), "describe.column.0.low"),
-        (column("low = -inf\nhigh = 5"), "describe.column.0.low"),
-        (column("low = nan\nhigh = 5"), "describe.column.0.low"),
-        (column("low = 0"), "describe.column.0.low"),
-        (column(""), "describe.column.0.low"),
-        (
-            column("low = 0\nhigh = 1\nwant = [\"quantiles\"]\nbins = 1"),
-            "describe.column.0.bins",
-        ),
-        (
-            column("low = 0\nhigh = 1\nwant = [\"quantiles\"]\nbins = 4097"),
-            "describe.column.0.bins",
-        ),
-        (
-            column("low = 0\nhigh = 9000\nwhole = true\nwant = [\"quantiles\"]"),
-            "describe.column.0.bins",
-        ),
-        (
-            column("edges = [0, 2, 1]\nwant = [\"histogram\"]"),
-            "describe.column.0.edges",
-        ),
-        (
-            column("low = 1\nedges = [0, 2, 3]\nwant = [\"histogram\"]"),
-            "describe.column.0.edges",
-        ),
-        (
-            column("low = 0.5\nhigh = 9\nwhole = true"),
-            "describe.column.0.whole",
-        ),
-        (
-            column("categories = [\"a\", \"a\"]"),
-            "describe.column.0.categories",
-        ),
-        (
-            column("categories = [1, \"1.0\"]"),
-            "describe.column.0.categories",
-        ),
-        (
-            column("categories = [\"a\", \"NA\"]"),
-            "describe.column.0.categories",
-        ),
-        (column("categories = []"), "describe.column.0.categories"),
-        (
-            column("categories = [\"a\"]\nlow = 1"),
-            "describe.column.0.categories",
-        ),
+fn what_is_no_column_is_refused_with_its_field() {
+    for (keys, field) in NO_COLUMNS {
+        let lines = format!("[[describe.column]]\nname = \"x\"\n{keys}\n");
+        let error = of(&lines).expect_err(&lines);
+        let field = format!("describe.column.0.{field}");
+        assert_eq!(error.field(), Some(field.as_str()), "{error}\n{lines}");
+    }
+}
+
+/// Run files whose columns do not go together, or that are of another task, and the key that is
+/// named.
+fn no_descriptions() -> Vec<(String, &'static str)> {
+    let covariance = |names: &str| format!("[[describe.covariance]]\ncolumns = [{names}]\n");
+    let many = |of: fn(usize) -> String| (0..501).map(of).collect::<Vec<_>>();
+    let columns = many(|at| format!("[[describe.column]]\nname = \"c{at}\"\nlow = 0\nhigh = 1\nwant = []\n"));
+    let names = many(|at| format!("\"c{at}\"")).join(", ");
+    let too_many = columns.concat() + &covariance(&names);
+    vec![
         (format!("{AGE}{AGE}"), "describe.column.1.name"),
-        (
-            column("low = 0\nhigh = 1\nwant = [\"mean\", \"mean\"]"),
-            "describe.column.0.want",
-        ),
-        (
-            column("low = 0\nhigh = 1\nwant = [\"counts\"]"),
-            "describe.column.0.want",
-        ),
-        (
-            column("categories = [\"a\"]\nwant = [\"mean\"]"),
-            "describe.column.0.want",
-        ),
         (
             format!("[describe]\ngroup_by = \"age\"\n{AGE}"),
             "describe.group_by",
@@ -130,14 +112,6 @@ fn what_is_no_description_is_refused_with_its_field() {
             "describe.column.0.want",
         ),
         (
-            column("low = 0\nhigh = 1\nwant = [\"survival\"]"),
-            "describe.column.0.event",
-        ),
-        (
-            column("low = 0\nhigh = 1\nevent = \"died\""),
-            "describe.column.0.event",
-        ),
-        (
             format!("[describe]\ngroup_by = \"arm\"\n{ARM}{AGE}[[describe.table]]\ncolumns = [\"arm\"]\n"),
             "describe.table.0",
         ),
@@ -146,30 +120,18 @@ fn what_is_no_description_is_refused_with_its_field() {
             "describe.table.0",
         ),
         (
-            format!("{AGE}[[describe.covariance]]\ncolumns = [\"age\"]\n"),
+            AGE.to_owned() + &covariance("\"age\""),
             "describe.covariance.0.columns",
         ),
         (
-            format!("{AGE}[[describe.covariance]]\ncolumns = [\"age\", \"age\"]\n"),
+            AGE.to_owned() + &covariance("\"age\", \"age\""),
             "describe.covariance.0.columns",
         ),
         (
             format!("{AGE}{ARM}[[describe.covariance]]\ncolumns = [\"age\", \"arm\"]\n"),
             "describe.covariance.0",
         ),
-        (
-            format!(
-                "{}[[describe.covariance]]\ncolumns = [{}]\n",
-                many.concat(),
-                names.join(", ")
-            ),
-            "describe.covariance.0.columns",
-        ),
-        (column("low = 0\nhigh = 1\nshare = 0"), "describe.column.0.share"),
-        (
-            column("low = 0\nhigh = 1\nshare = 1001"),
-            "describe.column.0.share",
-        ),
+        (too_many, "describe.covariance.0.columns"),
         (String::new(), "describe"),
         (format!("{AGE}[model]\nloss = \"squared\"\n"), "model"),
         (format!("[data]\nunit = \"party\"\n{AGE}"), "data.unit"),
@@ -184,12 +146,20 @@ fn what_is_no_description_is_refused_with_its_field() {
             format!("{AGE}[run]\ndissemination = \"consensus\"\n"),
             "run.dissemination",
         ),
-    ];
-    for (lines, field) in cases {
+    ]
+}
+
+#[test]
+fn what_is_no_description_is_refused_with_its_field() {
+    for (lines, field) in no_descriptions() {
         let error = of(&lines).expect_err(&lines);
         assert_eq!(error.field(), Some(field), "{error}\n{lines}");
     }
-    // A product of categories that no plan has, with the block that is largest.
+}
+
+/// A product of categories that no plan has, with the block that is largest.
+#[test]
+fn too_many_coordinates_are_refused_with_the_largest_block() {
     let wide: Vec<String> = (0..8)
         .map(|at| {
             let categories: Vec<String> = (0..98).map(|k| format!("{k}")).collect();
