@@ -79,79 +79,76 @@ pub(super) fn draw(
     output_file::write_bytes(path, "--plot", svg.as_bytes())
 }
 
-#[expect(clippy::too_many_lines, reason = "one figure after the other")]
 fn panels(described: &Description, figures: &AllFigures, shown: &ShownAs) -> Vec<FigurePanel> {
     let (figures, _) = told_groups(figures);
-    let Some(first) = figures.groups.first() else {
-        return vec![];
-    };
-    let z = shown.asked.z();
-    let name = |group: &GroupFigures| group.group.clone().unwrap_or_default();
-    let mut panels = vec![];
-    for (at, statistic) in first.statistics.iter().enumerate() {
-        let each = || {
-            figures
-                .groups
-                .iter()
-                .map(|group| (name(group), &group.statistics[at].of))
-        };
-        let title = statistic.column.clone();
-        let Some(column) = described.named(&title) else {
-            continue;
-        };
-        let edges = column.edges_of(statistic.want);
-        match &statistic.of {
-            ColumnFigures::Quantiles(_) => panels.push(FigurePanel::Lines {
-                title,
-                y: "share of rows below",
-                groups: each()
-                    .filter_map(|(name, of)| Some((name, cumulative(of, &edges)?)))
-                    .collect(),
-            }),
-            ColumnFigures::Survival(_) => panels.push(FigurePanel::Lines {
-                title,
-                y: "share without an event",
-                groups: each()
-                    .filter_map(|(name, of)| Some((name, survival(of, z)?)))
-                    .collect(),
-            }),
-            ColumnFigures::Counts(_) => {
-                let shares = |group: &GroupFigures| {
-                    let lines = lines(described, group, &shown.asked).into_iter();
-                    let own = lines.filter(|line| line.column == title && line.unit == FigureUnit::Share);
-                    let cells = own.map(|line| {
-                        let bar = line
-                            .figure
-                            .map_or([0.0; 3], |figure| [figure.value, figure.low, figure.high]);
-                        (line.statistic, bar)
-                    });
-                    cells
-                        .filter(|(label, _)| label != "missing")
-                        .take(MOST_BARS)
-                        .collect::<Vec<_>>()
-                };
-                let labels = shares(first).into_iter().map(|(label, _)| label).collect();
-                let bars = |group: &GroupFigures| shares(group).into_iter().map(|(_, bar)| bar).collect();
-                let groups = figures
-                    .groups
-                    .iter()
-                    .map(|group| (name(group), bars(group)))
-                    .collect();
-                panels.push(FigurePanel::Bars {
-                    title,
-                    labels,
-                    groups,
-                });
-            }
-            ColumnFigures::Mean(_) | ColumnFigures::Plain(_) => {}
-        }
-    }
+    let statistics = figures.groups.first().map_or(0, |first| first.statistics.len());
+    let of_columns = (0..statistics).filter_map(|at| panel(described, (&figures, at), shown));
     let told = figures
         .covariances
         .iter()
         .filter(|covariance| covariance.correlation.is_some());
-    panels.extend(told.cloned().map(FigurePanel::Matrix));
-    panels
+    of_columns.chain(told.cloned().map(FigurePanel::Matrix)).collect()
+}
+
+/// The panel of the statistic at this place in every group; `None` where it is one number.
+fn panel(
+    described: &Description,
+    (figures, at): (&AllFigures, usize),
+    shown: &ShownAs,
+) -> Option<FigurePanel> {
+    let statistic = figures.groups.first()?.statistics.get(at)?;
+    let title = statistic.column.clone();
+    let edges = described.named(&title)?.edges_of(statistic.want);
+    let name = |group: &GroupFigures| group.group.clone().unwrap_or_default();
+    let lines = |curve: &dyn Fn(&ColumnFigures) -> Option<Vec<[f64; 4]>>| {
+        let groups = figures.groups.iter();
+        let curves = groups.filter_map(|group| Some((name(group), curve(&group.statistics[at].of)?)));
+        curves.collect::<Vec<_>>()
+    };
+    match &statistic.of {
+        ColumnFigures::Quantiles(_) => Some(FigurePanel::Lines {
+            y: "share of rows below",
+            groups: lines(&|of| cumulative(of, &edges)),
+            title,
+        }),
+        ColumnFigures::Survival(_) => Some(FigurePanel::Lines {
+            y: "share without an event",
+            groups: lines(&|of| survival(of, shown.asked.z())),
+            title,
+        }),
+        ColumnFigures::Counts(_) => {
+            let mut labels = vec![];
+            let mut groups = vec![];
+            for group in &figures.groups {
+                let bars;
+                (labels, bars) = shares(described, (group, &title), shown).into_iter().unzip();
+                groups.push((name(group), bars));
+            }
+            Some(FigurePanel::Bars {
+                title,
+                labels,
+                groups,
+            })
+        }
+        ColumnFigures::Mean(_) | ColumnFigures::Plain(_) => None,
+    }
+}
+
+/// The shares of a column's categories or bins in a group, each with its interval.
+fn shares(
+    described: &Description,
+    (group, column): (&GroupFigures, &str),
+    shown: &ShownAs,
+) -> Vec<(String, [f64; 3])> {
+    let lines = lines(described, group, &shown.asked).into_iter();
+    let own = lines.filter(|line| line.column == column && line.unit == FigureUnit::Share);
+    let cells = own.map(|line| {
+        let figure = line.figure;
+        let bar = figure.map_or([0.0; 3], |figure| [figure.value, figure.low, figure.high]);
+        (line.statistic, bar)
+    });
+    let told = cells.filter(|(label, _)| label != "missing");
+    told.take(MOST_BARS).collect()
 }
 
 fn cumulative(of: &ColumnFigures, edges: &[f64]) -> Option<Vec<[f64; 4]>> {
@@ -361,3 +358,6 @@ fn draw_matrix(area: &PanelArea<'_>, covariance: &CovarianceFigures) -> PanelDra
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
