@@ -46,6 +46,27 @@ fn an_execution_of_one_s_own_is_accounted_for() {
     );
 }
 
+#[test]
+fn a_mechanism_of_one_s_own_is_accounted_for() {
+    let lines = lines(&run("own_mechanism", &[]));
+    let numbers = |line: &String| -> Vec<f64> {
+        let words = line.split([' ', ',', ';']);
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    let [incremental, halves] = [&lines[0], &lines[1]].map(numbers);
+    for numbers in [&incremental, &halves] {
+        let [before, bound, epsilon] = numbers[..] else {
+            panic!("{lines:?}")
+        };
+        assert!(0.0 < before && before <= bound && epsilon > 0.0, "{lines:?}");
+    }
+    // Half of the value is in a state before any noise of a round: early states tell more.
+    assert!(
+        halves[0] > incremental[0] && halves[1] > incremental[1],
+        "{lines:?}"
+    );
+}
+
 /// A recorded receipt, which ends with the line of its signature, and its plan.
 fn sample(folder: &Path, change: impl Fn(String) -> String) -> [PathBuf; 2] {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");

@@ -114,7 +114,7 @@ pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
 fn drawn_round(setting: &Setting) -> DrawnRound {
     match setting.mechanism {
         Mechanism::Ppsc => DrawnRound::Pairing,
-        Mechanism::Inca(_) | Mechanism::Pairwise => DrawnRound::Permutation,
+        Mechanism::Inca(_) | Mechanism::Pairwise | Mechanism::Custom(_) => DrawnRound::Permutation,
     }
 }
 

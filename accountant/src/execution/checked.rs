@@ -19,6 +19,7 @@ use crate::execution::error::{ExecutionError, invalid};
 use crate::execution::raw::RawExecution;
 use crate::execution::share::{Fate, ShareFault, ShareOutcome};
 use crate::mechanism::chosen::Mechanism;
+use crate::mechanism::rules::Format;
 
 /// A checked execution. Written in the format of its mechanism.
 #[derive(Debug, Clone, Deserialize)]
@@ -148,7 +149,7 @@ impl Execution {
     pub(crate) fn machine(&self, party: Party) -> injector::Mechanism<f64> {
         match &self.injection {
             Some(injection) => injector::Mechanism::Injection(injection.clone()),
-            None if *self.mechanism() == Mechanism::Pairwise => injector::Mechanism::Masks {
+            None if self.mechanism().rules().format() == Format::Masks => injector::Mechanism::Masks {
                 masks: self.noises(party).len(),
             },
             None => injector::Mechanism::HandOver {
@@ -237,10 +238,10 @@ impl Execution {
         self.raw.online.as_deref()
     }
 
-    /// Whether the file has `shares` or `rolled_back`, or is of masks of pairs: then Lemma 4.4's
-    /// conditions are not stated (node/guide/formats.md).
+    /// Whether the file has `shares` or `rolled_back`, or is of another mechanism than the paper's:
+    /// then Lemma 4.4's conditions are not stated (node/guide/formats.md).
     pub fn goes_beyond_the_paper(&self) -> bool {
-        *self.mechanism() == Mechanism::Pairwise
+        matches!(self.mechanism(), Mechanism::Pairwise | Mechanism::Custom(_))
             || self.raw.shares.is_some()
             || self.raw.rolled_back.is_some()
     }
@@ -256,6 +257,7 @@ impl TryFrom<RawExecution> for Execution {
     fn try_from(raw: RawExecution) -> Result<Self, ExecutionError> {
         raw.check_sizes()?;
         raw.check_schedule()?;
+        raw.check_machine()?;
         raw.check_online()?;
         raw.check_sensitivity()?;
         let rolled_back = raw.party_set("rolled_back", raw.rolled_back.as_deref().unwrap_or_default())?;

@@ -83,6 +83,35 @@ impl RawExecution {
         Ok(())
     }
 
+    /// Refuses a mechanism of one's own whose rules are of none of the machines that run
+    /// executions, or of other noises than that machine draws: its account would be another's.
+    pub(super) fn check_machine(&self) -> Result<(), ExecutionError> {
+        if !matches!(self.mechanism, Mechanism::Custom(_)) {
+            return Ok(());
+        }
+        let (rules, injection) = (self.mechanism.rules(), self.injection()?);
+        let refused = |problem: &str| Err(invalid("injection", problem));
+        match injection {
+            Some(injection) if injection.rounds() != self.rounds => {
+                refused("the mechanism's injection is over another number of rounds")
+            }
+            Some(_) if rules.hands_over() => {
+                refused("a mechanism with an injection splits its states: it hands none over")
+            }
+            None if !rules.hands_over() => {
+                refused("a mechanism without an injection hands its states over, or masks them")
+            }
+            injection => {
+                let expected = |hand_outs| injection.as_ref().map_or(hand_outs, |_| self.rounds);
+                let mut hand_outs = 0..=self.rounds;
+                match hand_outs.all(|sent| rules.noises(self.rounds, sent) == expected(sent)) {
+                    true => Ok(()),
+                    false => refused("a party draws a noise a round, or one a hand-out where it hands over"),
+                }
+            }
+        }
+    }
+
     pub(super) fn check_online(&self) -> Result<(), ExecutionError> {
         let Some(online) = &self.online else { return Ok(()) };
         if online.len() != self.rounds + 1 {

@@ -1,5 +1,7 @@
 //! The mechanism of a run.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use undertone_protocol::lattice::injection::InjectionError;
 use undertone_protocol::plan::exchange::choice::Exchange;
@@ -27,15 +29,36 @@ pub enum Mechanism {
     /// Masks of pairs: a share is a noise that its sender deducts, and that both expand from a key.
     #[serde(skip)]
     Pairwise,
+    /// A mechanism of one's own, for accounts of its executions: no plan has one, and no file.
+    #[serde(skip)]
+    Custom(OwnRules),
+}
+
+/// The rules of a mechanism that is none of ours. Two are equal if they are the same object.
+#[derive(Debug, Clone)]
+pub struct OwnRules(Arc<dyn Rules>);
+
+impl PartialEq for OwnRules {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl Mechanism {
+    /// A mechanism of one's own. An execution of it runs on the protocol's machine for its
+    /// [`Rules::injection`], or for states that are handed over or masked; losses are read off what
+    /// that machine sends. All else that the rules say is taken at its word.
+    pub fn of_own(rules: impl Rules + 'static) -> Self {
+        Mechanism::Custom(OwnRules(Arc::new(rules)))
+    }
+
     /// Returns this mechanism's own answers.
     pub fn rules(&self) -> &dyn Rules {
         match self {
             Mechanism::Inca(injection) => injection,
             Mechanism::Ppsc => &Ppsc,
             Mechanism::Pairwise => &Pairwise,
+            Mechanism::Custom(OwnRules(rules)) => &**rules,
         }
     }
 

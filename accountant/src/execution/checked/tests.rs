@@ -1,6 +1,11 @@
 use super::*;
 use crate::execution::error::ExecutionError;
 use crate::execution::share::{Fate, ShareOutcome};
+use crate::losses::loss::{Noise, squared_losses};
+use crate::losses::view::View;
+use crate::mechanism::inca::{InjectionSpec, NamedInjection};
+use crate::mechanism::rules::Rules;
+use crate::mechanism::unfit::Unfit;
 
 const GOOD: &str = r#"{"parties": 3, "rounds": 2, "injection": "incremental", "out": [[[1],[2],[0]],[[2],[0],[1]]],
     "online": [[true,true,true],[true,true,true],[true,true,false]],
@@ -160,4 +165,73 @@ fn unknown_keys_and_bad_syntax_give_their_line() {
         Err(ExecutionError::Syntax { .. })
     ));
     assert!(problem(&GOOD.replace(", \"corrupted\": [2]", "")).contains("exactly one"));
+}
+
+/// INCA's injection under rules of one's own.
+#[derive(Debug)]
+struct Borrowed {
+    hands_over: bool,
+    noises: usize,
+    rounds: Option<usize>,
+}
+
+impl Rules for Borrowed {
+    fn check_size(&self, _parties: usize, _rounds: usize, _shares: usize) -> Result<(), Unfit> {
+        Ok(())
+    }
+
+    fn noises(&self, _rounds: usize, _hand_outs: usize) -> usize {
+        self.noises
+    }
+
+    fn injection(&self, _rounds: usize) -> Result<Option<Injection<f64>>, Unfit> {
+        Ok(self.rounds.map(Injection::incremental))
+    }
+
+    fn hands_over(&self) -> bool {
+        self.hands_over
+    }
+
+    fn square_before_publishing(&self, _rounds: usize, _hand_outs: usize, _ratio: f64) -> Result<f64, Unfit> {
+        Ok(1.0)
+    }
+}
+
+/// A mechanism of one's own costs what the machine that runs it sends, and its executions have no
+/// file.
+#[test]
+fn own_mechanisms_are_run_by_the_machine_that_their_rules_name() {
+    let out = vec![vec![vec![1], vec![2], vec![0]], vec![vec![2], vec![0], vec![1]]];
+    let of = |mechanism: Mechanism| {
+        let run = Execution::fault_free(mechanism, out.clone())?;
+        run.with_corrupted([2])
+    };
+    let own = |hands_over, noises, rounds| {
+        of(Mechanism::of_own(Borrowed {
+            hands_over,
+            noises,
+            rounds,
+        }))
+    };
+    let run = own(false, 2, Some(2)).expect("the rules go together");
+    let same = of(InjectionSpec::Named(NamedInjection::Incremental).into()).expect("a run");
+    let noise = Noise {
+        independent_std: 2.0,
+        correlated_std: 5.0,
+    };
+    let losses = |run: &Execution| squared_losses(&View::of(run), noise);
+    assert_eq!(losses(&run), losses(&same));
+    assert!(run.goes_beyond_the_paper() && run.mechanism() != same.mechanism());
+    let written = serde_json::to_string(&run).expect_err("no file").to_string();
+    assert!(written.contains("own mechanism"), "{written}");
+    for (hands_over, noises, rounds) in [
+        (true, 2, Some(2)),
+        (false, 2, None),
+        (false, 1, Some(2)),
+        (false, 2, Some(3)),
+        (true, 1, None),
+    ] {
+        let refused = own(hands_over, noises, rounds).expect_err("no machine");
+        assert!(refused.to_string().contains("injection"), "{refused}");
+    }
 }
