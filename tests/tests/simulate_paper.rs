@@ -416,3 +416,32 @@ fn everything_is_written_into_a_folder() {
     let line = "simulate --paper ppsc-table2 --runs 5 --json";
     run_in(Path::new("."), line.split(' ')).refused_at(2, "--paper");
 }
+
+/// The index names every figure that was computed with its files, how far it is off, and why.
+#[test]
+fn all_figures_are_in_the_index_with_what_deviates() {
+    let page = std::fs::read_to_string(ALL.1.join("index.md")).expect("written");
+    let files: Vec<&str> = ALL.0["files"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(files.last(), Some(&"index.md"));
+    for file in &files[..files.len() - 1] {
+        assert!(page.contains(&format!("[{file}]({file})")), "{file}");
+        assert!(ALL.1.join(file).is_file(), "{file}");
+    }
+    for paper in ALL.0["papers"].as_array().expect("papers") {
+        let name = paper["paper"].as_str().expect("a name");
+        let (_, section) = page.split_once(&format!("\n## {name}\n")).expect(name);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        for note in paper["notes"].as_array().expect("notes") {
+            assert!(section.contains(note.as_str().expect("a note")), "{name}");
+        }
+    }
+    // Theorem 2 gives 24 iterations where the paper prints 25.
+    let (_, table) = page.split_once("\n## ppsc-table2\n").expect("a section");
+    assert!(table.contains("deviate by more than 1 %"), "{table}");
+    assert!(page.contains("- `ppsc-figure8`"), "left out, and said so");
+}

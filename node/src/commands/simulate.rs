@@ -77,6 +77,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "DIR", requires = "paper")]
     data: Option<PathBuf>,
     /// With --paper: a folder to write CSV and SVG into
+    ///
+    /// Of several figures an index, too, with what deviates from the papers and why.
     #[arg(long, value_name = "DIR", requires = "paper")]
     out: Option<PathBuf>,
     /// Number of runs, each with fresh noise

@@ -1,6 +1,7 @@
 //! `undertone simulate --paper`: the papers' figures and tables on screen, as JSON, CSV and SVG.
 
 mod handwriting;
+mod index;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -12,6 +13,7 @@ use undertone_accountant::papers::figure::{Cell, Figure};
 use undertone_accountant::papers::given::Given;
 use undertone_accountant::papers::{PAPERS, Paper};
 
+use crate::measuring::papers::index::{INDEX, Indexed};
 use crate::planning::{files, plot};
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::output_file;
@@ -52,7 +54,8 @@ pub(crate) struct Grounds<'a> {
     pub(crate) data: Option<&'a Path>,
 }
 
-/// Computes figures and tables; with a folder it writes each as CSV, and figures as SVG.
+/// Computes figures and tables; with a folder it writes each as CSV, and figures as SVG, and of
+/// several an index.
 pub(crate) fn report(papers: &[&Paper], grounds: Grounds<'_>, out: Option<&Path>) -> Result<Report, Failure> {
     let progress = Mutex::new(Progress::start());
     let all = computed(papers, grounds, &progress);
@@ -75,9 +78,19 @@ pub(crate) fn report(papers: &[&Paper], grounds: Grounds<'_>, out: Option<&Path>
         }
     };
     if let Some(folder) = out {
-        let mut written = Vec::new();
+        let mut indexed = Vec::new();
         for (name, figure) in &all {
-            written.extend(write(name, figure, folder)?);
+            indexed.push(Indexed {
+                name,
+                figure,
+                files: write(name, figure, folder)?,
+            });
+        }
+        let mut written: Vec<String> = indexed.iter().flat_map(|one| one.files.clone()).collect();
+        if indexed.len() > 1 {
+            let page = index::page(&indexed, (grounds.runs, grounds.seed));
+            output_file::write_bytes(&folder.join(INDEX), "--out", page.as_bytes())?;
+            written.push(INDEX.to_owned());
         }
         text += &format!("\nIn {}: {}\n", folder.display(), written.join(", "));
         json["files"] = json!(written);
