@@ -43,6 +43,12 @@ impl Service {
                 .flat_map(Damaged::named)
                 .chain(self.shared.receipts.damaged())
                 .collect(),
+            closed: self
+                .budgets()
+                .into_iter()
+                .filter(|budget| budget.closed_since.is_some())
+                .map(|budget| budget.data_set)
+                .collect(),
         }
     }
 

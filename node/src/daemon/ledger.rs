@@ -145,12 +145,17 @@ impl Ledger {
         Ok(())
     }
 
+    /// Since when charges of a data set may be missing, for people; `None` where it is open.
+    fn closed_since(&self, data_set: &str) -> Option<String> {
+        let restored = self.restored.as_ref().filter(|it| it.closes(data_set));
+        restored.map(Restored::since)
+    }
+
     /// Refuses what would be charged to a data set whose charges since a backup are not known.
     fn refuse_closed(&self, data_set: &str) -> Result<(), Refusal> {
-        let Some(restored) = self.restored.as_ref().filter(|it| it.closes(data_set)) else {
+        let Some(since) = self.closed_since(data_set) else {
             return Ok(());
         };
-        let since = restored.since();
         Err(Refusal::new(
             Kind::Budget,
             format!(
@@ -426,6 +431,7 @@ impl Ledger {
             reserved_mu_squared: self.reserved(&account).mu_squared,
             runs_left: self.runs_left(&account, total),
             runs: self.books.runs(&account),
+            closed_since: self.closed_since(&set.name),
             data_set: account.data_set,
             unit: account.unit,
         }

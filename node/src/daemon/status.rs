@@ -253,6 +253,10 @@ pub struct BudgetStatus {
     /// one that goes on all that is set aside for it counts. None where none has cost anything.
     #[serde(default)]
     pub runs_left: Option<u64>,
+    /// Since when charges may be missing, after a restore; None where the data set takes runs. It
+    /// stays closed until its operator has said that nothing is missing.
+    #[serde(default)]
+    pub closed_since: Option<String>,
 }
 
 /// What `GET /v1/status` answers: the daemon with all that it knows.
@@ -290,6 +294,10 @@ pub struct Readiness {
     /// Files of the state folder that are not what was written, and are not served: which, and
     /// what is wrong with each. Runs are taken all the same.
     pub damaged: Vec<String>,
+    /// Data sets that a restore has closed: runs of these are refused until `undertone ledger
+    /// adopt` opens them. Others are taken.
+    #[serde(default)]
+    pub closed: Vec<String>,
 }
 
 /// The counters behind `GET /metrics`. They count since the daemon began.

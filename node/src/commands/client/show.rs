@@ -215,6 +215,15 @@ pub(super) fn status(status: &Status) -> String {
         ["data set", "ε spent", "of", "δ", "runs", "left like the latest"],
         budgets,
     );
+    for budget in &status.budgets {
+        if let Some(since) = &budget.closed_since {
+            text += &format!(
+                "\nClosed: {:?} takes no run. This ledger was restored from a backup of {since}.\n  \
+                 Open it: undertone ledger adopt --help\n",
+                budget.data_set
+            );
+        }
+    }
     text
 }
 
@@ -273,6 +282,22 @@ pub(super) fn next_commands(digest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::status::BudgetStatus;
+
+    fn empty() -> Status {
+        Status {
+            version: "0".into(),
+            party: "alice".into(),
+            id: "12D3".into(),
+            uptime_s: 1.0,
+            private: "/ip4/127.0.0.1/tcp/1".into(),
+            public: "/ip4/127.0.0.1/tcp/2".into(),
+            peers: vec![],
+            runs: vec![],
+            offers: vec![],
+            budgets: vec![],
+        }
+    }
 
     #[test]
     fn proposal_ends_with_where_the_mean_and_the_receipt_lie() {
@@ -284,20 +309,27 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_daemon_has_no_empty_tables() {
-        let empty = Status {
-            version: "0".into(),
-            party: "alice".into(),
-            id: "12D3".into(),
-            uptime_s: 1.0,
-            private: "/ip4/127.0.0.1/tcp/1".into(),
-            public: "/ip4/127.0.0.1/tcp/2".into(),
-            peers: vec![],
-            runs: vec![],
-            offers: vec![],
-            budgets: vec![],
+    fn a_data_set_that_a_restore_has_closed_is_named_below_the_budgets() {
+        let budget = |name: &str, closed_since: Option<&str>| BudgetStatus {
+            data_set: name.into(),
+            closed_since: closed_since.map(str::to_owned),
+            ..BudgetStatus::default()
         };
-        let text = status(&empty);
+        let status = Status {
+            budgets: vec![budget("ward", Some("2026-01-02 03:04")), budget("other", None)],
+            ..empty()
+        };
+        let text = super::status(&status);
+        assert_eq!(text.matches("Closed: ").count(), 1, "{text}");
+        assert!(
+            text.contains("\"ward\" takes no run") && text.contains("2026-01-02 03:04"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_empty_daemon_has_no_empty_tables() {
+        let text = status(&empty());
         assert!(
             text.starts_with("alice (12D3)") && !text.contains("Runs") && !text.contains("Data sets"),
             "{text}"
