@@ -2,7 +2,7 @@
 //! picture, and what would help where a target cannot be met.
 
 use serde_json::Value;
-use undertone_tests::{PLAN, Parties, alone, assert_close, watched_in};
+use undertone_tests::{PLAN, Parties, alone, assert_close, start_in, watched_in};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\n";
 
@@ -330,4 +330,37 @@ fn who_watches_sees_how_far_long_work_is() {
         "{shown}"
     );
     assert!(shown.contains("Calibrating noise for 3 parties"), "{shown}");
+}
+
+/// The terminal of a party that joins has a bar of its rounds and the time that is left.
+#[test]
+fn who_joins_sees_a_bar_of_its_rounds_and_the_time_that_is_left() {
+    const ROUNDS: u32 = 30;
+    let _alone = alone();
+    let parties = Parties::new(4);
+    parties.write_inputs(&[500]);
+    let run = format!(
+        "version = 1\nname = \"bar\"\n[data]\nnoise_ok = true\nshape = [500]\n[mechanism]\nrounds = {ROUNDS}\n\
+         [run]\njoin_ms = 60000\ngrace_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n"
+    );
+    parties.plan("plan", &run);
+    let begin = |party| start_in(parties.folder(), parties.join("plan", party));
+    let others: Vec<_> = (1..4).map(begin).collect();
+    let shown = watched_in(parties.folder(), parties.join("plan", 0));
+    for other in others {
+        other.wait().json_of(0);
+    }
+    let bars = shown.split("rounds of mixing  [").skip(1);
+    let done: Vec<u32> = bars
+        .map(|bar| {
+            let (_, counted) = bar.split_once("] ").unwrap_or_else(|| panic!("{bar}"));
+            let (done, rest) = counted.split_once(" of ").unwrap_or_else(|| panic!("{bar}"));
+            let (all, time) = rest.split_once(", ").unwrap_or_else(|| panic!("{bar}"));
+            assert_eq!(all.parse(), Ok(ROUNDS), "{bar}");
+            let left = time.split_once(" left").map(|(time, _)| time);
+            assert!(left.is_some_and(|time| time.ends_with('s')), "{bar}");
+            done.parse().unwrap_or_else(|_| panic!("{bar}"))
+        })
+        .collect();
+    assert!(!done.is_empty() && done.is_sorted(), "{done:?}\n{shown}");
 }

@@ -75,13 +75,14 @@ impl Progress {
 
     /// Shows a bar: so many of all are done, and how long the rest will take.
     pub fn count(&mut self, what: &str, done: u64, all: u64) {
+        // Before the style that shows them: each of these may draw.
+        self.line.set_length(all);
+        self.line.set_position(done);
         if !std::mem::replace(&mut self.counted, true) {
             self.line.set_style(style(COUNTED));
             self.line.reset_eta();
         }
         self.line.set_message(escaped(what).into_owned());
-        self.line.set_length(all);
-        self.line.set_position(done);
     }
 
     /// A line that stays, on a terminal and elsewhere.
