@@ -2,11 +2,13 @@
 //! what its generator prints.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use undertone_tests::composition::top;
 use undertone_tests::daemon::Daemon;
+use undertone_tests::ports::Ports;
 use undertone_tests::{Parties, Running, left_out, run_in, undertone};
 
 fn sample(name: &str) -> String {
@@ -190,4 +192,77 @@ fn the_composition_is_what_its_generator_prints() {
     for wrong in ["2", "many", "-1"] {
         assert_eq!(compose_for(&[wrong]).status.code(), Some(2), "{wrong}");
     }
+}
+
+/// What `docker-compose` makes of the composition with the door to a page.
+fn with_page() -> Option<String> {
+    let files = ["-f", "docker-compose.yml", "-f", "deploy/page.yml", "config"];
+    let mut command = Command::new("docker-compose");
+    let output = command.args(files).current_dir(top()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(text)
+}
+
+/// One port, for this machine alone, into a network from which nothing gets out; all else is as it
+/// was.
+#[test]
+fn the_page_of_one_node_is_published_for_this_machine_alone() {
+    let Some(config) = with_page() else {
+        return left_out("the page's port", "docker-compose is absent");
+    };
+    let published: Vec<&str> = config.lines().filter(|line| line.contains("7300/tcp")).collect();
+    assert_eq!(published.len(), 1, "{config}");
+    assert_eq!(published[0].trim(), "- 127.0.0.1:7300:7300/tcp", "{config}");
+    let (_, node) = config.split_once("\n  node-2:\n").expect("a service");
+    let (node, _) = node.split_once("\n  node-3:\n").expect("the next one");
+    for line in [
+        "127.0.0.1:7300:7300/tcp",
+        "page: {}",
+        "undertone: {}",
+        "read_only: true",
+    ] {
+        assert!(node.contains(line), "{line}\n{node}");
+    }
+    for line in ["enable_ip_masquerade: \"false\"", "internal: true"] {
+        assert_eq!(config.matches(line).count(), 1, "{line}\n{config}");
+    }
+}
+
+/// A daemon in the environment that the door sets listens on TCP, answers the page, and is found by
+/// the clients in its container.
+#[test]
+fn a_daemon_in_the_environment_of_the_door_serves_its_page() {
+    let text = fs::read_to_string(top().join("deploy/page.yml")).expect("there is a door");
+    let port = Ports::hold(1)[0];
+    let variables: Vec<(String, String)> = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("UNDERTONE_"))
+        .filter_map(|line| line.split_once(": "))
+        .map(|(key, value)| {
+            let value = value.trim_matches('"').replace("7300", &port.to_string());
+            (format!("UNDERTONE_{key}"), value)
+        })
+        .collect();
+    assert_eq!(variables.len(), 2, "{text}");
+    let parties = Parties::new(3);
+    let mut command = Command::new(undertone());
+    command.envs(variables.clone());
+    let listen = SocketAddr::from(([127, 0, 0, 1], port));
+    let daemon = Daemon::start_at(command, &parties, 0, listen);
+    let page = daemon.http.get("/");
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("<title>"), "{}", page.text());
+    let mut status = Command::new(undertone());
+    status
+        .args(["status", "--ready", "--config", "alice.node.toml"])
+        .envs(variables)
+        .current_dir(parties.folder());
+    let healthy = Running::start(status, None).wait();
+    assert_eq!(healthy.code, 0, "{}", healthy.stderr);
+    assert_eq!(daemon.end().0.code, 0);
 }
