@@ -158,6 +158,143 @@ fn shows_the_mean(browser: &mut Browser, daemon: &Daemon, digest: &str) {
     assert_eq!(receipt.as_str(), Some(kept.text().as_str()));
 }
 
+/// What each patient's row is described by, in an answer of statistics.
+const STATISTICS: &str = "version = 1\ntask = \"describe\"\nname = \"ward-table\"\n[data]\nrecords = 1000\n\
+                          [describe]\ngroup_by = \"arm\"\n\
+                          [[describe.column]]\nname = \"arm\"\ncategories = [\"old\", \"new\"]\n\
+                          [[describe.column]]\nname = \"age\"\nlow = 18\nhigh = 100\nwant = [\"mean\", \"quantiles\"]\n\
+                          [run]\njoin_ms = 60000\n";
+
+/// Statistics are a table with an interval for each figure, the daemon's own numbers; buttons copy
+/// the digest and an offer's command, and save what the API answers.
+#[test]
+fn the_page_shows_statistics_with_intervals_and_its_buttons_copy_and_save() {
+    if !Browser::is_there() {
+        return left_out("page", "no chromium");
+    }
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let rows: String = (0..1000)
+        .map(|row| format!("{},{}\n", 30 + row % 50, ["old", "new"][row / 2 % 2]))
+        .collect();
+    parties.write("ward.csv", &format!("age,arm\n{rows}"));
+    let digest = parties.plan("table", STATISTICS);
+    parties.write("next.toml", &STATISTICS.replace("ward-table", "next-table"));
+    let port = Ports::hold(1);
+    let api = SocketAddr::from(([127, 0, 0, 1], port[0]));
+    let daemons: Vec<Daemon> = (0..4)
+        .map(|party| match party {
+            0 => Daemon::start_with(&parties, 0, api, BUDGET),
+            _ => Daemon::start(&parties, party, BUDGET),
+        })
+        .collect();
+    daemons.iter().for_each(|daemon| submit(daemon, "table.json"));
+    for daemon in &daemons {
+        daemon.client(["watch", &digest]).json_of(0);
+    }
+    let propose = ["submit", "--propose", "next.toml", "--input", "ward.csv"];
+    let proposed = daemons[1].client(propose).json_of(0);
+    let offered = proposed["digest"].as_str().expect("a digest").to_owned();
+    let mut browser = Browser::start();
+    browser.resize(1200, 900);
+    browser.open(&format!("http://{api}/#{}", token(&daemons[0])));
+    browser.until("document.body.dataset.shown");
+    browser.value(RECORD);
+    shows_statistics(&mut browser, &daemons[0], &digest);
+    copies_and_saves(&mut browser, &daemons[0], (&digest, &offered));
+    assert_eq!(browser.value("faults"), json!([]));
+    for daemon in daemons {
+        assert_eq!(daemon.end().0.code, 0);
+    }
+}
+
+/// Keeps what is copied and saved, instead of a clipboard and a folder.
+const RECORD: &str = "window.copied = []; window.saved = []; \
+                      Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { copied.push(text); } } }); \
+                      const blobs = new Map(), make = URL.createObjectURL; \
+                      URL.createObjectURL = (blob) => { const place = make.call(URL, blob); blobs.set(place, blob); return place; }; \
+                      HTMLAnchorElement.prototype.click = function () { const name = this.download; \
+                      blobs.get(this.href).text().then((text) => saved.push([name, text])); }; 0";
+
+fn shows_statistics(browser: &mut Browser, daemon: &Daemon, digest: &str) {
+    click(browser, "Mean");
+    browser.until("document.querySelectorAll('#results table tr').length > 10");
+    let rows = browser.value(
+        "[...document.querySelectorAll('#results table tr')].map((row) => [...row.cells].map((cell) => cell.textContent))",
+    );
+    let path = format!("/v1/runs/{digest}/result");
+    let csv = daemon
+        .http
+        .ask("GET", &path, &[("Accept", "text/csv")], b"")
+        .text();
+    let told: Vec<Vec<&str>> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .filter(|cells: &Vec<&str>| !cells[3].is_empty())
+        .collect();
+    let shown = rows.as_array().expect("rows");
+    assert_eq!(shown.len(), told.len());
+    for (row, cells) in shown.iter().zip(&told) {
+        for (at, of_file) in [(0, 0), (1, 1), (2, 2)] {
+            assert_eq!(row[at], cells[of_file], "{row}");
+        }
+        let number = |text: &str| text.replace([',', '\u{a0}', ' '], "").replace('−', "-");
+        let near = |shown: &str, of_file: &str| {
+            let [shown, of_file] = [shown, of_file].map(|text| number(text).parse::<f64>());
+            let (Ok(shown), Ok(of_file)) = (shown, of_file) else {
+                return false;
+            };
+            (shown - of_file).abs() <= 6e-3 * of_file.abs().max(1e-3)
+        };
+        let [value, interval] = [3, 4].map(|at| row[at].as_str().expect("text"));
+        assert!(near(value, cells[3]), "{row} {cells:?}");
+        if !cells[6].is_empty() {
+            let ends = interval.trim_matches(['[', ']']);
+            let (low, high) = ends.split_once(", ").expect("an interval");
+            assert!(near(low, cells[6]) && near(high, cells[7]), "{row} {cells:?}");
+        }
+    }
+    let text = browser.value("document.getElementById('results').textContent");
+    assert!(
+        text.as_str()
+            .is_some_and(|text| text.contains("one in twenty misses")),
+        "{text}"
+    );
+}
+
+fn copies_and_saves(browser: &mut Browser, daemon: &Daemon, (digest, offered): (&str, &str)) {
+    let command = format!("undertone accept {offered} --input FILE");
+    browser.until("document.querySelector('#offers code')");
+    let shown = browser.value("document.querySelector('#offers code').textContent");
+    assert_eq!(shown.as_str(), Some(command.as_str()));
+    click(browser, "Copy command");
+    browser.until("copied.length === 1");
+    browser.value("[...document.querySelectorAll('#results button')].find((b) => b.textContent === 'Copy digest').click()");
+    browser.until("copied.length === 2");
+    assert_eq!(browser.value("copied"), json!([command, digest]));
+    for (at, button) in ["Save mean", "Save receipt", "Save signature"]
+        .into_iter()
+        .enumerate()
+    {
+        click(browser, button);
+        browser.until(&format!("saved.length === {}", at + 1));
+    }
+    let answer = |what: &str, kind: &str| {
+        let path = format!("/v1/runs/{digest}/{what}");
+        daemon.http.ask("GET", &path, &[("Accept", kind)], b"").text()
+    };
+    let name = |what: &str| format!("{}-{what}", &digest[..12]);
+    assert_eq!(
+        browser.value("saved"),
+        json!([
+            [name("result.csv"), answer("result", "text/csv")],
+            [name("receipt.json"), answer("receipt", "*/*")],
+            [name("receipt.sig"), answer("receipt.sig", "*/*")],
+        ])
+    );
+}
+
 /// Nothing stands out of the window, of a desk or of a telephone.
 fn keeps_to_the_window(browser: &mut Browser) {
     for width in [1200, 400] {
