@@ -31,10 +31,12 @@ from undertone_node import (
     PolicyRefused,
     Refused,
     Run,
+    Statistics,
     TimedOut,
     Unauthorized,
     UndertoneError,
     Unreachable,
+    describe_run_file,
 )
 from undertone_node import aio
 from undertone_node.http import Answer
@@ -134,6 +136,76 @@ def tables():
     refused(InputRefused, lambda: alice.submit(swapped, plan="years-2.json", data_set="rows"), "2019")
     text = tables["alice"].astype({"age": str})
     refused(InputRefused, lambda: alice.submit(text, plan="table-2.json", data_set="rows"), "'age'")
+
+
+def statistics():
+    """Alice proposes a run file that Python wrote, and everybody describes a table of their own."""
+
+    def table(name):
+        frame = pd.read_csv(f"{name}.csv")
+        row = np.arange(len(frame))
+        frame["arm"] = pd.Categorical(np.where(row % 4 < 2, "old", "new"))
+        frame["smokes"] = row % 5 == 0
+        frame["age"] = frame["age"].where(row % 10 != 3)
+        return frame
+
+    run_file = describe_run_file(
+        "table-1",
+        bounds={"age": (18, 100), "weight": (40, 160)},
+        categories={"arm": ["old", "new"], "smokes": [True, False]},
+        want={"age": ["mean", "quantiles"]},
+        group_by="arm",
+        records=1000,
+    ).encode()
+    frames = {name: table(name) for name in NAMES}
+    everybody = pd.concat(frames.values())
+
+    def offered(daemon):
+        while True:
+            for offer in daemon.status()["offers"]:
+                if offer["name"] == "table-1":
+                    return offer["digest"]
+            time.sleep(0.05)
+
+    def work(name, daemon):
+        way = {"propose": run_file} if name == "alice" else {"offer": offered(daemon)}
+        if name == "dave":
+            later = aio.Daemon(f"{name}.node.toml")
+            return asyncio.run(later.describe(frames[name], data_set="rows", timeout=120, **way))
+        return daemon.describe(frames[name], data_set="rows", timeout=120, **way)
+
+    results = all_at_once(work)
+    for name, found in results.items():
+        assert isinstance(found, Statistics) and found.rows == 4000, found
+        assert found.run["outcome"] == "done" and found.frame.equals(results["alice"].frame)
+        for arm in "old", "new":
+            own = everybody[everybody["arm"] == arm]
+            truths = {
+                ("age", "mean"): own["age"].mean(),
+                ("age", "missing"): own["age"].isna().sum(),
+                ("weight", "mean"): own["weight"].mean(),
+                ("smokes", "True"): own["smokes"].sum(),
+                ("smokes", "share True"): own["smokes"].mean(),
+            }
+            for key, truth in truths.items():
+                line = found.frame.loc[(arm, *key)]
+                close(line["value"], truth, line["noise"])
+                assert line["low"] < line["high"], line
+            median = found.quantile("age", 0.5, arm)
+            line = found.frame.loc[(arm, "age", "median")]
+            assert line["low"] <= median <= line["high"] and abs(median - own["age"].median()) < 10, median
+            curve = found.curve("age", arm)
+            assert curve.is_monotonic_increasing and curve.iloc[-1] == 1.0
+        apart = found.difference("age", "old", "new")
+        assert apart["low"] < apart["value"] < apart["high"] and 0 <= apart["p"] <= 1
+        html = found._repr_html_()
+        assert "<table" in html and "one in twenty misses" in html
+        found.save(f"{name}.figures.json")
+        found.receipt.save(f"{name}.figures.receipt.json")
+    frame = frames["alice"].assign(born=pd.Timestamp("2020-01-01"))
+    refused(InputRefused, lambda: alice.describe(frame, propose=run_file, data_set="rows"), "'born'")
+    lacking = frames["alice"].drop(columns="weight")
+    refused(InputRefused, lambda: alice.describe(lacking, propose=run_file, data_set="rows"), "weight")
 
 
 def rounds():
@@ -371,6 +443,6 @@ def settings():
 
 
 if __name__ == "__main__":
-    for step in arrays, models, tables, rounds, sessions, sums, refusals, missing, settings:
+    for step in arrays, models, tables, statistics, rounds, sessions, sums, refusals, missing, settings:
         step()
         print("done:", step.__name__, flush=True)

@@ -86,7 +86,7 @@ fn four_owners_average_from_python_by_the_built_wheel() {
     let ended = Running::start(command, None).wait();
     println!("{}", ended.stdout);
     assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
-    assert_eq!(ended.stdout.matches("done: ").count(), 9, "{}", ended.stdout);
+    assert_eq!(ended.stdout.matches("done: ").count(), 10, "{}", ended.stdout);
     for daemon in &daemons {
         let token = daemon.http.token.clone().expect("each has one");
         assert!(
@@ -107,6 +107,11 @@ fn four_owners_average_from_python_by_the_built_wheel() {
         ];
         parties.run(arguments).json_of(0);
         assert_eq!(read_json(&parties.path(&receipt))["party"], daemon.name.as_str());
+        // What Python saved of a table is what the commands read.
+        let [figures, receipt] =
+            ["figures.json", "figures.receipt.json"].map(|end| format!("{}.{end}", daemon.name));
+        let checked = parties.run(["receipt", &receipt, "--figures", &figures, "--json"]);
+        assert_eq!(checked.json_of(0)["figures_checked"], true);
     }
     for daemon in daemons {
         assert_eq!(daemon.end().0.code, 0);

@@ -17,6 +17,7 @@ from . import daemon as blocking
 from .rounds import Rounds as BlockingRounds
 from .run import Average, Receipt, Value
 from .run import Run as BlockingRun
+from .statistics import Statistics
 
 #: What follows the last mean: no exception of a thread may be StopIteration.
 _END = object()
@@ -125,6 +126,10 @@ class Daemon:
     async def average(self, value: Value, **named: Any) -> Average[Value]:
         """Takes part in a run with this value, waits for its end, and reads the mean."""
         return await asyncio.to_thread(self.blocking.average, value, **named)
+
+    async def describe(self, frame: Any, **named: Any) -> Statistics:
+        """Takes part in statistics of tables with this DataFrame, and waits for them."""
+        return await asyncio.to_thread(self.blocking.describe, frame, **named)
 
     async def submit(self, value: Value, **named: Any) -> Run[Value]:
         """What :meth:`average` does up to where it waits."""
