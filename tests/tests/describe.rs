@@ -86,13 +86,19 @@ fn table_1_of_the_example_is_what_its_rows_say() {
     );
     assert_eq!(checked.json_of(0)["figures_checked"], true);
     let mut forged = figures("aarhus");
-    forged["sums"][3] = 1e6.into();
+    forged["sums"][3] = 17.5.into();
     fs::write(folder.path().join("forged.json"), forged.to_string()).expect("written");
     run("receipt demo/aarhus/receipt.json --figures forged.json --json").refused(3, "other sums");
     let table = run("figures demo/aarhus/figures.json --difference arm=old,new");
     for words in ["by arm", "median", "S(", "old less new", "intervals 95 %"] {
         assert!(table.stdout.contains(words), "{words}\n{}", table.stdout);
     }
+    run("figures demo/aarhus/figures.json --plot demo/figures.svg --json").json_of(0);
+    let svg = fs::read_to_string(folder.path().join("demo/figures.svg")).expect("drawn");
+    assert!(
+        svg.starts_with("<svg") && svg.contains("months") && svg.contains("<polygon"),
+        "{svg}"
+    );
     let csv = run("figures demo/aarhus/figures.json --csv").stdout;
     assert!(csv.starts_with("group,column,statistic,value"), "{csv}");
     run("figures demo/aarhus/figures.json --quantile months=0.9 --json").refused(2, "has no quantiles");
@@ -319,4 +325,75 @@ fn daemons_answer_figures_in_both_formats_and_charge_the_data_set() {
     );
     assert!(ragged.status >= 400, "{}", ragged.text());
     drop(daemons.into_iter().map(Daemon::end).collect::<Vec<_>>());
+}
+
+/// A run file is proposed to daemons and accepted with a table each: their figures are those of
+/// `local` for the same tables, up to the noise of either.
+#[test]
+fn daemons_that_accept_a_proposed_table_have_the_figures_of_local() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let ward = "[[data_set]]\nname = \"ward\"\nunit = \"record\"\nepsilon = 20.0\ndelta = 1e-5\n";
+    let daemons: Vec<Daemon> = (0..4).map(|party| Daemon::start(&parties, party, ward)).collect();
+    // The largest budget that a plan may have, for the least noise.
+    let run = format!(
+        "version = 1\ntask = \"describe\"\nname = \"t\"\n[data]\nrecords = 300\n[privacy]\nepsilon = 10.0\n\
+         delta = 1e-6\n{RUN}[run]\njoin_ms = 60000\n"
+    );
+    parties.write("run.toml", &run);
+    fs::create_dir(parties.path("tables")).expect("made");
+    for (party, name) in parties.names().iter().enumerate() {
+        let text = table(300, ["NA", "x?", "", "61"][party]);
+        parties.write(&format!("{name}.csv"), &text);
+        parties.write(&format!("tables/{name}.csv"), &text);
+    }
+    let proposed = daemons[0].client(["submit", "--propose", "run.toml", "--input", "alice.csv"]);
+    let digest = proposed.json_of(0)["digest"]
+        .as_str()
+        .expect("a digest")
+        .to_owned();
+    for daemon in &daemons[1..] {
+        let table = format!("{}.csv", daemon.name);
+        let accepted = daemon.client(["accept", &digest, "--input", &table]).json_of(0);
+        assert_eq!(accepted["digest"], digest.as_str());
+    }
+    let files: Vec<Value> = daemons
+        .iter()
+        .map(|daemon| {
+            let watched = daemon.client(["watch", &digest]).json_of(0);
+            assert_eq!(watched["outcome"], "done", "{watched}");
+            let name = format!("{}-figures.json", daemon.name);
+            daemon.client(["result", &digest, "--output", &name]).json_of(0);
+            read_json(&parties.path(&name))
+        })
+        .collect();
+    assert!(files.iter().all(|file| file["sums"] == files[0]["sums"]));
+    assert_eq!(files[0]["rows"], 1200.0);
+    let shown = parties.run(["figures", "bob-figures.json"]);
+    assert!(shown.stdout.contains("by arm"), "{}", shown.stdout);
+
+    parties.run(LOCAL).json_of(0);
+    let of_local = read_json(&parties.path("kept/alice/figures.json"));
+    for key in ["describe", "rows", "included"] {
+        assert_eq!(of_local[key], files[0][key], "{key}");
+    }
+    let numbers = |file: &Value, key: &str| -> Vec<f64> {
+        let list = file[key].as_array().expect("a list").iter();
+        list.map(|number| number.as_f64().expect("a number")).collect()
+    };
+    let noise = files[0]["noise"].as_f64().expect("a number");
+    assert!(noise < 5.0, "{noise}");
+    let pairs = numbers(&of_local, "sums")
+        .into_iter()
+        .zip(numbers(&files[0], "sums"));
+    for (at, (one, other)) in pairs.enumerate() {
+        // Of some 200 coordinates, each the difference of two with this noise.
+        assert!(
+            (one - other).abs() < 7.0 * noise * 2f64.sqrt(),
+            "{at}: {one}, {other}"
+        );
+    }
+    for daemon in daemons {
+        assert_eq!(daemon.end().0.code, 0);
+    }
 }
