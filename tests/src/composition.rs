@@ -13,6 +13,8 @@ use crate::{Ended, Followed, Running, follow_at, undertone};
 pub struct Composition {
     project: String,
     file: PathBuf,
+    /// The port of a page, once [`Composition::open_page`] has opened one.
+    page: Option<u16>,
     results: tempfile::TempDir,
 }
 
@@ -81,6 +83,7 @@ impl Composition {
         Composition {
             project: format!("undertone-test-{}", std::process::id()),
             file: file.to_owned(),
+            page: None,
             results,
         }
     }
@@ -96,13 +99,23 @@ impl Composition {
             ".",
             "--file",
         ]);
+        command.arg(&self.file);
+        if let Some(port) = self.page {
+            command
+                .args(["--file", "deploy/page.yml"])
+                .env("UNDERTONE_PAGE_PORT", port.to_string());
+        }
         command
-            .arg(&self.file)
             .args(arguments)
             .env("UNDERTONE_RESULTS", self.results.path())
             .env("UNDERTONE_BINARY", PROGRAM)
             .current_dir(top());
         command
+    }
+
+    /// Adds the door to a page, at this port of this machine.
+    pub fn open_page(&mut self, port: u16) {
+        self.page = Some(port);
     }
 
     /// Starts `docker-compose` with these arguments.

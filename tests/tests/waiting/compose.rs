@@ -2,9 +2,13 @@
 //! killed.
 
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use serde_json::Value;
 use undertone_tests::composition::{Composition, build_offline, kill_container, possible, top};
+use undertone_tests::http::Http;
+use undertone_tests::ports::Ports;
 use undertone_tests::{left_out, read_json, receipt, write_npy};
 
 const NODES: [&str; 5] = ["node-1", "node-2", "node-3", "node-4", "node-5"];
@@ -141,7 +145,7 @@ fn five_containers_average_and_survive_a_kill() {
         return left_out("the composition", &missing);
     }
     build_offline();
-    let composition = Composition::new(Path::new("docker-compose.yml"));
+    let mut composition = Composition::new(Path::new("docker-compose.yml"));
     let task = task();
     composition.run(["up", "--build", "--detach"]);
     assert_eq!(composition.ended("propose"), 0, "{}", composition.logs());
@@ -160,6 +164,8 @@ fn five_containers_average_and_survive_a_kill() {
     the_fourth_has_masks_of_pairs(&composition, &task);
     the_fifth_fits_a_model(&composition, &task);
     the_sixth_is_a_stream_of_secure_sums(&composition);
+    the_seventh_describes_a_table(&composition);
+    the_page_is_reached_from_this_machine(&mut composition);
 }
 
 /// The digest of a node's newest run.
@@ -297,6 +303,66 @@ fn the_sixth_is_a_stream_of_secure_sums(composition: &Composition) {
         means.iter().all(|mean| *mean == means[0]),
         "one mean a round, to the bit"
     );
+}
+
+/// Statistics of all patients, each within seven times the noise that is said of it.
+fn the_seventh_describes_a_table(composition: &Composition) {
+    let run = "version = 1\ntask = \"describe\"\nname = \"table\"\n[data]\nrecords = 1000\n\
+               [[describe.column]]\nname = \"age (years)\"\nlow = 18\nhigh = 100\nwant = [\"mean\", \"quantiles\"]\n\
+               [[describe.column]]\nname = \"smoker\"\ncategories = [0, 1]\n\
+               [privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 60000\n";
+    let digest = propose(composition, run);
+    for node in NODES {
+        assert_eq!(watch(composition, node, &digest), 0, "{node}");
+    }
+    let files = NODES.map(|node| {
+        let folder = composition.results(node).join(&digest);
+        receipt::assert_mu_follows(&read_json(&folder.join("receipt.json")));
+        read_json(&folder.join("figures.json"))
+    });
+    assert!(
+        files.iter().all(|file| file["sums"] == files[0]["sums"]),
+        "the same sums, to the bit"
+    );
+    assert_eq!(files[0]["rows"], 5000.0);
+    let rows: Vec<Vec<f64>> = NODES
+        .iter()
+        .flat_map(|node| numbers(&composition.file(node, PATIENTS)))
+        .collect();
+    let mean = |column: usize, low: f64| {
+        let cells = rows.iter().map(|row| row[column].clamp(low, 100.0));
+        cells.sum::<f64>() / rows.len() as f64
+    };
+    let statistics = &files[0]["figures"]["groups"][0]["statistics"];
+    let age = &statistics[0]["mean"];
+    let smokers = &statistics[2]["cells"][1]["share"];
+    for (figure, truth) in [(age, mean(0, 18.0)), (smokers, mean(10, 0.0))] {
+        let number = |key: &str| figure[key].as_f64().unwrap_or_else(|| panic!("{statistics}"));
+        let off = (number("value") - truth).abs() / number("noise");
+        assert!(off < 7.0, "{figure}, and the truth is {truth}");
+    }
+}
+
+/// The door of deploy/page.yml: one node's page and API at a port of this machine, with its token.
+fn the_page_is_reached_from_this_machine(composition: &mut Composition) {
+    let port = Ports::hold(1);
+    composition.open_page(port[0]);
+    composition.run(["up", "--detach", "node-2"]);
+    let token = composition.file("node-2", "/var/lib/undertone/state/api.token");
+    let http = Http {
+        address: format!("127.0.0.1:{}", port[0]),
+        token: Some(String::from_utf8(token).expect("text").trim_end().to_owned()),
+    };
+    // Nobody sends: it only paces the asking.
+    let (_sender, pace) = channel::<()>();
+    let is_ready = || matches!(http.try_ask("GET", "/readyz", &[], &[]), Ok(reply) if reply.status == 200);
+    let ready = (0..600).any(|_| is_ready() || pace.recv_timeout(Duration::from_millis(100)).is_ok());
+    assert!(ready, "{}", composition.logs());
+    assert!(http.get("/").text().contains("<title>"));
+    assert_eq!(http.get("/v1/status").json_of(200)["party"], "node-2");
+    http.with_token(None).get("/v1/status").refused(401, "token");
+    let healthy = composition.exec("node-2", ["status", "--ready"]);
+    assert_eq!(healthy.code, 0, "{}", healthy.stderr);
 }
 
 fn a_kill_in_the_second_run(composition: &Composition, task: &Task) {
