@@ -104,6 +104,50 @@ fn the_lock_file_stays_short() {
     assert!(packages.len() <= MOST_PACKAGES, "{} packages", packages.len());
 }
 
+/// Names in the first column of the tables in a text below one heading.
+fn listed(text: &str, heading: &str) -> BTreeSet<String> {
+    let (_, section) = text.split_once(heading).expect("the heading is there");
+    let section = section.split("\n## ").next().expect("a part");
+    let names = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    names
+        .filter_map(|line| line.split_once("` | "))
+        .filter(|(_, why)| why.len() > 8)
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// Direct dependencies of others' make: those of the program, and those of tests alone.
+fn direct(metadata: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut shipped, mut tests) = (BTreeSet::new(), BTreeSet::new());
+    for package in metadata["packages"].as_array().expect("packages") {
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let name = dependency["name"].as_str().expect("a name");
+            let is_shipped = package["name"] != "undertone-tests" && dependency["kind"].is_null();
+            if !name.starts_with("undertone") {
+                let into = if is_shipped { &mut shipped } else { &mut tests };
+                into.insert(name.to_owned());
+            }
+        }
+    }
+    tests.retain(|name| !shipped.contains(name));
+    (shipped, tests)
+}
+
+#[test]
+fn every_direct_dependency_has_a_reason_and_no_reason_is_without_one() {
+    let text = std::fs::read_to_string(top().join(".github/DEPENDENCIES.md")).expect("a list");
+    let (shipped, tests) = direct(&metadata(&["--no-deps"]));
+    assert_eq!(listed(&text, "## In the program\n"), shipped);
+    assert_eq!(listed(&text, "## In tests alone\n"), tests);
+    let count = format!("\n{} crates are linked into `undertone`", shipped.len());
+    assert!(text.contains(&count), "the list says another count than {count}");
+    assert!(
+        shipped.len() <= 45 || text.contains("could go"),
+        "which of {} could go?",
+        shipped.len()
+    );
+}
+
 /// What a reader of a registry sees of a crate, but for where it is kept.
 #[test]
 fn every_crate_says_what_it_is() {

@@ -101,6 +101,7 @@ pub fn documents() -> Vec<Page> {
         "README.md",
         "node/CHANGELOG.md",
         ".github/CONTRIBUTING.md",
+        ".github/DEPENDENCIES.md",
         ".github/SECURITY.md",
     ];
     others
