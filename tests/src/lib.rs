@@ -5,6 +5,7 @@ pub mod browser;
 pub mod composition;
 pub mod daemon;
 pub mod digits;
+pub mod dist;
 pub mod documents;
 pub mod house;
 pub mod http;

@@ -3,11 +3,14 @@
 //! - `guide`: builds the guide as HTML under `target/guide/`.
 //! - `verify`: everything that needs neither root, docker nor packages; writes nothing.
 //! - `fix`: formats, and takes what the lints propose.
+//! - `dist`: makes a release in `target/dist/`.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use undertone_tests::composition::top;
+use undertone_tests::dist::{TOOLS, release};
 use undertone_tests::documents::html;
 
 /// A step of `verify`: its name, and the command.
@@ -75,8 +78,9 @@ fn main() -> ExitCode {
         "guide" => guide(),
         "verify" => licences(all(&VERIFY)),
         "fix" => all(&FIX),
+        "dist" => dist(std::env::args().skip(2)),
         _ => {
-            eprintln!("cargo xtask guide | verify | fix");
+            eprintln!("cargo xtask guide | verify | fix | dist");
             ExitCode::from(2)
         }
     }
@@ -93,6 +97,74 @@ fn guide() -> ExitCode {
             eprintln!("{}: {error}", folder.display());
             ExitCode::FAILURE
         }
+    }
+}
+
+const DIST: &str = "cargo xtask dist [--tools] [--binary FILE] [--out DIR] [--version VERSION]";
+
+/// Makes a release, of a program that is built for it or of `--binary`.
+fn dist(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let (mut binary, mut out, mut version) = (None, top().join("target/dist"), None);
+    let mut arguments = arguments;
+    while let Some(flag) = arguments.next() {
+        let value = match flag.as_str() {
+            "--tools" => return tools(),
+            "--binary" | "--out" | "--version" => arguments.next(),
+            _ => None,
+        };
+        let Some(value) = value else {
+            eprintln!("xtask: {flag}: unknown, or without a value\n{DIST}");
+            return ExitCode::from(2);
+        };
+        match flag.as_str() {
+            "--binary" => binary = Some(PathBuf::from(value)),
+            "--out" => out = PathBuf::from(value),
+            _ => version = Some(value),
+        }
+    }
+    let build = || release::build(top());
+    let made = binary
+        .map_or_else(build, |path| Ok((path, None)))
+        .and_then(|(program, warning)| {
+            let names = release::make(top(), &program, &out, version.as_deref())?;
+            Ok((names, warning))
+        });
+    match made {
+        Ok((names, warning)) => {
+            report(&names, &out);
+            if let Some(warning) = warning {
+                eprintln!("\n*** {warning}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn report(names: &[String], out: &Path) {
+    for name in names {
+        let path = out.join(name);
+        let bytes = std::fs::metadata(&path).map_or(0, |found| found.len());
+        println!("{bytes:>10} bytes  {}", path.display());
+    }
+}
+
+/// Lists the programs that `dist` needs; fails if one that it cannot do without is absent.
+fn tools() -> ExitCode {
+    let mut can_be_made = true;
+    for tool in &TOOLS {
+        let (is_there, or) = (tool.is_there(), if tool.is_optional { " (optional)" } else { "" });
+        can_be_made &= is_there || tool.is_optional;
+        let state = if is_there { "found" } else { "absent" };
+        println!("{:<15} {state:<7} {}{or}", tool.name, tool.why);
+    }
+    if can_be_made {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 
