@@ -20,6 +20,7 @@ pub mod plan;
 pub mod predict;
 pub mod receipt;
 pub mod schema;
+pub mod setup;
 mod shown;
 pub mod simulate;
 pub mod testnet;

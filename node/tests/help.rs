@@ -26,9 +26,10 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --max-delta --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 28] = [
+const COMMANDS: [(&str, &str); 29] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
+    ("setup", "[DIR] --name --data --listen --epsilon --service --yes"),
     ("plan", "<RUN.toml> --peers --out"),
     ("verify", "<PLAN.json>"),
     ("doctor", "<PLAN.json> --identity --timeout-ms"),

@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::page::WIDTH;
 use crate::commands::{
     account, audit, backup, benchmark, client, doctor, example, figures, help, identity, join, ledger, local,
-    manual, plan, predict, receipt, schema, simulate, testnet, version,
+    manual, plan, predict, receipt, schema, setup, simulate, testnet, version,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -45,6 +45,7 @@ Together: each makes an identity, one of you plans and sends plan.json to all
   undertone verify plan.json
   undertone join plan.json --identity me.key --input table.csv --output mean.csv
 A daemon: stays up, keeps a budget, answers an HTTP API
+  undertone setup
   undertone node --config node.toml
   undertone submit plan.json --input table.csv
   undertone status
@@ -81,7 +82,7 @@ Together, each on its own machine
   doctor     say what to fix    receipt   check what was signed
   predict    apply a model      audit     attack a plan
   figures    read statistics again, at no cost
-A daemon that keeps a budget: node, testnet (in containers)
+A daemon that keeps a budget: setup, node, testnet (in containers)
   backup, restore, ledger               keep its state, add a backup, mend it
   submit, accept, decline, withdraw     take part in runs of the daemon
   status, watch, result                 see them
@@ -124,6 +125,9 @@ enum AnyCommand {
     /// have and its final is withheld, 5 if its final is out. The others find it gone at once and
     /// go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
+    /// Ask what a daemon needs to know, and write its key, peer list and node.toml
+    #[command(after_help = KEYS_OF_NODE)]
+    Setup(setup::SetupArgs),
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
     #[command(after_help = KEYS_OF_NODE, after_long_help = layers::help())]
     Node(NodeArgs),
@@ -232,6 +236,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Verify(arguments) => plan::verify(arguments),
         AnyCommand::Doctor(arguments) => doctor::run(arguments),
         AnyCommand::Join(arguments) => join::run(arguments),
+        AnyCommand::Setup(arguments) => setup::run(&arguments),
         AnyCommand::Node(arguments) => running::run(arguments),
         AnyCommand::Backup(arguments) => backup::backup(&arguments),
         AnyCommand::Restore(arguments) => backup::restore(&arguments),
