@@ -19,6 +19,7 @@ mod page;
 pub mod plan;
 pub mod predict;
 pub mod receipt;
+pub mod relay;
 pub mod schema;
 pub mod setup;
 mod shown;

@@ -12,6 +12,7 @@ pub mod identity;
 pub mod input;
 mod iteration_times;
 pub mod journal;
+pub mod links;
 pub mod marks;
 pub mod model_file;
 #[cfg(test)]

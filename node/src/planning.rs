@@ -16,6 +16,7 @@ pub mod mechanism;
 pub mod plot;
 pub mod policy;
 pub mod quote;
+mod relays;
 mod spreading;
 pub mod template;
 mod trained;

@@ -286,6 +286,7 @@ fn a_weight_that_the_logs_contradict_makes_no_mean() {
         let outcome = report.outcomes[3].take().expect("finished");
         let gate = outcome.logs.as_ref().map(|logs| gate(&plan, logs));
         let mut finish = Finish {
+            links: serde_json::Value::Null,
             outcome,
             gate,
             draws: 0,

@@ -163,6 +163,7 @@ fn assert_run(name: &str, plan: &Arc<Plan>, kill: Option<Kill>) {
     for (party, outcome) in ended.take(1) {
         let ran = outcome.plan(plan).into_owned();
         let finish = Finish {
+            links: serde_json::Value::Null,
             gate: outcome.logs.as_ref().map(|logs| gate(&ran, logs)),
             outcome,
             draws: 0,

@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::page::WIDTH;
 use crate::commands::{
     account, audit, backup, benchmark, client, doctor, example, figures, help, identity, join, ledger, local,
-    manual, plan, predict, receipt, schema, setup, simulate, testnet, version,
+    manual, plan, predict, receipt, relay, schema, setup, simulate, testnet, version,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -81,7 +81,7 @@ Together, each on its own machine
   verify     check a plan       join      take part
   doctor     say what to fix    receipt   check what was signed
   predict    apply a model      audit     attack a plan
-  figures    read statistics again, at no cost
+  figures    read statistics    relay     join who cannot be dialled
 A daemon that keeps a budget: setup, node, testnet (in containers)
   backup, restore, ledger               keep its state, add a backup, mend it
   submit, accept, decline, withdraw     take part in runs of the daemon
@@ -125,6 +125,8 @@ enum AnyCommand {
     /// have and its final is withheld, 5 if its final is out. The others find it gone at once and
     /// go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
+    /// Pass on connections of listed parties that nobody can dial, encrypted end to end
+    Relay(relay::RelayArgs),
     /// Ask what a daemon needs to know, and write its key, peer list and node.toml
     #[command(after_help = KEYS_OF_NODE)]
     Setup(setup::SetupArgs),
@@ -236,6 +238,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Verify(arguments) => plan::verify(arguments),
         AnyCommand::Doctor(arguments) => doctor::run(arguments),
         AnyCommand::Join(arguments) => join::run(arguments),
+        AnyCommand::Relay(arguments) => relay::run(arguments),
         AnyCommand::Setup(arguments) => setup::run(&arguments),
         AnyCommand::Node(arguments) => running::run(arguments),
         AnyCommand::Backup(arguments) => backup::backup(&arguments),

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use libp2p::Multiaddr;
 use tokio::task::JoinSet;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::checked::Plan;
@@ -23,7 +22,7 @@ use crate::commands::doctor::findings::Findings;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
 use crate::network::hub::Hub;
 use crate::party::identity::Identity;
-use crate::party::reaching::MESSAGES_VERSION;
+use crate::party::reaching::{self, MESSAGES_VERSION};
 use crate::planning::files;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::report::Report;
@@ -93,45 +92,39 @@ async fn visit_all(
     Ok(visits)
 }
 
-fn parse(address: &str) -> Multiaddr {
-    address.parse().expect("a checked plan has checked addresses")
-}
-
-/// Every neighbour on every graph, with its address there and the one on the other graph.
+/// Every neighbour on every graph, with its addresses there and those on the other graph. One whose
+/// public messages take the encrypted connection is asked there.
 fn subjects(plan: &Plan, me: Party) -> Vec<Subject> {
     let draft = plan.draft();
     let of = |graph: Network, party: Party| {
         let member = &draft.members[party];
-        let [private, public] = [&member.private, &member.public].map(|address| parse(address.as_str()));
-        let (address, other) = if graph == Network::Private {
-            (private, public)
-        } else {
-            (public, private)
+        let (encrypted, plain) = (&member.contact.at[..], member.contact.public.as_slice());
+        let (addresses, others) = match graph {
+            Network::Private => (encrypted, plain),
+            Network::Public => (plain, encrypted),
         };
         Subject {
             party,
             name: member.name.clone(),
             peer: member.id,
             graph,
-            address,
-            other,
+            addresses: addresses.to_vec(),
+            others: others.to_vec(),
         }
     };
-    let private = draft
-        .private_graph
-        .neighbours(me)
-        .iter()
-        .map(|&party| of(Network::Private, party));
-    let public = draft
-        .public_graph
-        .neighbours(me)
-        .iter()
-        .map(|&party| of(Network::Public, party));
-    private.chain(public).collect()
+    let private = draft.private_graph.neighbours(me);
+    let mut subjects: Vec<Subject> = private.iter().map(|&party| of(Network::Private, party)).collect();
+    for &party in draft.public_graph.neighbours(me) {
+        match draft.members[party].contact.public.is_some() {
+            true => subjects.push(of(Network::Public, party)),
+            false if private.contains(&party) => {}
+            false => subjects.push(of(Network::Private, party)),
+        }
+    }
+    subjects
 }
 
-/// Asks only, and listens on ports that nobody knows: the listed ones may be in use by this party's
-/// own node.
+/// Asks only, and listens nowhere: the listed ports may be in use by this party's own node.
 async fn hub(
     plan: &Plan,
     subjects: &[Subject],
@@ -143,21 +136,29 @@ async fn hub(
         "at most one subject for each party and graph"
     );
     let listening = |graph: Network| Listening {
-        listen: parse("/ip4/127.0.0.1/tcp/0"),
+        listen: vec![],
+        announced: false,
         peers: subjects
             .iter()
             .filter(|subject| subject.graph == graph)
             .map(|subject| PeerAddress {
                 peer_id: subject.peer,
-                address: subject.address.clone(),
+                addresses: reaching::parse_all(&subject.addresses),
             })
             .collect(),
     };
+    let draft = plan.draft();
     let config = HubConfig {
         key: identity.keypair.clone(),
         version: MESSAGES_VERSION,
         private: listening(Network::Private),
         public: listening(Network::Public),
+        relays: reaching::relays(
+            draft.members.iter().map(|member| (member.id, &member.contact)),
+            &draft.relays,
+            identity.peer_id(),
+        ),
+        relays_others: false,
         patience: Patience {
             dial: patience,
             hello: patience,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use undertone_protocol::plan::peers::{Address, PeerProblem};
+use undertone_protocol::plan::peers::entry::{Address, PeerProblem};
 
 use crate::party::identity::Identity;
 use crate::reporting::failure::Failure;

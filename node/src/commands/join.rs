@@ -12,6 +12,7 @@ use clap::Args;
 use libp2p::identity::Keypair;
 use tokio::runtime::Runtime;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::entry::Address;
 use undertone_protocol::plan::run_file::settings::{TaskName, Unit};
 use undertone_protocol::topology::party::Party;
 
@@ -104,6 +105,12 @@ pub struct JoinArgs {
     /// .state.
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// Listen here, not where the plan has this party
+    ///
+    /// For encrypted connections, behind a forwarded port, say: others still dial the address in
+    /// the plan. Several times for several addresses: /ip4/0.0.0.0/tcp/7001, /ip6/::/tcp/7001.
+    #[arg(long, value_name = "ADDR")]
+    listen: Vec<Address>,
     /// Write what happens as JSON lines ("-": stdout)
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -151,7 +158,10 @@ impl ResultFiles<'_> {
         };
         let finish = runtime.block_on(async {
             let leave = signals::leave();
-            let hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
+            let mut hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
+            if !self.arguments.listen.is_empty() {
+                hub.private.listen = reaching::parse_all(&self.arguments.listen);
+            }
             driver::drive_alone(hub, part, leave, deliver).await
         })?;
         let delivery =

@@ -59,7 +59,7 @@ pub(super) fn of(file: WrittenFile) -> Value {
             )
         }
         WrittenFile::Peers => {
-            let lists = [("peer", &["name", "id", "private", "public"][..])];
+            let lists = [("peer", &["name", "id"][..]), ("relay", &["name", "id", "at"])];
             let title = "The parties that may take part in runs of Undertone";
             file_schema(title, sections(PEER_KEYS), &lists, &["version"])
         }

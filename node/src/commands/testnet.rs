@@ -201,7 +201,7 @@ mod tests {
             peers.as_slice().iter().map(|peer| peer.id).collect::<Vec<_>>(),
             [ids[1], ids[2], ids[0]]
         );
-        assert_eq!(peers.as_slice()[2].private.as_str(), "/dns/node-3/tcp/7001");
+        assert_eq!(peers.as_slice()[2].contact.at[0].as_str(), "/dns/node-3/tcp/7001");
         assert_eq!(arrive(3), ids[0], "made once");
         let failure = wait_for(4, &meet, Duration::ZERO).unwrap_err();
         assert!(failure.message.contains("node-4 did not show up"), "{failure}");

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use libp2p::PeerId;
-use undertone_protocol::plan::peers::{Address, Peer, Peers, is_party_name};
+use undertone_protocol::plan::peers::entry::Address;
+use undertone_protocol::plan::peers::{Peer, Peers, is_party_name};
 use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::daemon::config::layers::{Given, KEYS, Layers, MOST_RUNS, RawDataSet, Source};
 use crate::party::identity::Identity;
+use crate::party::reaching;
 use crate::planning::files::read_text;
 use crate::planning::make;
 use crate::planning::policy::Policy;
@@ -146,10 +148,10 @@ pub struct Config {
     pub keep_days: Option<u32>,
     /// The parties that may take part, from the peer list.
     pub peers: Peers,
-    /// Where it listens for private neighbours.
-    pub private: Address,
-    /// Where it listens for everybody.
-    pub public: Address,
+    /// Where it listens for encrypted connections.
+    pub private: Vec<Address>,
+    /// Where it listens for plain ones.
+    pub public: Option<Address>,
     /// How the API is served.
     pub api: ApiConfig,
     /// The policy that every plan must keep to.
@@ -284,17 +286,16 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
         return Err(layers.refuse("keep_days", "is 0, so that no mean could be read"));
     }
     // Addresses: as the peer list has them, unless the configuration says otherwise.
-    let listener = |given: &Option<String>, field: &str, listed: &Address| match given {
-        None => Ok(listed.clone()),
-        Some(text) => text
-            .parse::<Address>()
-            .map_err(|e| layers.refuse(field, format!("is no listener: {e}"))),
+    let listener = |given: &Option<String>, field: &str| {
+        let given = given.as_ref().map(|text| text.parse::<Address>());
+        given
+            .transpose()
+            .map_err(|e| layers.refuse(field, format!("is no listener: {e}")))
     };
-    let (private, public) = (
-        listener(&raw.listen.private, "listen.private", &listed.private)?,
-        listener(&raw.listen.public, "listen.public", &listed.public)?,
-    );
-    if private == public {
+    let private = listener(&raw.listen.private, "listen.private")?;
+    let private = private.map_or_else(|| listed.contact.at.clone(), |address| vec![address]);
+    let public = listener(&raw.listen.public, "listen.public")?.or_else(|| listed.contact.public.clone());
+    if public.as_ref().is_some_and(|public| private.contains(public)) {
         return Err(layers.refuse(
             "listen.public",
             "is the same address as listen.private; each graph needs its own port",
@@ -574,8 +575,8 @@ fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {
             .pointer(&format!("/{}", key.field().replace('.', "/")))
             .filter(|value| !value.is_null());
         let derived = || match key.field().as_str() {
-            "listen.private" => format!("{:?}", config.private.as_str()),
-            "listen.public" => format!("{:?}", config.public.as_str()),
+            "listen.private" => format!("{:?}", reaching::shown(&config.private)),
+            "listen.public" => format!("{:?}", reaching::shown(config.public.as_slice())),
             "api.token" => format!("{:?}", config.api.token),
             "api.listen" => format!("{:?}", config.api.listen.to_string()),
             _ => key.default.unwrap_or("none").to_owned(),

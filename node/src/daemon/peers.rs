@@ -9,11 +9,13 @@ use libp2p::PeerId;
 use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::Question;
+use undertone_protocol::plan::peers::entry::Address;
 
 use crate::daemon::config::Config;
 use crate::daemon::status::{PeerStatus, Reachability};
 use crate::network::dial_fault::DialFault;
 use crate::network::hub::Hub;
+use crate::party::reaching::shown;
 
 /// How long a peer may take to answer. Our guess: a handshake and a question are some round trips
 /// around the world, and `status` does not keep anybody waiting.
@@ -33,8 +35,8 @@ impl Peers {
     /// Everybody but this node.
     pub(super) fn of(config: &Config) -> Self {
         let me = config.identity.peer_id();
-        let address = |address: &str| Reachability {
-            address: address.into(),
+        let at = |addresses: &[Address]| Reachability {
+            address: shown(addresses),
             reachable: None,
             problem: None,
         };
@@ -42,8 +44,8 @@ impl Peers {
         let peers = others.map(|peer| PeerStatus {
             name: peer.name.clone(),
             id: peer.id.to_string(),
-            private: address(peer.private.as_str()),
-            public: address(peer.public.as_str()),
+            private: at(&peer.contact.at),
+            public: at(peer.contact.public.as_slice()),
         });
         Peers {
             last: Mutex::new((None, peers.collect())),
@@ -71,8 +73,15 @@ impl Peers {
         }
         let looked = join_all(peers.into_iter().map(|mut peer| async {
             let Ok(id) = peer.id.parse() else { return peer };
-            let (private, public) =
-                tokio::join!(fault(hub, Network::Private, id), fault(hub, Network::Public, id));
+            // Public messages of one without a plain address take the encrypted connection.
+            let plain = async {
+                match peer.public.address.is_empty() {
+                    true => None,
+                    false => Some(fault(hub, Network::Public, id).await),
+                }
+            };
+            let (private, public) = tokio::join!(fault(hub, Network::Private, id), plain);
+            let public = public.unwrap_or_else(|| private.clone());
             for (side, problem) in [(&mut peer.private, private), (&mut peer.public, public)] {
                 (side.reachable, side.problem) = (Some(problem.is_none()), problem);
             }

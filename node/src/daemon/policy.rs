@@ -26,10 +26,10 @@ use crate::daemon::refusal::{Kind, Refusal};
 use crate::planning::policy;
 use crate::reporting::failure::Failure;
 
-/// Refuses a plan whose claims do not hold, whose claims are not within the policy, that costs too
-/// much if all that are not vouched for collude, or that puts a peer somewhere else.
+/// Refuses a plan whose claims do not hold, whose claims are not within the policy, or that costs
+/// too much if all that are not vouched for collude. (Where it says that listed peers are has no
+/// effect: the peer list's addresses are dialled.)
 pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
-    check_places(config, plan, me)?;
     policy::check(plan, &config.policy).map_err(refused_plan)?;
     let Some(vouched) = &config.vouched else {
         return Ok(());
@@ -48,33 +48,6 @@ pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
         &format!("if all that are not vouched for collude ({})", shown(&names)),
         "policy.vouched",
     )
-}
-
-/// Refuses a plan that has another address for a peer of this node's list: where its peers are is
-/// for the operator to say, not for whoever makes a plan.
-fn check_places(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
-    let members = plan.draft().members.iter().enumerate();
-    for (_, member) in members.filter(|(party, _)| *party != me) {
-        let Some(peer) = config.peers.as_slice().iter().find(|peer| peer.id == member.id) else {
-            continue;
-        };
-        let places = [
-            ("private", &member.private, &peer.private),
-            ("public", &member.public, &peer.public),
-        ];
-        if let Some((graph, planned, listed)) =
-            places.into_iter().find(|(_, planned, listed)| planned != listed)
-        {
-            let message = format!(
-                "the plan has {planned} as the {graph} address of {}, this node's peer list has {listed}",
-                peer.name
-            );
-            return Err(Refusal::new(Kind::Policy, message)
-                .field("peers")
-                .hint("find out which address is right: if the plan's, change the peer list and restart the daemon; if the list's, ask for a plan that has it"));
-        }
-    }
-    Ok(())
 }
 
 /// Refuses a plan that may not be accepted unasked: without a list of who is vouched for only Δ/σ*,

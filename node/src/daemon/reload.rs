@@ -8,7 +8,7 @@ use undertone_protocol::messages::notice::Network;
 
 use crate::daemon::config::{Config, DataSet};
 use crate::daemon::ledger::account::unit_name;
-use crate::daemon::listening::listening;
+use crate::daemon::listening::{listening, relays, relays_others};
 use crate::daemon::service::Service;
 use crate::reporting::failure::Failure;
 
@@ -26,7 +26,7 @@ impl Service {
             listening(&fresh, Network::Public),
         );
         self.hub()
-            .relist(&private.peers, &public.peers)
+            .relist(&private.peers, &public.peers, &relays(&fresh))
             .map_err(|e| Failure::usage(e.to_string()).field("peers"))?;
         self.shared.peers.relist(&fresh).await;
         *self.shared.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
@@ -46,6 +46,7 @@ fn check(old: &Config, fresh: &Config) -> Result<(), Failure> {
         ("output", old.output == fresh.output),
         ("listen.private", old.private == fresh.private),
         ("listen.public", old.public == fresh.public),
+        ("peer.relay", relays_others(old) == relays_others(fresh)),
         ("api", old.api == fresh.api),
         ("policy.max_runs", old.max_runs == fresh.max_runs),
     ];

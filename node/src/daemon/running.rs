@@ -9,6 +9,7 @@ use crate::daemon::api::server::Server;
 use crate::daemon::config::{Config, NodeArgs};
 use crate::daemon::service::Service;
 use crate::daemon::travel;
+use crate::party::reaching::shown;
 use crate::reporting::failure::Failure;
 use crate::reporting::process;
 use crate::reporting::report::Report;
@@ -64,8 +65,8 @@ async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
     tracing::info!(
         party = config.identity.name,
         id = %config.identity.peer_id(),
-        private = config.private.as_str(),
-        public = config.public.as_str(),
+        private = shown(&config.private),
+        public = shown(config.public.as_slice()),
         api = %server.address(),
         "ready"
     );

@@ -19,7 +19,7 @@ use crate::daemon::handed_in::HandedIn;
 use crate::daemon::kept::{self, ToKeep};
 use crate::daemon::ledger::Ledger;
 use crate::daemon::ledger::account::unit_name;
-use crate::daemon::listening::listening;
+use crate::daemon::listening::{listening, relays, relays_others};
 use crate::daemon::offers::Offers;
 use crate::daemon::peers::Peers;
 use crate::daemon::policy;
@@ -89,6 +89,8 @@ impl Service {
             version: reaching::MESSAGES_VERSION,
             private: listening(&config, Network::Private),
             public: listening(&config, Network::Public),
+            relays: relays(&config),
+            relays_others: relays_others(&config),
             patience: Patience::default(),
         });
         let hub = hub
@@ -303,8 +305,8 @@ impl Service {
             party: config.identity.name.clone(),
             id: config.identity.peer_id().to_string(),
             uptime_s: self.shared.begun.elapsed().as_secs_f64(),
-            private: config.private.as_str().into(),
-            public: config.public.as_str().into(),
+            private: reaching::shown(&config.private),
+            public: reaching::shown(config.public.as_slice()),
             peers: self.shared.peers.look(self.hub()).await,
             runs: self.runs(),
             offers: self.offers(),

@@ -239,12 +239,19 @@ fn config(
     max_frame: usize,
 ) -> (HubConfig, RunConfig) {
     let [private, public] = addresses.map(|address| {
-        let mut graph = RunGraph::new(vec![PeerAddress { peer_id, address }], max_frame);
+        let mut graph = RunGraph::new(
+            vec![PeerAddress {
+                peer_id,
+                addresses: vec![address],
+            }],
+            max_frame,
+        );
         (graph.queue_frames, graph.queue_bytes) = (usize::MAX, usize::MAX);
         graph
     });
     let listening = Listening {
-        listen: LOCAL.parse().expect("a multiaddress"),
+        listen: vec![LOCAL.parse().expect("a multiaddress")],
+        announced: true,
         peers: vec![],
     };
     let patience = Patience::default();
@@ -254,12 +261,15 @@ fn config(
             version: 0,
             private: listening.clone(),
             public: listening,
+            relays: vec![],
+            relays_others: false,
             patience,
         },
         RunConfig {
             digest: [1; 32],
             private,
             public,
+            links: vec![],
         },
     )
 }

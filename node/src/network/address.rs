@@ -83,65 +83,154 @@ impl Place {
         }
     }
 
-    /// Whether the place actively refuses connections: every address that it stands for answers
-    /// "refused". Silence, an unknown name or an accepted connection is not a refusal. The probing
-    /// connection is closed at once.
-    pub(super) async fn refuses(&self, patience: Duration) -> bool {
-        match timeout(patience, self.resolve()).await {
-            Ok(Ok(addresses)) => Self::all_refuse(addresses, patience).await,
-            _ => false,
-        }
-    }
-
-    /// Whether there are addresses and each of them refuses connections.
-    async fn all_refuse(addresses: Vec<SocketAddr>, patience: Duration) -> bool {
-        let mut refused = false;
-        for address in addresses {
-            match timeout(patience, TcpStream::connect(address)).await {
-                Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
-                // A free port of this machine in the ephemeral range can be connected to itself.
-                Ok(Ok(stream)) if stream.local_addr().ok() == stream.peer_addr().ok() => refused = true,
-                _ => return false,
+    /// The addresses to bind: the listed ones that belong to this machine, else (behind address
+    /// translation, in a container) every address of either family at the listed port; with what
+    /// holds the ports until somebody listens there; without those that are bound by us already. An
+    /// occupied port is an error here, because
+    /// libp2p sets `SO_REUSEPORT` and would share the port silently with another process of the
+    /// same user.
+    pub(super) async fn to_bind(
+        &self,
+        listed: &Multiaddr,
+        bound: &[SocketAddr],
+    ) -> Result<Vec<Bound>, NetworkError> {
+        let every: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        let every = every.map(|ip| SocketAddr::new(ip, self.port));
+        let covered = |address: &SocketAddr| bound.contains(address) || bound.contains(&every[0]);
+        let (mut own, mut had) = (Vec::new(), false);
+        for address in self.resolve().await.unwrap_or_default() {
+            match covered(&address) {
+                true => had = true,
+                false => own.extend(Bound::at(address, listed)?),
             }
         }
-        refused
-    }
-
-    /// The address to bind: the listed one if it belongs to this machine, else (behind address
-    /// translation, in a container) any address at the listed port; with what holds the port until
-    /// somebody listens there. An occupied port is an error here, because libp2p sets
-    /// `SO_REUSEPORT` and would share the port silently with another process of the same user.
-    pub(super) async fn to_bind(&self, listed: &Multiaddr) -> Result<(SocketAddr, Holding), NetworkError> {
-        let port = self.port;
-        let candidates = self.resolve().await.unwrap_or_default();
-        let v6 = candidates.first().is_some_and(SocketAddr::is_ipv6);
-        let any = if v6 {
-            Ipv6Addr::UNSPECIFIED.into()
-        } else {
-            Ipv4Addr::UNSPECIFIED.into()
-        };
-        for address in candidates.into_iter().chain([SocketAddr::new(any, port)]) {
-            match Holding::of(address) {
-                Ok(holding) => return Ok((address, holding)),
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    return Err(NetworkError::PortInUse {
-                        address: listed.clone(),
-                    });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
-                Err(source) => {
-                    return Err(NetworkError::Listen {
-                        address: listed.clone(),
-                        source,
-                    });
-                }
+        if own.is_empty() && !had {
+            for address in every {
+                own.extend(Bound::at(address, listed)?);
             }
         }
-        let source = io::ErrorKind::AddrNotAvailable.into();
-        Err(NetworkError::Listen {
-            address: listed.clone(),
-            source,
+        match own.is_empty() && !had {
+            false => Ok(own),
+            true => Err(NetworkError::Listen {
+                address: listed.clone(),
+                source: io::ErrorKind::AddrNotAvailable.into(),
+            }),
+        }
+    }
+}
+
+/// All addresses of one peer on one graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Whereabouts {
+    places: Vec<Place>,
+    /// They come from a plan, and the operator has a list: what they lead to inside of this
+    /// machine's own networks is none of the plan's business.
+    outside_only: bool,
+}
+
+impl Whereabouts {
+    pub(super) fn parse(addresses: &[Multiaddr]) -> Result<Whereabouts, NetworkError> {
+        let places = addresses.iter().map(Place::parse).collect::<Result<_, _>>()?;
+        Ok(Whereabouts {
+            places,
+            outside_only: false,
         })
+    }
+
+    /// Leaves out what leads inside.
+    pub(super) fn outside_only(mut self) -> Whereabouts {
+        self.outside_only = true;
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The IP addresses, without those that names stand for.
+    pub(super) fn ips(&self) -> impl Iterator<Item = IpAddr> {
+        self.places.iter().filter_map(Place::ip)
+    }
+
+    /// All socket addresses that the places stand for now, each once. Names are looked up anew each
+    /// time, since a peer that comes back may have moved; one that stands for nothing is left out.
+    pub(super) async fn resolve(&self, patience: Duration) -> Vec<SocketAddr> {
+        let found = self.places.iter().map(|place| timeout(patience, place.resolve()));
+        let found = futures::future::join_all(found).await;
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        for address in found.into_iter().flatten().flatten().flatten() {
+            if !(addresses.contains(&address) || self.outside_only && is_inside(address.ip())) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+
+    /// Whether there are addresses and all of them actively refuse connections. Silence, an unknown
+    /// name or an accepted connection is not a refusal. The probing connection is closed at once.
+    pub(super) async fn refuse(&self, patience: Duration) -> bool {
+        all_refuse(self.resolve(patience).await, patience).await
+    }
+}
+
+impl fmt::Display for Whereabouts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, place) in self.places.iter().enumerate() {
+            write!(f, "{}{place}", if number > 0 { " or " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an address leads to this machine, its link or a private network, also where an IPv6
+/// address stands for it.
+fn is_inside(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified(),
+        IpAddr::V6(ip) => {
+            ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local()
+        }
+    }
+}
+
+/// Whether there are addresses and each of them refuses connections.
+async fn all_refuse(addresses: Vec<SocketAddr>, patience: Duration) -> bool {
+    let mut refused = false;
+    for address in addresses {
+        match timeout(patience, TcpStream::connect(address)).await {
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
+            // A free port of this machine in the ephemeral range can be connected to itself.
+            Ok(Ok(stream)) if stream.local_addr().ok() == stream.peer_addr().ok() => refused = true,
+            _ => return false,
+        }
+    }
+    refused
+}
+
+/// An address to listen at, and what keeps others from it until somebody does.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub(super) address: SocketAddr,
+    _holding: Holding,
+}
+
+impl Bound {
+    /// `None`: the address is none of this machine's.
+    fn at(address: SocketAddr, listed: &Multiaddr) -> Result<Option<Bound>, NetworkError> {
+        let listed = listed.clone();
+        match Holding::of(address) {
+            Ok(_holding) => Ok(Some(Bound { address, _holding })),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                Err(NetworkError::PortInUse { address: listed })
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(None),
+            // A machine without IPv6.
+            Err(_) if address == SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port()) => Ok(None),
+            Err(source) => Err(NetworkError::Listen {
+                address: listed,
+                source,
+            }),
+        }
     }
 }
 
@@ -160,6 +249,10 @@ impl Holding {
             TcpSocket::new_v6()
         }?;
         socket.set_reuseaddr(true)?;
+        if address.is_ipv6() {
+            // Else it would keep our own IPv4 socket out.
+            socket2::SockRef::from(&socket).set_only_v6(true)?;
+        }
         socket.bind(address)?;
         // Elsewhere than on Linux a socket that is bound keeps even its own listener out.
         Ok(Holding {
@@ -192,6 +285,38 @@ mod tests {
 
     fn place(text: &str) -> Result<Place, NetworkError> {
         Place::parse(&text.parse().expect("a multiaddress"))
+    }
+
+    fn places(texts: &[&str]) -> Whereabouts {
+        let addresses = texts.iter().map(|text| text.parse().expect("a multiaddress"));
+        Whereabouts::parse(&addresses.collect::<Vec<_>>()).expect("addresses")
+    }
+
+    #[tokio::test]
+    async fn a_plan_leads_nobody_inside() {
+        let patience = Duration::from_secs(5);
+        let inside = [
+            "/ip4/127.0.0.1/tcp/7",
+            "/ip4/10.1.2.3/tcp/7",
+            "/ip4/192.168.0.1/tcp/7",
+            "/ip4/169.254.169.254/tcp/80",
+            "/ip4/0.0.0.0/tcp/7",
+            "/ip6/::1/tcp/7",
+            "/ip6/fd00::1/tcp/7",
+            "/ip6/fe80::1/tcp/7",
+            "/ip6/::ffff:127.0.0.1/tcp/7",
+            "/dns4/localhost/tcp/7",
+        ];
+        for text in inside {
+            let of_the_list = places(&[text]);
+            assert!(!of_the_list.resolve(patience).await.is_empty(), "{text}");
+            let of_a_plan = of_the_list.outside_only();
+            assert_eq!(of_a_plan.resolve(patience).await, [], "{text}");
+        }
+        let both = places(&["/ip4/127.0.0.1/tcp/7", "/ip4/192.0.2.1/tcp/7"]);
+        assert_eq!(both.resolve(patience).await.len(), 2);
+        let outside = both.outside_only().resolve(patience).await;
+        assert_eq!(outside, ["192.0.2.1:7".parse().unwrap()]);
     }
 
     #[test]
@@ -240,32 +365,40 @@ mod tests {
             (vec![], false),
         ] {
             assert_eq!(
-                Place::all_refuse(addresses.clone(), patience).await,
+                all_refuse(addresses.clone(), patience).await,
                 expected,
                 "{addresses:?}"
             );
         }
-        let unknown = Place::parse(&"/dns/no-such-host.invalid/tcp/7".parse().unwrap()).unwrap();
-        assert!(!unknown.refuses(patience).await, "nobody knows where it is");
+        let unknown = places(&["/dns/no-such-host.invalid/tcp/7"]);
+        assert!(!unknown.refuse(patience).await, "nobody knows where it is");
+        assert!(!places(&[]).refuse(patience).await, "it has no address");
     }
 
     #[tokio::test]
     async fn only_a_free_port_refuses() {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let place = Place::parse(&to_multiaddr(address)).unwrap();
-        assert!(place.refuses(Duration::from_secs(5)).await);
+        let places = Whereabouts::parse(&[to_multiaddr(address)]).unwrap();
+        assert!(places.refuse(Duration::from_secs(5)).await);
         let listener = TcpListener::bind(address).unwrap();
-        assert!(!place.refuses(Duration::from_secs(5)).await);
+        assert!(!places.refuse(Duration::from_secs(5)).await);
         drop(listener);
-        assert!(place.refuses(Duration::from_secs(5)).await);
+        assert!(places.refuse(Duration::from_secs(5)).await);
     }
 
     #[tokio::test]
     async fn a_foreign_address_is_bound_at_its_port_on_any_interface() {
         // 192.0.2.1 is reserved for documentation (RFC 5737): never ours.
-        let listed: Multiaddr = "/ip4/192.0.2.1/tcp/0".parse().unwrap();
-        let (bound, _) = Place::parse(&listed).unwrap().to_bind(&listed).await.unwrap();
-        assert_eq!(bound, "0.0.0.0:0".parse().unwrap());
+        let listed: Multiaddr = format!("/ip4/192.0.2.1/tcp/{}", free_port()).parse().unwrap();
+        let place = Place::parse(&listed).unwrap();
+        let bound = place.to_bind(&listed, &[]).await.unwrap();
+        assert_eq!(
+            bound[0].address,
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, place.port))
+        );
+        // A machine may have no IPv6 at all.
+        let every = SocketAddr::from((Ipv6Addr::UNSPECIFIED, place.port));
+        assert!(bound[1..].iter().all(|bound| bound.address == every));
     }
 
     #[tokio::test]
@@ -274,16 +407,17 @@ mod tests {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listed = to_multiaddr(address);
         let place = Place::parse(&listed).unwrap();
-        let (bound, holding) = place.to_bind(&listed).await.unwrap();
-        assert_eq!(bound, address);
-        assert!(place.refuses(Duration::from_secs(5)).await, "nobody listens yet");
+        let bound = place.to_bind(&listed, &[]).await.unwrap();
+        assert_eq!(bound[0].address, address);
+        let places = Whereabouts::parse(std::slice::from_ref(&listed)).unwrap();
+        assert!(places.refuse(Duration::from_secs(5)).await, "nobody listens yet");
         assert!(HeldPort::take(port).is_none(), "and nobody else can have it");
         // As a child does that was forked while the port was checked.
-        let _copy = holding;
+        let _copy = bound;
         let listener = TcpListener::bind(address).expect("the listener that it is held for");
-        let again = place.to_bind(&listed).await;
+        let again = place.to_bind(&listed, &[]).await;
         assert!(matches!(again, Err(NetworkError::PortInUse { .. })), "{again:?}");
         drop(listener);
-        place.to_bind(&listed).await.expect("free again");
+        place.to_bind(&listed, &[]).await.expect("free again");
     }
 }

@@ -350,18 +350,18 @@ async fn read_frame(stream: &mut Stream, limit: usize) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use libp2p::identity::Keypair;
+    use undertone_protocol::messages::notice::Network;
 
     use super::*;
-    use crate::network::address::Place;
+    use crate::network::address::Whereabouts;
 
     #[test]
     fn a_peer_may_ask_64_questions_at_once_and_ten_a_second() {
-        let peer_table = Arc::new(PeerTable::new(None));
+        let peer_table = Arc::new(PeerTable::new(Network::Private, None, false));
         let desk = Desk::new(peer_table.clone(), Arc::default());
         let [asker, other] = [(); 2].map(|()| Keypair::generate_ed25519().public());
-        let place = Place::parse(&"/ip4/127.0.0.1/tcp/1".parse().unwrap()).unwrap();
         for key in [&asker, &other] {
-            peer_table.list(key.to_peer_id(), key, &place);
+            peer_table.list(key.to_peer_id(), key, &Whereabouts::default());
         }
         let begun = Instant::now();
         let at = |tenths: u32| begun + Duration::from_millis(100) * tenths;

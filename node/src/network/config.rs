@@ -16,8 +16,9 @@ pub(super) const RUNS: usize = 24;
 pub struct PeerAddress {
     /// The neighbour's ed25519 peer id.
     pub peer_id: PeerId,
-    /// Where it listens on this graph: `/ip4`, `/ip6` or `/dns` with `/tcp`.
-    pub address: Multiaddr,
+    /// Where it listens on this graph: `/ip4`, `/ip6` or `/dns` with `/tcp`. None: nobody can dial
+    /// it there.
+    pub addresses: Vec<Multiaddr>,
 }
 
 /// The settings of one graph of a run.
@@ -68,15 +69,21 @@ pub struct RunConfig {
     pub private: RunGraph,
     /// Neighbours and limits on the public graph.
     pub public: RunGraph,
+    /// The encrypted addresses of public neighbours: where there is no plain way to one, its public
+    /// messages take an encrypted connection.
+    pub links: Vec<PeerAddress>,
 }
 
 /// Where a hub listens on one graph, and for whom.
 #[derive(Clone, Debug)]
 pub struct Listening {
-    /// Our own listed address. If it does not belong to this machine, its port is bound on all
-    /// interfaces.
-    pub listen: Multiaddr,
-    /// Peers that may connect whatever runs there are; those of attached runs always may.
+    /// Our own addresses. If one does not belong to this machine, its port is bound on all
+    /// interfaces. None: nobody can connect to us, and we dial the others.
+    pub listen: Vec<Multiaddr>,
+    /// Whether others can dial us here: one behind address translation may listen in vain.
+    pub announced: bool,
+    /// Peers that may connect whatever runs there are; those of attached runs always may. Where
+    /// there are any, their addresses win over those of runs.
     pub peers: Vec<PeerAddress>,
 }
 
@@ -90,19 +97,23 @@ pub struct Patience {
     pub hello: Duration,
     /// How long 64 KiB of a frame may take to move on, either way.
     pub stall: Duration,
+    /// How long to wait for a connection over a relay, and its security handshake.
+    pub circuit: Duration,
     /// How often each end of a connection asks for a sign of life, and how long that may take. Two
     /// in a row that do not come close the connection.
     pub ping: Duration,
 }
 
 impl Default for Patience {
-    /// Our guesses: three seconds are many round trips around the world; a stalled peer may have
+    /// Our guesses: three seconds are many round trips around the world, and a circuit takes twice
+    /// as many, at a relay that has others to serve; a stalled peer may have
     /// been suspended. Pings come as often as libp2p sends them by default, before a strict NAT
     /// forgets a connection that is silent for 20 s.
     fn default() -> Patience {
         Patience {
             dial: Duration::from_secs(3),
             hello: Duration::from_secs(3),
+            circuit: Duration::from_secs(8),
             stall: Duration::from_secs(15),
             ping: Duration::from_secs(15),
         }
@@ -120,6 +131,11 @@ pub struct HubConfig {
     pub private: Listening,
     /// Where to listen on the public graph, and for whom.
     pub public: Listening,
+    /// Relays that reach peers without addresses, and let these reach us: their encrypted
+    /// addresses.
+    pub relays: Vec<PeerAddress>,
+    /// Whether we are a relay of listed peers.
+    pub relays_others: bool,
     /// How long to wait for others.
     pub patience: Patience,
 }

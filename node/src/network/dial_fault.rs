@@ -18,6 +18,12 @@ pub enum DialFault {
     /// The name stands for no address.
     #[error("its name is not known")]
     Unknown,
+    /// It has no address, and no relay is listed or can be reached.
+    #[error("it has no address, and no relay reaches it")]
+    NoRelay,
+    /// A relay says that it keeps no place there.
+    #[error("it is at no relay: it does not run, or reaches none")]
+    NotAtRelay,
     /// Another identity is there.
     #[error("{0} answers there")]
     OtherPeer(PeerId),

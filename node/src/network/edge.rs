@@ -17,3 +17,4 @@
 mod conversing;
 mod establishing;
 pub(super) mod state;
+pub(super) mod ways;

@@ -7,6 +7,17 @@ use crate::network::dial_fault::DialFault;
 use crate::network::offence::Offence;
 use crate::network::received::Received;
 
+/// The way that an edge's streams take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkWay {
+    /// A connection that nothing secures; public messages only.
+    Plain,
+    /// An encrypted connection from one to the other.
+    Encrypted,
+    /// An encrypted connection over this relay.
+    Relayed(PeerId),
+}
+
 /// An event on the network.
 #[derive(Debug)]
 pub enum NetworkEvent {
@@ -16,6 +27,8 @@ pub enum NetworkEvent {
         graph: Network,
         /// The peer at the other end.
         peer: PeerId,
+        /// The way that its streams take.
+        way: LinkWay,
     },
     /// The edge is down; it is being restored. Frames that did not leave stay queued.
     Disconnected {

@@ -1,42 +1,40 @@
 //! One identity's presence on both graphs, and the runs that are attached to it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicU64;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use libp2p::identity::Keypair;
 use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId, StreamProtocol};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
-use undertone_protocol::messages::wire::SHORT_ITEM_BYTES;
 
-use crate::network::address::{self, Place};
+use crate::network::address::Whereabouts;
 use crate::network::ask::{ASK, AskFault, Asked, Closed, Desk, Inquiry};
+use crate::network::attaching::{Berth, Builder};
+use crate::network::carrier::Carrier;
 use crate::network::command::SwarmCommand;
-use crate::network::config::{HubConfig, NetworkError, Patience, PeerAddress, RUNS, RunConfig, RunGraph};
+use crate::network::config::{HubConfig, NetworkError, PeerAddress, RunConfig};
 use crate::network::dial_fault::DialFault;
-use crate::network::edge::state::{Edge, Presence};
 use crate::network::event::NetworkEvent;
 use crate::network::handle::Handle;
 use crate::network::hello::Credentials;
+use crate::network::hub_state::{HubState, Side};
 use crate::network::lane::NotOpened;
-use crate::network::line::Line;
+use crate::network::metered::Meters;
 use crate::network::neighbours::Neighbours;
 use crate::network::peer_table::PeerTable;
-use crate::network::queue::Queue;
+use crate::network::relays::Relays;
 use crate::network::reports::Reports;
-use crate::network::session::{self, STREAM};
-use crate::network::swarm::build;
+use crate::network::reserving;
+use crate::network::session::{self, PUBLIC_STREAM, STREAM};
+use crate::network::swarm::build::{self, Making};
 use crate::network::swarm::driver::{Introduction, SwarmDriver};
 use crate::reporting::process;
 
-/// Offences and streams of a peer that wait for its edge.
-const ARRIVALS: usize = 8;
 /// Events beyond frames that may wait for the driver, for each edge and overall.
 const EVENTS_PER_EDGE: usize = 16;
 const EVENTS: usize = 256;
@@ -61,38 +59,27 @@ pub struct Hub {
     state: Arc<HubState>,
 }
 
-/// The state that all clones of a hub share.
-struct HubState {
-    key: Keypair,
-    version: u32,
-    patience: Patience,
-    private: Side,
-    public: Side,
-    runs: Mutex<BTreeSet<[u8; 32]>>,
-    swarms: Mutex<JoinSet<()>>,
-    /// The channel to the code that answers what the hub cannot.
-    asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
-}
-
-/// One graph's swarm, from outside of its task.
-struct Side {
-    graph: Network,
-    peer_table: Arc<PeerTable>,
-    commands: mpsc::Sender<SwarmCommand>,
-    address: Multiaddr,
+/// Relays may connect, and be dialled, whatever runs there are. One that is a peer has its
+/// addresses from the list of peers.
+fn keep_relays(peer_table: &PeerTable, relays: &Neighbours) {
+    for (relay, known) in &relays.0 {
+        if !peer_table.lists(relay) {
+            peer_table.keep(*relay, &known.key, &known.places);
+        }
+    }
 }
 
 impl Hub {
     /// Listens on both addresses. Must be called inside a tokio runtime with time and I/O. Nothing
     /// is dialled yet.
     pub async fn start(config: HubConfig) -> Result<Hub, NetworkError> {
-        Hub::start_for(config, None, &[STREAM, ASK]).await
+        Hub::start_for(config, None, true).await
     }
 
     /// Starts a hub as [`Hub::start`] does, for somebody who only asks: runs cannot use its
     /// connections.
     pub async fn start_asking(config: HubConfig) -> Result<Hub, NetworkError> {
-        Hub::start_for(config, None, &[ASK]).await
+        Hub::start_for(config, None, false).await
     }
 
     /// Starts a hub for this run only, which is named to peers that ask for another.
@@ -102,7 +89,7 @@ impl Hub {
     ) -> Result<(Hub, Attachment, mpsc::Receiver<NetworkEvent>), NetworkError> {
         Neighbours::of(Network::Private, &config.key, &run.private)?;
         Neighbours::of(Network::Public, &config.key, &run.public)?;
-        let hub = Hub::start_for(config, Some(run.digest), &[STREAM, ASK]).await?;
+        let hub = Hub::start_for(config, Some(run.digest), true).await?;
         let (attachment, events) = hub.attach(run)?;
         Ok((hub, attachment, events))
     }
@@ -110,57 +97,95 @@ impl Hub {
     async fn start_for(
         config: HubConfig,
         only: Option<[u8; 32]>,
-        protocols: &[StreamProtocol],
+        carries_runs: bool,
     ) -> Result<Hub, NetworkError> {
+        make_place_for_strangers();
         let HubConfig {
             key,
             version,
-            private,
-            public,
             patience,
+            relays,
+            relays_others,
+            ..
         } = config;
-        make_place_for_strangers();
-        // Peers that may connect whatever runs there are.
-        let mut listed =
-            [(Network::Private, private), (Network::Public, public)].map(|(graph, listening)| {
-                let peers = Neighbours::check(graph, &key, &listening.peers);
-                (graph, listening.listen, peers)
-            });
-        let mut ready = Vec::new();
+        let relay_places = Neighbours::check(Network::Private, &key, &relays)?;
+        let relays = Arc::new(Relays::default());
+        relays.list(relay_places.0.keys().copied());
         // Both must listen before either dials: a port in use is found before anybody sees us.
-        for (graph, listen, peers) in &mut listed {
-            let peer_table = Arc::new(PeerTable::new(only));
-            for (peer, known) in std::mem::replace(peers, Ok(Neighbours::default()))?.0 {
-                peer_table.keep(peer, &known.key, &known.place);
+        let mut ready = Vec::new();
+        for (graph, listening) in [
+            (Network::Private, config.private),
+            (Network::Public, config.public),
+        ] {
+            // Peers that may connect whatever runs there are.
+            let peers = Neighbours::check(graph, &key, &listening.peers)?;
+            let peer_table = Arc::new(PeerTable::new(graph, only, !peers.0.is_empty()));
+            for (peer, known) in &peers.0 {
+                peer_table.keep(*peer, &known.key, &known.places);
             }
-            let mut swarm = build::build(*graph, &key, &peer_table, protocols, &patience)?;
-            let address = build::listen(&mut swarm, listen).await?;
-            ready.push((*graph, peer_table, swarm, address));
+            let encrypted = graph == Network::Private;
+            if encrypted {
+                keep_relays(&peer_table, &relay_places);
+            }
+            let protocols: &[StreamProtocol] = match (carries_runs, encrypted) {
+                (true, true) => &[STREAM, PUBLIC_STREAM, ASK],
+                (true, false) => &[STREAM, ASK],
+                (false, _) => &[ASK],
+            };
+            let makes = Making {
+                key: &key,
+                peer_table: &peer_table,
+                relays: &relays,
+                meters: (encrypted && relays_others).then(Meters::default),
+                patience: &patience,
+            };
+            let mut swarm = makes.swarm(graph, protocols)?;
+            let address = build::listen(&mut swarm, &listening.listen).await?;
+            ready.push((graph, peer_table, swarm, address, listening.announced));
         }
         // A task for each swarm; all that is left here are their ends.
         let asked = Arc::new(Mutex::new(None));
         let mut swarms = JoinSet::new();
-        let mut sides = ready.into_iter().map(|(graph, peer_table, swarm, address)| {
-            let (commands, receiver) = mpsc::channel(64);
-            let introduction = Introduction {
-                graph,
-                version,
-                key: key.clone(),
-                patience: patience.hello,
-            };
-            let desk = Desk::new(peer_table.clone(), asked.clone());
-            swarms.spawn(SwarmDriver::new(introduction, swarm, receiver, peer_table.clone(), desk).run());
-            Side {
-                graph,
-                peer_table,
-                commands,
-                address,
-            }
-        });
+        let tables: Vec<_> = ready.iter().map(|(_, table, ..)| table.clone()).collect();
+        let mut sides = ready
+            .into_iter()
+            .map(|(graph, peer_table, swarm, address, announced)| {
+                let (commands, receiver) = mpsc::channel(64);
+                let introduction = Introduction {
+                    graph,
+                    version,
+                    key: key.clone(),
+                    patience: patience.hello,
+                    public: tables[1].clone(),
+                    relays: relays.clone(),
+                    relays_others,
+                };
+                let desk = Desk::new(peer_table.clone(), asked.clone());
+                swarms.spawn(SwarmDriver::new(introduction, swarm, receiver, peer_table.clone(), desk).run());
+                let carrier = Carrier {
+                    peer_table,
+                    commands,
+                    announced,
+                    relays: relays.clone(),
+                    patience,
+                };
+                Side {
+                    graph,
+                    carrier,
+                    address,
+                }
+            });
         let (Some(private), Some(public)) = (sides.next(), sides.next()) else {
             unreachable!("there are two graphs")
         };
         drop(sides);
+        if !private.carrier.announced {
+            // Others reach us over relays only.
+            swarms.spawn(reserving::keep_places(
+                private.carrier.clone(),
+                key.public().to_peer_id(),
+            ));
+        }
         let (runs, swarms) = (Mutex::default(), Mutex::new(swarms));
         Ok(Hub {
             state: Arc::new(HubState {
@@ -176,17 +201,27 @@ impl Hub {
         })
     }
 
-    /// Lists these peers on both graphs, for whatever runs there are, and nobody else; those of
-    /// attached runs stay, and connections that there are.
+    /// Lists these peers on both graphs, and relays, for whatever runs there are, and nobody else;
+    /// those of attached runs stay, and connections that there are.
     ///
     /// # Errors
     /// A peer that cannot be one; nothing has changed then.
-    pub fn relist(&self, private: &[PeerAddress], public: &[PeerAddress]) -> Result<(), NetworkError> {
+    pub fn relist(
+        &self,
+        private: &[PeerAddress],
+        public: &[PeerAddress],
+        relays: &[PeerAddress],
+    ) -> Result<(), NetworkError> {
         let state = &self.state;
-        let private = Neighbours::check(Network::Private, &state.key, private)?;
+        let mut private = Neighbours::check(Network::Private, &state.key, private)?;
         let public = Neighbours::check(Network::Public, &state.key, public)?;
-        state.private.peer_table.keep_only(&private);
-        state.public.peer_table.keep_only(&public);
+        let relays = Neighbours::check(Network::Private, &state.key, relays)?;
+        state.private.carrier.relays.list(relays.0.keys().copied());
+        for (relay, known) in relays.0 {
+            private.0.entry(relay).or_insert(known);
+        }
+        state.private.carrier.peer_table.keep_only(&private);
+        state.public.carrier.peer_table.keep_only(&public);
         Ok(())
     }
 
@@ -199,6 +234,8 @@ impl Hub {
         let state = &self.state;
         let private = Neighbours::of(Network::Private, &state.key, &config.private)?;
         let public = Neighbours::of(Network::Public, &state.key, &config.public)?;
+        // Public streams take encrypted connections, too.
+        let links = Neighbours::check(Network::Private, &state.key, &config.links)?;
         // Room for all that the edges may have under way at once.
         let edges = private.0.len() + public.0.len();
         let (events, receiver) =
@@ -209,16 +246,10 @@ impl Hub {
             stop: stopped,
         };
         // Neighbours are listed before any edge asks for their connections.
-        let berth = Berth::take(state, config.digest, [&private, &public], &reports)?;
+        let berth = Berth::take(state, config.digest, [&private, &public], &links, &reports)?;
         let mut builder = Builder {
             state,
             digest: config.digest,
-            probes: public
-                .0
-                .iter()
-                .chain(&private.0)
-                .map(|(peer, known)| (*peer, known.place.clone()))
-                .collect(),
             presences: BTreeMap::new(),
             lines: BTreeMap::new(),
             reports,
@@ -248,8 +279,8 @@ impl Hub {
     /// Notifies peers that wait for this run that this node takes no part in it; while the run is
     /// attached nobody gets that answer.
     pub fn decline(&self, digest: [u8; 32]) {
-        self.state.private.peer_table.decline(digest);
-        self.state.public.peer_table.decline(digest);
+        self.state.private.carrier.peer_table.decline(digest);
+        self.state.public.carrier.peer_table.decline(digest);
     }
 
     /// Plans that others ask for or offer come here from now on; before, the hub knows those that
@@ -277,23 +308,30 @@ impl Hub {
     /// # Errors
     /// The peer is not listed, cannot be reached, or does not say hello.
     pub async fn inquire(&self, graph: Network, peer: PeerId) -> Result<Inquiry, AskFault> {
-        let side = self.side(graph);
-        let (peer_key, place, link) = side.peer_table.look_up(&peer).ok_or(AskFault::NotListed)?;
+        // One without a plain address is asked over the encrypted connection.
+        let plain = &self.state.public.carrier;
+        let link = plain.peer_table.link(&peer);
+        let is_up = link.is_some_and(|link| link.borrow().best.is_some());
+        let graph = match is_up || plain.lists_address(&peer) {
+            true => graph,
+            false => Network::Private,
+        };
+        let carrier = &self.side(graph).carrier;
+        let peer_key = carrier.peer_table.key(&peer).ok_or(AskFault::NotListed)?;
+        let link = carrier.peer_table.link(&peer).ok_or(AskFault::NotListed)?;
         let best = link.borrow().best;
         let connection = match best {
             Some(connection) => connection,
-            None => self.reach_place(side, peer, &place).await?,
+            None => self.reach_anywhere(carrier, peer).await?,
         };
         let (answer, opened) = oneshot::channel();
-        let _ = side
-            .commands
-            .send(SwarmCommand::Open {
-                peer,
-                connection,
-                protocol: ASK,
-                answer,
-            })
-            .await;
+        let command = SwarmCommand::Open {
+            peer,
+            connection,
+            protocol: ASK,
+            answer,
+        };
+        carrier.command(command).await;
         let HubState {
             ref key,
             version,
@@ -316,10 +354,7 @@ impl Hub {
             patience: patience.hello,
         };
         let inquiry = Inquiry::begin(lane, credentials).await?;
-        let _ = side
-            .commands
-            .send(SwarmCommand::Proved { peer, connection })
-            .await;
+        carrier.command(SwarmCommand::Proved { peer, connection }).await;
         Ok(inquiry)
     }
 
@@ -328,29 +363,35 @@ impl Hub {
     /// # Errors
     /// What is there instead; an address that is none counts as [`DialFault::Unknown`].
     pub async fn reach(&self, graph: Network, peer: PeerId, address: &Multiaddr) -> Result<(), DialFault> {
-        let place = Place::parse(address).map_err(|_| DialFault::Unknown)?;
-        self.reach_place(self.side(graph), peer, &place).await.map(|_| ())
+        let places = Whereabouts::parse(std::slice::from_ref(address)).map_err(|_| DialFault::Unknown)?;
+        let carrier = &self.side(graph).carrier;
+        let addresses = places.resolve(self.state.patience.dial).await;
+        carrier.dial_at(peer, addresses).await.map(|_| ())
     }
 
-    async fn reach_place(&self, side: &Side, peer: PeerId, place: &Place) -> Result<ConnectionId, DialFault> {
-        let found = timeout(self.state.patience.dial, place.resolve()).await;
-        let addresses: Vec<_> = match found {
-            Ok(Ok(found)) => found.into_iter().map(address::to_multiaddr).collect(),
-            _ => return Err(DialFault::Unknown),
+    /// The relay over which a peer is connected on the encrypted graph, if it is.
+    pub fn relay_to(&self, peer: &PeerId) -> Option<PeerId> {
+        let link = self.state.private.carrier.peer_table.link(peer)?;
+        let link = link.borrow();
+        link.relays.get(&link.best?).copied()
+    }
+
+    /// At its addresses, else over relays.
+    async fn reach_anywhere(&self, carrier: &Carrier, peer: PeerId) -> Result<ConnectionId, DialFault> {
+        let found = match carrier.lists_address(&peer) {
+            true => carrier.dial(peer).await,
+            false => Err(DialFault::NoRelay),
         };
-        if addresses.is_empty() {
-            return Err(DialFault::Unknown);
+        match found {
+            Err(fault) if carrier.peer_table.is_encrypted() && !carrier.relays.is_empty() => {
+                let reached = carrier.reach_over_relays(peer, Instant::now()).await;
+                reached.map_err(|none| match fault {
+                    DialFault::NoRelay => none.fault,
+                    fault => fault,
+                })
+            }
+            found => found,
         }
-        let (answer, reached) = oneshot::channel();
-        let _ = side
-            .commands
-            .send(SwarmCommand::Reach {
-                peer,
-                addresses,
-                answer,
-            })
-            .await;
-        reached.await.unwrap_or(Err(DialFault::Silent))
     }
 
     fn side(&self, graph: Network) -> &Side {
@@ -360,12 +401,12 @@ impl Hub {
         }
     }
 
-    /// Where we listen on the private graph.
+    /// The first address at which we listen on the private graph; an empty one if there is none.
     pub fn private_address(&self) -> &Multiaddr {
         &self.state.private.address
     }
 
-    /// Where we listen on the public graph.
+    /// The first address at which we listen on the public graph; an empty one if there is none.
     pub fn public_address(&self) -> &Multiaddr {
         &self.state.public.address
     }
@@ -406,131 +447,5 @@ impl Attachment {
         .is_ok();
         self.edges.shutdown().await;
         all
-    }
-}
-
-/// A run's place in the hub: its neighbours are listed for as long as this lives.
-struct Berth {
-    state: Arc<HubState>,
-    digest: [u8; 32],
-    peers: Vec<(Network, PeerId)>,
-}
-
-impl Berth {
-    fn take(
-        state: &Arc<HubState>,
-        digest: [u8; 32],
-        neighbours: [&Neighbours; 2],
-        reports: &Reports,
-    ) -> Result<Berth, NetworkError> {
-        let mut runs = state.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        if runs.len() >= RUNS {
-            return Err(NetworkError::TooManyRuns { limit: RUNS });
-        }
-        if !runs.insert(digest) {
-            return Err(NetworkError::SameRun);
-        }
-        drop(runs);
-        let mut peers = Vec::new();
-        for (side, neighbours) in [&state.private, &state.public].into_iter().zip(neighbours) {
-            side.peer_table.attach(digest, reports.clone());
-            for (peer, known) in &neighbours.0 {
-                side.peer_table.list(*peer, &known.key, &known.place);
-                peers.push((side.graph, *peer));
-            }
-        }
-        Ok(Berth {
-            state: state.clone(),
-            digest,
-            peers,
-        })
-    }
-}
-
-impl Drop for Berth {
-    fn drop(&mut self) {
-        for side in [&self.state.private, &self.state.public] {
-            side.peer_table.detach(&self.digest);
-            for (_, peer) in self.peers.iter().filter(|(graph, _)| *graph == side.graph) {
-                side.peer_table.leave(peer, &self.digest);
-                side.peer_table.unlist(peer);
-            }
-        }
-        self.state
-            .runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.digest);
-    }
-}
-
-/// The parts that are needed only while an attachment is put together.
-struct Builder<'a> {
-    state: &'a HubState,
-    digest: [u8; 32],
-    /// Private addresses where known, else public ones.
-    probes: BTreeMap<PeerId, Place>,
-    presences: BTreeMap<PeerId, Arc<Presence>>,
-    lines: BTreeMap<(Network, PeerId), Arc<Line>>,
-    reports: Reports,
-    edges: JoinSet<()>,
-    begun: Arc<watch::Sender<bool>>,
-}
-
-impl Builder<'_> {
-    /// Starts a task for each edge; returns the counter of sent bytes.
-    fn join(&mut self, side: &Side, neighbours: Neighbours, settings: &RunGraph) -> Arc<AtomicU64> {
-        let sent = Arc::new(AtomicU64::new(0));
-        for (peer, neighbour) in neighbours.0 {
-            let line = self.line(side.graph, peer, settings, &sent);
-            self.lines.insert((side.graph, peer), line.clone());
-            let (arrivals, receiver) = mpsc::channel(ARRIVALS);
-            let edge = Edge {
-                line,
-                credentials: Credentials {
-                    graph: side.graph,
-                    asks: false,
-                    version: self.state.version,
-                    key: self.state.key.clone(),
-                    peer,
-                    peer_key: neighbour.key,
-                    patience: self.state.patience.hello,
-                },
-                digest: self.digest,
-                probe: self.probes.get(&peer).unwrap_or(&neighbour.place).clone(),
-                place: neighbour.place,
-                presence: self.presences.entry(peer).or_default().clone(),
-                dial_patience: self.state.patience.dial,
-                commands: side.commands.clone(),
-                link: side.peer_table.enter(&peer, self.digest, arrivals),
-                arrivals: receiver,
-                reports: self.reports.clone(),
-                lost: false,
-                begun: self.begun.subscribe(),
-                reported: None,
-                absent: false,
-            };
-            self.edges.spawn(edge.run());
-        }
-        sent
-    }
-
-    fn line(&self, graph: Network, peer: PeerId, settings: &RunGraph, sent: &Arc<AtomicU64>) -> Arc<Line> {
-        // Each frame costs its bytes and a 64th of the budget; the longest must fit.
-        let least = settings.max_frame + settings.max_frame / 32 + session::FRAMES_IN_FLIGHT;
-        Arc::new(Line {
-            graph,
-            peer,
-            queue: Queue::new(settings.queue_frames, settings.queue_bytes).overtaking(match graph {
-                // Notices and short items: agreeing must not wait for vectors.
-                Network::Public => 2 * SHORT_ITEM_BYTES,
-                // Shares and what answers them keep their order.
-                Network::Private => 0,
-            }),
-            max_frame: settings.max_frame,
-            inbound_bytes: settings.inbound_bytes.clamp(least, u32::MAX as usize),
-            stall: self.state.patience.stall,
-            sent: sent.clone(),
-        })
     }
 }

@@ -17,14 +17,20 @@ use yamux::{Connection, ConnectionError, Mode};
 
 use crate::network::config::RUNS;
 
-/// Streams of one connection: one each way for each run, and some that are being replaced.
-const STREAMS: usize = 2 * RUNS + 16;
+/// Streams of one connection: one each way for each run and graph, and some that are being
+/// replaced.
+const STREAMS: usize = 4 * RUNS + 16;
+/// Beyond these, streams of a connection with a relay: one for each circuit, of which a party has
+/// two with each other at most, and some that are being opened.
+const CIRCUITS_TO_COME: usize = 64;
 /// Streams of one connection that came in and were not looked at yet.
 const WAITING: usize = 4;
-/// Bytes that a peer may have sent on one connection and we have not yet taken: 256 KiB for each
-/// stream, which yamux grants at once, and what streams may grow by. On loopback and at 100 ms
-/// round trip no slower than no limit (8 MB frames).
-const WINDOW: usize = STREAMS * (256 << 10) + (12 << 20);
+/// Bytes that a peer may have sent on one connection and we have not yet taken, beyond those that
+/// are granted to each stream: what streams may grow by. On loopback and at 100 ms round trip no
+/// slower than no limit (8 MB frames).
+const WINDOW: usize = 12 << 20;
+/// What yamux grants each stream at once, in bytes.
+const GRANTED: usize = 256 << 10;
 
 /// How to make a [`Muxer`] of a secured connection.
 #[derive(Clone, Debug)]
@@ -34,9 +40,18 @@ impl Yamux {
     /// `piece` is the largest data frame in bytes. Larger ones save work where nothing is
     /// encrypted; under Noise, which cuts at 64 KiB itself, they gain nothing.
     pub(super) fn new(piece: usize) -> Yamux {
+        Yamux::with_streams(piece, STREAMS)
+    }
+
+    /// For a connection that carries circuits between this many listed peers.
+    pub(super) fn of_relay(piece: usize, listed: usize) -> Yamux {
+        Yamux::with_streams(piece, STREAMS + CIRCUITS_TO_COME + 2 * listed)
+    }
+
+    fn with_streams(piece: usize, streams: usize) -> Yamux {
         let mut config = yamux::Config::default();
-        config.set_max_num_streams(STREAMS);
-        config.set_max_connection_receive_window(Some(WINDOW));
+        config.set_max_num_streams(streams);
+        config.set_max_connection_receive_window(Some(streams * GRANTED + WINDOW));
         config.set_split_send_size(piece);
         Yamux(config)
     }

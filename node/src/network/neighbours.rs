@@ -6,12 +6,12 @@ use libp2p::PeerId;
 use libp2p::identity::{Keypair, PublicKey};
 use undertone_protocol::messages::notice::Network;
 
-use crate::network::address::Place;
+use crate::network::address::Whereabouts;
 use crate::network::config::{NetworkError, PeerAddress, RunGraph};
 
-/// A neighbour whose id and address are usable.
+/// A neighbour whose id and addresses are usable.
 pub(super) struct Neighbour {
-    pub(super) place: Place,
+    pub(super) places: Whereabouts,
     pub(super) key: PublicKey,
 }
 
@@ -46,7 +46,7 @@ impl Neighbours {
         let mut all = BTreeMap::new();
         for PeerAddress {
             peer_id: peer,
-            address,
+            addresses,
         } in peers
         {
             let wrong = |reason| NetworkError::Peer {
@@ -62,7 +62,7 @@ impl Neighbours {
                 .insert(
                     *peer,
                     Neighbour {
-                        place: Place::parse(address)?,
+                        places: Whereabouts::parse(addresses)?,
                         key,
                     },
                 )

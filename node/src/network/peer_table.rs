@@ -10,8 +10,9 @@ use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use undertone_protocol::messages::notice::Network;
 
-use crate::network::address::Place;
+use crate::network::address::Whereabouts;
 use crate::network::dial_fault::DialFault;
 use crate::network::event::NetworkEvent;
 use crate::network::hello::Verdict;
@@ -36,7 +37,11 @@ pub(super) struct Link {
     pub(super) live: BTreeSet<ConnectionId>,
     /// The one to open streams on.
     pub(super) best: Option<ConnectionId>,
-    /// One of our own dials has come through: the peer's address leads to it.
+    /// The relays of those that go over one.
+    pub(super) relays: BTreeMap<ConnectionId, PeerId>,
+    /// Since when there has been one.
+    pub(super) since: Option<Instant>,
+    /// One of our own dials has come through to one of its addresses: they lead to it.
     pub(super) reached: bool,
     /// How often `live` changed or a dial came to nothing.
     pub(super) changes: u64,
@@ -56,10 +61,10 @@ pub(super) enum Arrival {
 
 struct Listed {
     key: PublicKey,
-    /// Where the operator has it, else where a run had it last.
-    place: Place,
-    /// The place is the operator's.
-    kept: bool,
+    /// Where the operator has it.
+    kept: Option<Whereabouts>,
+    /// Where a run had it last.
+    planned: Whereabouts,
     uses: usize,
     unused_since: Option<Instant>,
     link: watch::Sender<Link>,
@@ -76,32 +81,53 @@ struct Lists {
 
 /// The peers that are listed on one graph, and the runs that are attached.
 pub(super) struct PeerTable {
+    /// Whose connections these are: the private graph's, which are encrypted, or the public one's.
+    graph: Network,
     /// The hub serves this run only, and names it to whoever asks for another.
     only: Option<[u8; 32]>,
+    /// The operator has a list of peers, so that a plan leads nobody inside of this machine's
+    /// networks.
+    has_list: bool,
     lists: Mutex<Lists>,
     /// Where those wait who have not said who they are.
     pending_connections: PendingConnections,
 }
 
+impl Listed {
+    /// Where to dial it: a run does not move whom the operator has listed with an address.
+    fn places(&self) -> &Whereabouts {
+        let kept = self.kept.as_ref().filter(|places| !places.is_empty());
+        kept.unwrap_or(&self.planned)
+    }
+}
+
 impl PeerTable {
-    pub(super) fn new(only: Option<[u8; 32]>) -> PeerTable {
+    pub(super) fn new(graph: Network, only: Option<[u8; 32]>, has_list: bool) -> PeerTable {
         PeerTable {
+            graph,
             only,
+            has_list,
             lists: Mutex::default(),
             pending_connections: PendingConnections::default(),
         }
+    }
+
+    /// Whether its connections are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.graph == Network::Private
     }
 
     fn lock(&self) -> MutexGuard<'_, Lists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a peer for good, at the place that the operator gave it.
-    pub(super) fn keep(&self, peer: PeerId, key: &PublicKey, place: &Place) {
-        self.list(peer, key, place);
+    /// Lists a peer for good, at the places that the operator gave it.
+    pub(super) fn keep(&self, peer: PeerId, key: &PublicKey, places: &Whereabouts) {
+        self.list(peer, key, &Whereabouts::default());
         if let Some(listed) = self.lock().peers.get_mut(&peer) {
-            (listed.kept, listed.place) = (true, place.clone());
+            listed.kept = Some(places.clone());
         }
+        self.know(places);
     }
 
     /// Lists these peers for good, at the places that the operator gives them from now on, and
@@ -110,55 +136,61 @@ impl PeerTable {
     pub(super) fn keep_only(&self, peers: &Neighbours) {
         let mut gone = vec![];
         for (peer, listed) in &mut self.lock().peers {
-            match peers.0.get(peer) {
-                Some(known) if listed.kept => listed.place = known.place.clone(),
-                None if listed.kept => {
-                    listed.kept = false;
-                    gone.push(*peer);
+            if let Some(kept) = &mut listed.kept {
+                match peers.0.get(peer) {
+                    Some(known) => kept.clone_from(&known.places),
+                    None => {
+                        listed.kept = None;
+                        gone.push(*peer);
+                    }
                 }
-                Some(_) | None => {}
             }
         }
         gone.iter().for_each(|peer| self.unlist(peer));
         for (peer, known) in &peers.0 {
             if self.is_kept(peer) {
-                self.know(&known.place);
+                self.know(&known.places);
             } else {
-                self.keep(*peer, &known.key, &known.place);
+                self.keep(*peer, &known.key, &known.places);
             }
         }
     }
 
     fn is_kept(&self, peer: &PeerId) -> bool {
-        self.lock().peers.get(peer).is_some_and(|listed| listed.kept)
+        let lists = self.lock();
+        lists.peers.get(peer).is_some_and(|listed| listed.kept.is_some())
     }
 
     /// Hosts of listed peers keep their places while they have not said who they are.
-    fn know(&self, place: &Place) {
-        if let Some(host) = place.ip() {
+    fn know(&self, places: &Whereabouts) {
+        for host in places.ips() {
             self.pending_connections.know(&Multiaddr::from(host));
         }
     }
 
-    /// Lists a peer once more. A run does not move whom the operator has listed.
-    pub(super) fn list(&self, peer: PeerId, key: &PublicKey, place: &Place) {
+    /// Lists a peer once more, at the places of a run. Where the operator has a list, a run leads
+    /// nobody inside of this machine's networks.
+    pub(super) fn list(&self, peer: PeerId, key: &PublicKey, places: &Whereabouts) {
         let mut lists = self.lock();
         let listed = lists.peers.entry(peer).or_insert_with(|| Listed {
             key: key.clone(),
-            place: place.clone(),
-            kept: false,
+            kept: None,
+            planned: Whereabouts::default(),
             uses: 0,
             unused_since: None,
             link: watch::channel(Link::default()).0,
             runs: BTreeMap::new(),
         });
-        if !listed.kept {
-            listed.place = place.clone();
-        }
         listed.uses += 1;
         listed.unused_since = None;
-        drop(lists);
-        self.know(place);
+        if !places.is_empty() {
+            listed.planned = match self.has_list {
+                true => places.clone().outside_only(),
+                false => places.clone(),
+            };
+            drop(lists);
+            self.know(places);
+        }
     }
 
     /// Takes one listing back.
@@ -201,12 +233,16 @@ impl PeerTable {
         self.lock().peers.get(peer).map(|listed| listed.key.clone())
     }
 
-    /// Returns the key, the place and the connections with which to reach a peer whose edges are
-    /// not ours.
-    pub(super) fn look_up(&self, peer: &PeerId) -> Option<(PublicKey, Place, watch::Receiver<Link>)> {
+    /// Returns where a peer is to be dialled now. Nowhere if it is not listed, too.
+    pub(super) fn places(&self, peer: &PeerId) -> Whereabouts {
         let lists = self.lock();
-        let listed = lists.peers.get(peer)?;
-        Some((listed.key.clone(), listed.place.clone(), listed.link.subscribe()))
+        let listed = lists.peers.get(peer);
+        listed.map(|listed| listed.places().clone()).unwrap_or_default()
+    }
+
+    /// Follows a listed peer's connections.
+    pub(super) fn link(&self, peer: &PeerId) -> Option<watch::Receiver<Link>> {
+        Some(self.lock().peers.get(peer)?.link.subscribe())
     }
 
     /// The only run that the hub serves, if it serves only one.
@@ -239,18 +275,11 @@ impl PeerTable {
         }
     }
 
-    /// Streams of a listed peer that name this run go there from now on. Returns what is known of
-    /// its connections.
-    pub(super) fn enter(
-        &self,
-        peer: &PeerId,
-        digest: [u8; 32],
-        arrivals: mpsc::Sender<Arrival>,
-    ) -> watch::Receiver<Link> {
+    /// Streams of a listed peer that name this run go there from now on.
+    pub(super) fn enter(&self, peer: &PeerId, digest: [u8; 32], arrivals: mpsc::Sender<Arrival>) {
         let mut lists = self.lock();
         let listed = lists.peers.get_mut(peer).expect("only listed peers have edges");
         listed.runs.insert(digest, arrivals);
-        listed.link.subscribe()
     }
 
     pub(super) fn leave(&self, peer: &PeerId, digest: &[u8; 32]) {
@@ -307,8 +336,8 @@ mod tests {
     use super::*;
     use crate::network::neighbours::Neighbour;
 
-    fn place(port: u16) -> Place {
-        Place::parse(&format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap()).unwrap()
+    fn place(port: u16) -> Whereabouts {
+        Whereabouts::parse(&[format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap()]).unwrap()
     }
 
     fn keys<const N: usize>() -> [PublicKey; N] {
@@ -317,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_peer_stays_listed_while_it_is_used_and_thirty_seconds_longer() {
-        let peer_table = PeerTable::new(None);
+        let peer_table = PeerTable::new(Network::Private, None, false);
         let [key] = keys();
         let peer = key.to_peer_id();
         let later = |share: u32| Instant::now() + RETAINED * share / 10;
@@ -338,12 +367,12 @@ mod tests {
     fn another_list_of_the_operators_lets_go_of_who_is_not_in_it_but_for_runs() {
         let neighbours = |of: &[(&PublicKey, u16)]| {
             let each = of.iter().map(|(key, port)| {
-                let (key, place) = ((*key).clone(), place(*port));
-                (key.to_peer_id(), Neighbour { place, key })
+                let (key, places) = ((*key).clone(), place(*port));
+                (key.to_peer_id(), Neighbour { places, key })
             });
             Neighbours(each.collect())
         };
-        let peer_table = PeerTable::new(None);
+        let peer_table = PeerTable::new(Network::Private, None, false);
         let [stays, used, leaves] = keys();
         peer_table.keep_only(&neighbours(&[(&stays, 1), (&used, 2), (&leaves, 3)]));
         peer_table.list(used.to_peer_id(), &used, &place(9));
@@ -354,10 +383,10 @@ mod tests {
             peer_table.expire(Instant::now() + 2 * RETAINED),
             [leaves.to_peer_id()]
         );
-        assert_eq!(peer_table.look_up(&stays.to_peer_id()).unwrap().1, place(4));
+        assert_eq!(peer_table.places(&stays.to_peer_id()), place(4));
         // Whom only a run lists now is where the next run has it, and ends with it.
         peer_table.list(used.to_peer_id(), &used, &place(9));
-        assert_eq!(peer_table.look_up(&used.to_peer_id()).unwrap().1, place(9));
+        assert_eq!(peer_table.places(&used.to_peer_id()), place(9));
         peer_table.unlist(&used.to_peer_id());
         peer_table.unlist(&used.to_peer_id());
         assert_eq!(
@@ -372,7 +401,7 @@ mod tests {
         let (events, _events) = mpsc::channel(1);
         let (sender, _arrivals) = mpsc::channel(1);
         for named in [None, Some(only)] {
-            let peer_table = PeerTable::new(named);
+            let peer_table = PeerTable::new(Network::Private, named, false);
             let [member, neighbour] = keys();
             let (stop, stopping) = watch::channel(false);
             let stop_of = stopping.clone();
@@ -401,7 +430,7 @@ mod tests {
                 },
             );
             assert_eq!(verdict(&member, only), "absent", "it is not in the run yet");
-            drop(peer_table.enter(&member.to_peer_id(), only, sender.clone()));
+            peer_table.enter(&member.to_peer_id(), only, sender.clone());
             assert_eq!(
                 (verdict(&member, only), verdict(&member, other)),
                 ("welcome", elsewhere)
@@ -425,9 +454,9 @@ mod tests {
 
     #[test]
     fn a_run_moves_nobody_whom_the_operator_has_listed() {
-        let peer_table = PeerTable::new(None);
+        let peer_table = PeerTable::new(Network::Private, None, false);
         let [kept, met] = keys();
-        let port_of = |key: &PublicKey| peer_table.look_up(&key.to_peer_id()).unwrap().1;
+        let port_of = |key: &PublicKey| peer_table.places(&key.to_peer_id());
         peer_table.list(met.to_peer_id(), &met, &place(1));
         peer_table.list(met.to_peer_id(), &met, &place(2));
         assert_eq!(
@@ -435,6 +464,10 @@ mod tests {
             place(2),
             "whom only runs list is where the last one has it"
         );
+
+        let listing = PeerTable::new(Network::Private, None, true);
+        listing.list(met.to_peer_id(), &met, &place(1));
+        assert_eq!(listing.places(&met.to_peer_id()), place(1).outside_only());
 
         // Whether the run or the operator was there first.
         peer_table.keep(kept.to_peer_id(), &kept, &place(3));

@@ -24,6 +24,8 @@ use crate::network::reports::Reports;
 /// The frames' protocol. Its number is that of the hello's layout, which never changes; the hello
 /// distinguishes versions, so that both sides can name them.
 pub(super) const STREAM: StreamProtocol = StreamProtocol::new("/undertone/stream/1");
+/// The protocol of frames of the public graph that take an encrypted connection.
+pub(super) const PUBLIC_STREAM: StreamProtocol = StreamProtocol::new("/undertone/public/1");
 /// Bytes of a frame's length.
 pub(super) const HEADER: usize = 4;
 /// The number of bytes written under one deadline, and the most that a reader's buffer grows beyond

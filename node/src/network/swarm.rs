@@ -3,4 +3,5 @@
 pub(super) mod build;
 pub(super) mod driver;
 mod faults;
+mod guest;
 mod ports;

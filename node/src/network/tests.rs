@@ -5,5 +5,6 @@ mod dialling;
 mod hub;
 mod impostor;
 pub(super) mod nodes;
+mod relays;
 mod runs;
 mod streams;

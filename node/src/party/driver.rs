@@ -35,7 +35,7 @@ use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 
 use crate::network::config::{HubConfig, NetworkError};
-use crate::network::event::NetworkEvent;
+use crate::network::event::{LinkWay, NetworkEvent};
 use crate::network::handle::Handle;
 use crate::network::hub::Hub;
 use crate::network::queue::Frame;
@@ -43,6 +43,7 @@ use crate::network::run_network::RunNetwork;
 use crate::party::contributor::Contributor;
 use crate::party::events::Events;
 use crate::party::iteration_times::IterationTimes;
+use crate::party::links::{self, Links};
 use crate::party::reaching::run_configuration;
 use crate::party::run_clock::RunClock;
 use crate::party::silence::{Silence, SilenceLog};
@@ -96,6 +97,8 @@ pub struct Finish {
     pub iteration_ms: Value,
     /// Rounds to which the party contributed nothing, for its owner alone.
     pub silence: Silence,
+    /// Which way each neighbour's connections took.
+    pub links: Value,
     /// Bytes that this node sent on the private graph.
     pub private_bytes: u64,
     /// Bytes that this node sent on the public graph.
@@ -120,6 +123,7 @@ struct Driver {
     /// Works away from the network's thread.
     contributor: Option<Arc<Mutex<Box<dyn Contributor>>>>,
     silence: SilenceLog,
+    links: Links,
     contributions: mpsc::Sender<(u32, Noisy)>,
     gate: Option<Verdict>,
     iteration_times: IterationTimes,
@@ -295,6 +299,7 @@ impl Driver {
             events,
             audits,
             silence: contributor.as_ref().map(|it| it.silence()).unwrap_or_default(),
+            links: Links::default(),
             contributor: contributor.map(|contributor| Arc::new(Mutex::new(contributor))),
             contributions,
             gate: None,
@@ -473,6 +478,7 @@ impl Driver {
             wall_s,
             iteration_ms: self.iteration_times.json(),
             silence: self.silence.so_far(),
+            links: self.links.json(&self.plan),
             private_bytes,
             public_bytes,
         })
@@ -480,8 +486,8 @@ impl Driver {
 
     fn network_event(&mut self, event: NetworkEvent) {
         match event {
-            NetworkEvent::Connected { graph, peer } => self.edge(graph, peer, true),
-            NetworkEvent::Disconnected { graph, peer } => self.edge(graph, peer, false),
+            NetworkEvent::Connected { graph, peer, way } => self.edge(graph, peer, Some(way)),
+            NetworkEvent::Disconnected { graph, peer } => self.edge(graph, peer, None),
             NetworkEvent::Unreachable { peer } => {
                 if let Some(party) = self.party(&peer) {
                     tracing::info!(peer = self.name(party), "peer lost");
@@ -554,18 +560,26 @@ impl Driver {
         self.peers.get(peer).copied()
     }
 
-    fn edge(&mut self, graph: Network, peer: PeerId, up: bool) {
+    /// An edge has come up on this way, or is down.
+    fn edge(&mut self, graph: Network, peer: PeerId, way: Option<LinkWay>) {
         let Some(peer) = self.party(&peer) else { return };
-        tracing::debug!(peer = self.name(peer), %graph, up, "edge");
-        self.peer_event(
-            peer,
-            &format!("{graph} {}", if up { "connected" } else { "disconnected" }),
-        );
-        self.feed(if up {
-            Input::Connected { network: graph, peer }
-        } else {
-            Input::Disconnected { network: graph, peer }
-        });
+        tracing::debug!(peer = self.name(peer), %graph, ?way, "edge");
+        let input = match way {
+            Some(way) => {
+                self.links.note(peer, graph, way);
+                let over = match way {
+                    LinkWay::Relayed(_) => format!(" {}", links::in_words(&self.plan, way)),
+                    LinkWay::Plain | LinkWay::Encrypted => String::new(),
+                };
+                self.peer_event(peer, &format!("{graph} connected{over}"));
+                Input::Connected { network: graph, peer }
+            }
+            None => {
+                self.peer_event(peer, &format!("{graph} disconnected"));
+                Input::Disconnected { network: graph, peer }
+            }
+        };
+        self.feed(input);
     }
 }
 

@@ -146,19 +146,17 @@ impl Identity {
 
     /// The lines that the others paste into their `peers.toml`.
     pub fn peer_lines(&self) -> String {
-        let address = |given: &Option<String>, port: u16| match given {
-            Some(address) => format!("{address:?}"),
-            None => {
-                format!("\"/ip4/192.0.2.1/tcp/{port}\"  # replace by the address where the others reach you")
+        let mut lines = format!("[[peer]]\nname = {:?}\nid = \"{}\"\n", self.name, self.peer_id());
+        for (key, address) in [("private", &self.private), ("public", &self.public)] {
+            if let Some(address) = address {
+                lines += &format!("{key} = {address:?}\n");
             }
-        };
-        format!(
-            "[[peer]]\nname = {:?}\nid = \"{}\"\nprivate = {}\npublic = {}\n",
-            self.name,
-            self.peer_id(),
-            address(&self.private, 7001),
-            address(&self.public, 7002),
-        )
+        }
+        if self.private.is_none() {
+            lines +=
+                "# private = \"/ip4/192.0.2.1/tcp/7001\"  # where the others reach it; none behind NAT\n";
+        }
+        lines
     }
 
     /// Returns the identity and its addresses, for programs.

@@ -1,8 +1,11 @@
 //! The peers that a party listens for and reaches, as the plan says.
 
-use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, PeerId};
+use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::contact::{Contact, Relay};
+use undertone_protocol::plan::peers::entry::Address;
 use undertone_protocol::run::backlog::Backlog;
 use undertone_protocol::run::machine::Run;
 use undertone_protocol::topology::graph::Graph;
@@ -18,18 +21,68 @@ pub fn parse(address: &str) -> Multiaddr {
     address.parse().expect("a checked plan has checked addresses")
 }
 
-/// Where the plan says that this party listens.
+/// Multiaddresses of checked ones.
+pub fn parse_all(addresses: &[Address]) -> Vec<Multiaddr> {
+    addresses.iter().map(|address| parse(address.as_str())).collect()
+}
+
+/// Addresses in one line, for people.
+pub fn shown(addresses: &[Address]) -> String {
+    let addresses: Vec<&str> = addresses.iter().map(Address::as_str).collect();
+    addresses.join(" ")
+}
+
+/// The encrypted addresses of all relays: those that are parties, and others.
+pub fn relays<'a>(
+    parties: impl Iterator<Item = (PeerId, &'a Contact)>,
+    relays: &[Relay],
+    me: PeerId,
+) -> Vec<PeerAddress> {
+    let parties = parties.filter(|(id, reach)| reach.relay && *id != me);
+    let parties = parties.map(|(id, reach)| (id, &reach.at));
+    parties
+        .chain(relays.iter().map(|relay| (relay.id, &relay.at)))
+        .map(|(peer_id, at)| PeerAddress {
+            peer_id,
+            addresses: parse_all(at),
+        })
+        .collect()
+}
+
+/// Where the plan says that this party listens, and over which relays others reach it.
 pub fn hub_configuration(plan: &Plan, me: Party, key: &Keypair) -> HubConfig {
-    let member = &plan.draft().members[me];
-    let listening = |address: &str| Listening {
-        listen: parse(address),
-        peers: vec![],
-    };
+    let draft = plan.draft();
+    let own = &draft.members[me];
+    let others = || draft.members.iter().filter(|member| member.id != own.id);
+    let public = own.contact.public.as_slice();
     HubConfig {
         key: key.clone(),
         version: MESSAGES_VERSION,
-        private: listening(member.private.as_str()),
-        public: listening(member.public.as_str()),
+        private: Listening {
+            listen: parse_all(&own.contact.at),
+            announced: !own.contact.at.is_empty(),
+            // A relay passes on connections of parties that are no neighbours of its own.
+            peers: match own.contact.relay {
+                true => others()
+                    .map(|member| PeerAddress {
+                        peer_id: member.id,
+                        addresses: parse_all(&member.contact.at),
+                    })
+                    .collect(),
+                false => vec![],
+            },
+        },
+        public: Listening {
+            listen: parse_all(public),
+            announced: !public.is_empty(),
+            peers: vec![],
+        },
+        relays: relays(
+            draft.members.iter().map(|member| (member.id, &member.contact)),
+            &draft.relays,
+            own.id,
+        ),
+        relays_others: own.contact.relay,
         patience: Patience::default(),
     }
 }
@@ -38,21 +91,16 @@ pub fn hub_configuration(plan: &Plan, me: Party, key: &Keypair) -> HubConfig {
 pub(super) fn run_configuration(plan: &Plan, me: Party) -> RunConfig {
     let members = &plan.draft().members;
     let (public_limit, private_limit) = Run::frame_limits(plan);
-    let side = |graph: &Graph, private: bool, limit: usize, owed: Backlog| {
-        let address = |party: Party| {
-            parse(if private {
-                members[party].private.as_str()
-            } else {
-                members[party].public.as_str()
-            })
-        };
-        let peers = graph.neighbours(me).iter();
-        let peers = peers
-            .map(|&party| PeerAddress {
-                peer_id: members[party].id,
-                address: address(party),
-            })
-            .collect();
+    let address = |party: Party, graph: Network| PeerAddress {
+        peer_id: members[party].id,
+        addresses: parse_all(match graph {
+            Network::Private => &members[party].contact.at,
+            Network::Public => members[party].contact.public.as_slice(),
+        }),
+    };
+    let side = |links: &Graph, graph: Network, limit: usize, owed: Backlog| {
+        let peers = links.neighbours(me).iter();
+        let peers = peers.map(|&party| address(party, graph)).collect();
         RunGraph::new(peers, limit).owing(owed.frames, owed.bytes)
     };
     // One neighbour gets a share and an answer a round at most. (What is queued is held anyway:
@@ -62,10 +110,13 @@ pub(super) fn run_configuration(plan: &Plan, me: Party) -> RunConfig {
         frames: 2 * shares,
         bytes: private_limit.saturating_mul(shares),
     };
+    let public_links = plan.public_links();
+    let links = public_links.neighbours(me).iter();
     RunConfig {
         digest: *plan.digest(),
-        private: side(&plan.private_links(), true, private_limit, private),
-        public: side(&plan.public_links(), false, public_limit, Run::most_owed(plan)),
+        private: side(&plan.private_links(), Network::Private, private_limit, private),
+        links: links.map(|&party| address(party, Network::Private)).collect(),
+        public: side(&public_links, Network::Public, public_limit, Run::most_owed(plan)),
     }
 }
 
@@ -86,8 +137,9 @@ mod tests {
         let plan = plan_of(text, 6, None);
         let members = &plan.draft().members;
         let hub = hub_configuration(&plan, 2, &simulated_keypair(2));
-        assert_eq!(hub.private.listen.to_string(), members[2].private.as_str());
-        assert_eq!(hub.public.listen.to_string(), members[2].public.as_str());
+        let own = &members[2].contact;
+        assert_eq!(hub.private.listen, parse_all(&own.at));
+        assert_eq!(hub.public.listen, parse_all(own.public.as_slice()));
         assert_ne!(hub.private.listen, hub.public.listen);
         let run = run_configuration(&plan, 2);
         assert_eq!(run.digest, *plan.digest());
@@ -98,12 +150,17 @@ mod tests {
             let found: BTreeSet<(String, String)> = side
                 .peers
                 .iter()
-                .map(|peer| (peer.peer_id.to_string(), peer.address.to_string()))
+                .map(|peer| (peer.peer_id.to_string(), peer.addresses[0].to_string()))
                 .collect();
             let expected = links.neighbours(2).iter().map(|&party| {
                 let member = &members[party];
-                let address = if private { &member.private } else { &member.public };
-                (member.id.to_string(), address.as_str().to_owned())
+                let public = member.contact.public.as_ref();
+                let address = if private {
+                    member.contact.at.first()
+                } else {
+                    public
+                };
+                (member.id.to_string(), address.expect("one").to_string())
             });
             assert_eq!(found, expected.collect(), "private: {private}");
             assert!(!found.is_empty());

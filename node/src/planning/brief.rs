@@ -10,7 +10,7 @@ use crate::planning::alternatives::Alternative;
 use crate::planning::described::DescribedNoise;
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
-use crate::planning::{as_in_paper, bounded, deadlines, gossip, mechanism, policy, quote, spreading};
+use crate::planning::{as_in_paper, bounded, deadlines, gossip, mechanism, policy, quote, relays, spreading};
 use crate::reporting::report::lower_first;
 use crate::reporting::table::{Table, at_most, bytes};
 
@@ -248,6 +248,9 @@ fn warnings(plan: &Plan) -> String {
     text += &mechanism::caveat(plan);
     text += &quote::heavier_than_local(plan);
     if let Some(warning) = policy::large_delta(plan) {
+        text += &format!("{warning}.\n");
+    }
+    if let Some(warning) = relays::warning(plan) {
         text += &format!("{warning}.\n");
     }
     match text.is_empty() {

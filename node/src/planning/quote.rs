@@ -13,7 +13,9 @@ use crate::planning::alternatives::{self, Alternative};
 use crate::planning::described::{self, DescribedNoise};
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
-use crate::planning::{as_in_paper, bounded, foundations, gossip, mechanism, policy, spreading, trained};
+use crate::planning::{
+    as_in_paper, bounded, foundations, gossip, mechanism, policy, relays, spreading, trained,
+};
 use crate::reporting::table::{Table, at_most, bytes, number};
 
 /// Returns δ of a result with this ε and of the plan's own claim: the planned δ, the chance of a
@@ -184,6 +186,9 @@ pub fn json(plan: &Plan) -> Value {
     let mut object = of_kind(plan);
     if let Some(warning) = policy::large_delta(plan) {
         object["delta_warning"] = warning.into();
+    }
+    if let Some(warning) = relays::warning(plan) {
+        object["relay_warning"] = warning.into();
     }
     if let Some(gain) = Gain::of(plan) {
         object["gain"] = gain.json();

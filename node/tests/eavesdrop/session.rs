@@ -95,7 +95,8 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         contributor: None,
     };
     let mut configuration = reaching::hub_configuration(&part.plan, part.me, &part.key);
-    (configuration.private.listen, configuration.public.listen) = (address(own[0]), address(own[1]));
+    configuration.private.listen = vec![address(own[0])];
+    configuration.public.listen = vec![address(own[1])];
     let mut delivery = None;
     let receipt = folder.join(format!("{me}.receipt.json"));
     let delivered = |finish: &Finish| {

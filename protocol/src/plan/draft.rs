@@ -13,7 +13,8 @@ use crate::plan::error::DraftError;
 use crate::plan::exchange::choice::Exchange;
 use crate::plan::exchange::gossip::MessagesRead;
 use crate::plan::named_graph::NamedGraph;
-use crate::plan::peers::{Address, Peer, Peers, public_key};
+use crate::plan::peers::contact::{Contact, Relay};
+use crate::plan::peers::{Peer, Peers, public_key};
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::records::{RecordCounts, Records};
@@ -30,10 +31,8 @@ pub struct Member {
     pub name: String,
     /// The id of its ed25519 key, unique.
     pub id: PeerId,
-    /// The address for connections of private neighbours.
-    pub private: Address,
-    /// The address for connections of public neighbours, and of all others.
-    pub public: Address,
+    /// Where it is reached.
+    pub contact: Contact,
     /// The number of records that the member contributes, where a record is protected.
     pub records: Option<Records>,
     /// The member's public weight, if the run file gives weights.
@@ -67,6 +66,8 @@ pub struct Draft {
     pub run: RunSettings,
     /// The parties, in plan order.
     pub members: Vec<Member>,
+    /// Relays that are no parties.
+    pub relays: Vec<Relay>,
     /// The graph of the parties that may exchange shares.
     pub private_graph: Graph,
     /// The graph of the parties that exchange in the clear.
@@ -112,6 +113,7 @@ impl Draft {
             exchange,
             run,
             members,
+            relays: peers.relays().to_vec(),
             private_graph,
             public_graph,
         };
@@ -133,6 +135,7 @@ impl Draft {
         let rules = self.exchange.rules();
         rules.check_private_graph(&named("private_graph", &self.private_graph))?;
         named("public_graph", &self.public_graph).check_connected()?;
+        self.check_ways()?;
         if self.privacy.coalitions == Coalitions::Static && rules.mixes() {
             self.check_complete()?;
         }
@@ -193,6 +196,23 @@ impl Draft {
             field: "data.clipped".into(),
             problem: Problem::Summed { numbers },
         })
+    }
+
+    /// Two parties of which nobody can dial the other need a relay.
+    fn check_ways(&self) -> Result<(), DraftError> {
+        let dialled = |party: usize| !self.members[party].contact.at.is_empty();
+        if !self.relays.is_empty() || self.members.iter().any(|member| member.contact.relay) {
+            return Ok(());
+        }
+        let edges = self.private_graph.edges().iter();
+        let mut edges = edges.chain(self.public_graph.edges());
+        match edges.find(|(one, other)| !dialled(*one) && !dialled(*other)) {
+            None => Ok(()),
+            Some((one, other)) => Err(DraftError::NoWay {
+                one: self.members[*one].name.clone(),
+                other: self.members[*other].name.clone(),
+            }),
+        }
     }
 
     /// A draw of permutations lets everybody send to everybody.
@@ -404,8 +424,7 @@ pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftE
         Ok(Member {
             name: peer.name.clone(),
             id: peer.id,
-            private: peer.private.clone(),
-            public: peer.public.clone(),
+            contact: peer.contact.clone(),
             records,
             weight,
             sensitivity: data.sensitivity(weight.unwrap_or(1.0)),

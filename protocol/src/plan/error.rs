@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::averaging::terms::TermsError;
 use crate::lattice::grid::LatticeError;
-use crate::plan::peers::PeerProblem;
+use crate::plan::peers::entry::PeerProblem;
 use crate::plan::run_file::problem::Problem;
 use crate::sealing::holders::ThresholdError;
 use crate::topology::graph::GraphError;
@@ -46,6 +46,16 @@ pub enum DraftError {
         field: String,
         /// A party that is not reached.
         name: String,
+    },
+    /// Neighbours that cannot reach each other.
+    #[error(
+        "peers: neither {one:?} nor {other:?} has an address, so that nobody can dial the other, and no relay is listed; write relay = true at a peer that has an address, add a [[relay]], or give one of the two an address"
+    )]
+    NoWay {
+        /// A party without an address.
+        one: String,
+        /// Its neighbour, which has none either.
+        other: String,
     },
     /// A party without private neighbours.
     #[error(
@@ -92,6 +102,7 @@ impl DraftError {
             | DraftError::Disconnected { field, .. }
             | DraftError::Alone { field, .. } => field,
             DraftError::Fanout { .. } => "mechanism.fanout",
+            DraftError::NoWay { .. } => "peers",
             DraftError::NoRecords | DraftError::Records { .. } => "data.records",
         }
     }
@@ -150,6 +161,16 @@ pub enum PlanError {
         /// The key within the member.
         key: &'static str,
         /// The problem of the peer's entry.
+        problem: PeerProblem,
+    },
+    /// A relay that makes no sense.
+    #[error("plan: relays.{index}.{key} {problem}")]
+    Relay {
+        /// The relay's place, from 0.
+        index: usize,
+        /// The key within the relay.
+        key: &'static str,
+        /// The problem of its entry.
         problem: PeerProblem,
     },
     /// The members are too few or too many.
@@ -234,7 +255,7 @@ impl PlanError {
             PlanError::TooLong { .. } | PlanError::Json { .. } => None,
             PlanError::Version { .. } => Some("version"),
             PlanError::Settings { field, .. } | PlanError::Derived { field } => Some(field),
-            PlanError::Member { key, .. } => Some(key),
+            PlanError::Member { key, .. } | PlanError::Relay { key, .. } => Some(key),
             PlanError::MemberCount { .. } => Some("members"),
             PlanError::Graph { field, .. } | PlanError::Hex { field, .. } => Some(field),
             PlanError::Draft(error) => Some(error.field()),

@@ -19,7 +19,8 @@ use crate::plan::file::layout::pretty;
 use crate::plan::file::mechanism::MechanismFile;
 use crate::plan::file::member::MemberFile;
 use crate::plan::hex::{hex, unhex};
-use crate::plan::peers::{Peer, check_entries};
+use crate::plan::peers::contact::{Relay, RelayKeys};
+use crate::plan::peers::{Peer, check_entries, check_relays};
 use crate::plan::run_file::limits::MOST_PARTIES;
 use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings};
 use crate::topology::graph::Graph;
@@ -39,6 +40,8 @@ struct PlanFile {
     privacy: Privacy,
     run: RunSettings,
     members: Vec<MemberFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    relays: Vec<RelayKeys>,
     private_graph: Vec<(usize, usize)>,
     public_graph: Vec<(usize, usize)>,
     mechanism: MechanismFile,
@@ -66,6 +69,7 @@ impl Plan {
             privacy: draft.privacy.clone(),
             run: draft.run.clone(),
             members: draft.members.iter().map(MemberFile::from).collect(),
+            relays: draft.relays.iter().map(RelayKeys::from).collect(),
             private_graph: draft.private_graph.edges().to_vec(),
             public_graph: draft.public_graph.edges().to_vec(),
             mechanism: MechanismFile::of(self),
@@ -152,6 +156,7 @@ impl PlanFile {
             return Err(derived("data"));
         }
         let members = self.derive_members(&peers)?;
+        let relays = self.relays(&peers)?;
         let graph = |field, edges: &[(usize, usize)]| {
             Graph::from_edges(peers.len(), edges).map_err(|error| PlanError::Graph { field, error })
         };
@@ -165,6 +170,7 @@ impl PlanFile {
             exchange,
             run: self.run,
             members,
+            relays,
         };
         // What the accountant answered is checked again with all that follows from it.
         let calibration = Calibration {
@@ -227,6 +233,17 @@ impl PlanFile {
             .collect::<Result<Vec<_>, _>>()?;
         check_entries(&peers).map_err(|(index, key, problem)| PlanError::Member { index, key, problem })?;
         Ok(peers)
+    }
+
+    /// The relays beside these peers.
+    fn relays(&self, peers: &[Peer]) -> Result<Vec<Relay>, PlanError> {
+        let refuse = |index, (key, problem)| PlanError::Relay { index, key, problem };
+        let relays = self.relays.iter().enumerate();
+        let relays = relays
+            .map(|(index, keys)| keys.relay().map_err(|e| refuse(index, e)))
+            .collect::<Result<Vec<_>, _>>()?;
+        check_relays(peers, &relays).map_err(|(index, key, problem)| refuse(index, (key, problem)))?;
+        Ok(relays)
     }
 
     /// The members that these peers make; refused where the file has other numbers.

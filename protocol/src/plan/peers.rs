@@ -1,9 +1,6 @@
 //! `peers.toml`: who takes part, in plan order.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 
 use libp2p_identity::{KeyType, Keypair, PeerId, PublicKey};
 use serde::Deserialize;
@@ -12,102 +9,13 @@ use thiserror::Error;
 
 use crate::plan::defaults::Setting;
 use crate::plan::lines::{Lines, line_at};
+use crate::plan::peers::contact::{Contact, Relay, RelayKeys};
+use crate::plan::peers::entry::{Address, MOST_RELAYS, PeerProblem, id};
 use crate::plan::run_file::limits::MOST_PARTIES;
 use crate::plan::values::Values;
 
-/// A TCP address in multiaddr form: `/ip4/192.0.2.1/tcp/7001`, `/ip6/…`, `/dns/…` (also `/dns4`,
-/// `/dns6`). Kept as written.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address(String);
-
-/// Text that is no such address.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{found:?} is not an address ({why}); write it like /ip4/192.0.2.1/tcp/7001, /ip6/2001:db8::1/tcp/7001 or /dns/example.org/tcp/7001"
-)]
-pub struct AddressError {
-    found: String,
-    why: &'static str,
-}
-
-impl FromStr for Address {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        let refuse = |why| AddressError {
-            found: text.chars().take(80).collect(),
-            why,
-        };
-        let parts: Vec<&str> = text.split('/').collect();
-        let &["", family, host, "tcp", port] = parts.as_slice() else {
-            return Err(refuse("it needs five parts: /FAMILY/HOST/tcp/PORT"));
-        };
-        let host_fine = match family {
-            "ip4" => host.parse::<Ipv4Addr>().is_ok(),
-            "ip6" => host.parse::<Ipv6Addr>().is_ok(),
-            "dns" | "dns4" | "dns6" => is_host_name(host),
-            _ => return Err(refuse("the family must be ip4, ip6 or dns")),
-        };
-        if !host_fine {
-            return Err(refuse("the host does not belong to the family"));
-        }
-        // No sign, no leading zeros: one address has one spelling.
-        match port.parse::<u16>() {
-            Ok(number) if number > 0 && number.to_string() == port => Ok(Address(text.to_string())),
-            _ => Err(refuse("the port must be from 1 to 65535")),
-        }
-    }
-}
-
-fn is_host_name(host: &str) -> bool {
-    let label_fine = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    host.len() <= 253 && host.split('.').all(label_fine)
-}
-
-impl Address {
-    /// The address as it was written.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Refuses an address at which a node may listen but that nobody can dial: 0.0.0.0 and :: are
-    /// every address of the machine that uses them, a multicast or broadcast address is of many.
-    ///
-    /// # Errors
-    /// [`PeerProblem::Nowhere`].
-    pub fn check_reachable(&self) -> Result<(), PeerProblem> {
-        // Names are not looked up here, and one that is a number is one.
-        let host = self
-            .0
-            .split('/')
-            .nth(2)
-            .and_then(|host| host.parse::<IpAddr>().ok());
-        let of_nobody = match host.map(|ip| ip.to_canonical()) {
-            Some(IpAddr::V4(ip)) => ip.octets()[0] == 0 || ip.is_multicast() || ip.is_broadcast(),
-            Some(IpAddr::V6(ip)) => ip.is_unspecified() || ip.is_multicast(),
-            None => false,
-        };
-        match of_nobody {
-            false => Ok(()),
-            true => Err(PeerProblem::Nowhere {
-                address: self.0.clone(),
-            }),
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+pub mod contact;
+pub mod entry;
 
 /// One `[[peer]]` of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,15 +24,16 @@ pub struct Peer {
     pub name: String,
     /// The id of its ed25519 key, unique.
     pub id: PeerId,
-    /// The address for connections of private neighbours.
-    pub private: Address,
-    /// The address for connections from public neighbours, and from everybody else.
-    pub public: Address,
+    /// Where it is reached.
+    pub contact: Contact,
 }
 
 /// The checked list: names, ids and addresses are unique. Its order is plan order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peers(Vec<Peer>);
+pub struct Peers {
+    peers: Vec<Peer>,
+    relays: Vec<Relay>,
+}
 
 /// A reason why a peer list is refused (exit 2).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -163,34 +72,6 @@ pub enum PeersError {
     },
 }
 
-/// The problem of one entry.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PeerProblem {
-    /// A name that is not `[a-z0-9-]{1,32}`.
-    #[error("is not a usable name; use 1 to 32 of the characters a-z, 0-9 and -")]
-    Name,
-    /// Not the id of an ed25519 key.
-    #[error("is not the id of an ed25519 key; paste the lines that `undertone identity` prints")]
-    Id,
-    /// A text that is not an address.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// An address at which a node may listen, and that leads nobody to it.
-    #[error(
-        "is {address}, which leads to no peer: 0.0.0.0 and :: are every address of the machine that uses them; write the one at which the others reach this peer, and let its node listen at that or say listen in its node.toml"
-    )]
-    Nowhere {
-        /// The address in the list.
-        address: String,
-    },
-    /// A name, an id or an address of an earlier peer.
-    #[error("is the same as that of peer {earlier:?}; every peer needs its own")]
-    Duplicate {
-        /// Name of the earlier peer.
-        earlier: String,
-    },
-}
-
 fn at(line: Option<usize>) -> String {
     line.map_or_else(String::new, |line| format!(", line {line}"))
 }
@@ -223,9 +104,19 @@ pub const PEER_KEYS: &[Setting] = &[
     Setting::of_file(("peer", "id"), None, (ID, ""),
         "[[peer]]: its node's id, as `undertone identity show` prints it").such_as(r#""12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo""#),
     Setting::of_file(("peer", "private"), None, (ADDRESS, ""),
-        "[[peer]]: where it listens for private neighbours").such_as(r#""/ip4/192.0.2.1/tcp/7001""#),
+        "[[peer]]: where it listens for encrypted connections; without it the peer dials the others").such_as(r#""/ip4/192.0.2.1/tcp/7001""#),
+    Setting::of_file(("peer", "at"), None, (Values::List(&ADDRESS, 0), ""),
+        "[[peer]]: in place of private, where it has several addresses").such_as(r#"["/dns/a.example/tcp/443", "/ip6/2001:db8::1/tcp/443"]"#),
     Setting::of_file(("peer", "public"), None, (ADDRESS, ""),
-        "[[peer]]: where it listens for everybody, on another port").such_as(r#""/ip4/192.0.2.1/tcp/7002""#),
+        "[[peer]]: where it listens for plain ones, on another port; without it all is encrypted").such_as(r#""/ip4/192.0.2.1/tcp/7002""#),
+    Setting::of_file(("peer", "relay"), Some("false"), (Values::Flag, ""),
+        "[[peer]]: whether it passes on connections of peers that nobody can dial"),
+    Setting::of_file(("relay", "name"), None, (Values::Text("^[a-z0-9-]{1,32}$", "[a-z0-9-], 1 to 32"), ""),
+        "[[relay]]: a relay that is no peer; its name").such_as(r#""port-443""#),
+    Setting::of_file(("relay", "id"), None, (ID, ""),
+        "[[relay]]: its id, as `undertone identity show` prints it").such_as(r#""12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo""#),
+    Setting::of_file(("relay", "at"), None, (Values::List(&ADDRESS, 1), ""),
+        "[[relay]]: where it is reached").such_as(r#"["/dns/relay.example/tcp/443"]"#),
 ];
 
 #[derive(Deserialize)]
@@ -234,6 +125,8 @@ struct RawPeers {
     version: u32,
     #[serde(default)]
     peer: Vec<RawPeer>,
+    #[serde(default)]
+    relay: Vec<RelayKeys>,
 }
 
 /// A peer as written.
@@ -242,8 +135,11 @@ struct RawPeers {
 struct RawPeer {
     name: String,
     id: String,
-    private: String,
-    public: String,
+    private: Option<String>,
+    at: Option<Vec<String>>,
+    public: Option<String>,
+    #[serde(default)]
+    relay: bool,
 }
 
 /// Whether this is a party's name: `[a-z0-9-]{1,32}`.
@@ -270,23 +166,11 @@ pub fn public_key(id: &PeerId) -> Option<PublicKey> {
 
 impl RawPeer {
     fn peer(self) -> Result<Peer, (&'static str, PeerProblem)> {
-        // One id has one spelling.
-        let id = self
-            .id
-            .parse::<PeerId>()
-            .ok()
-            .filter(|id| id.to_base58() == self.id)
-            .ok_or(("id", PeerProblem::Id))?;
-        let private = self
-            .private
-            .parse::<Address>()
-            .map_err(|e| ("private", e.into()))?;
-        let public = self.public.parse::<Address>().map_err(|e| ("public", e.into()))?;
+        let (private, public) = (self.private.as_deref(), self.public.as_deref());
         Ok(Peer {
+            id: id(&self.id)?,
+            contact: Contact::of_keys(private, self.at.as_deref(), public, self.relay)?,
             name: self.name,
-            id,
-            private,
-            public,
         })
     }
 }
@@ -323,7 +207,19 @@ impl Peers {
             return Err(PeersError::Count { found: peers.len() });
         }
         check_entries(&peers).map_err(|(index, key, problem)| entry(index, (key, problem)))?;
-        Ok(Peers(peers))
+        let relay = |index: usize, (key, problem): (&str, PeerProblem)| {
+            let field = format!("relay.{index}.{key}");
+            PeersError::Entry {
+                line: lines.line(&field),
+                field,
+                problem,
+            }
+        };
+        let relays = raw.relay.iter().enumerate();
+        let relays = relays.map(|(index, keys)| keys.relay().map_err(|e| relay(index, e)));
+        let relays: Vec<Relay> = relays.collect::<Result<_, _>>()?;
+        check_relays(&peers, &relays).map_err(|(index, key, problem)| relay(index, (key, problem)))?;
+        Ok(Peers { peers, relays })
     }
 
     /// A list that a program made (`local`, `simulate`, tests), under the same rules.
@@ -336,30 +232,42 @@ impl Peers {
             line: None,
             problem,
         })?;
-        Ok(Peers(peers))
+        let relays = vec![];
+        Ok(Peers { peers, relays })
     }
 
     /// `parties` peers `party-0`, `party-1`, … for simulations and tests, with the keys of
     /// [`simulated_keypair`] and addresses that nobody listens on.
     pub fn simulated(parties: usize) -> Result<Self, PeersError> {
-        let address = |family, party: usize| Address(format!("/{family}/party-{party}.invalid/tcp/7001"));
+        let address = |family, party: usize| {
+            let text = format!("/{family}/party-{party}.invalid/tcp/7001");
+            text.parse::<Address>().expect("an address")
+        };
         let peer = |party| Peer {
             name: format!("party-{party}"),
             id: simulated_keypair(party).public().to_peer_id(),
-            private: address("dns4", party),
-            public: address("dns6", party),
+            contact: Contact {
+                at: vec![address("dns4", party)],
+                public: Some(address("dns6", party)),
+                relay: false,
+            },
         };
         Peers::new((0..parties.min(MOST_PARTIES + 1)).map(peer).collect())
     }
 
     /// The peers in plan order.
     pub fn as_slice(&self) -> &[Peer] {
-        &self.0
+        &self.peers
+    }
+
+    /// The relays that are no peers.
+    pub fn relays(&self) -> &[Relay] {
+        &self.relays
     }
 
     /// The index of a name.
     pub fn index_of(&self, name: &str) -> Option<usize> {
-        self.0.iter().position(|peer| peer.name == name)
+        self.peers.iter().position(|peer| peer.name == name)
     }
 }
 
@@ -378,13 +286,45 @@ pub(crate) fn check_entries(peers: &[Peer]) -> Result<(), (usize, &'static str, 
         if public_key(&peer.id).is_none() {
             return Err((index, "id", PeerProblem::Id));
         }
-        for (key, address) in [("private", &peer.private), ("public", &peer.public)] {
+        for (key, address) in peer.contact.keyed() {
             address
                 .check_reachable()
                 .map_err(|problem| (index, key, problem))?;
         }
     }
     unique(peers)
+}
+
+/// Checks relays beside the peers: each is reached, and is nobody else.
+pub(crate) fn check_relays(
+    peers: &[Peer],
+    relays: &[Relay],
+) -> Result<(), (usize, &'static str, PeerProblem)> {
+    if relays.len() > MOST_RELAYS {
+        let found = relays.len();
+        return Err((MOST_RELAYS, "name", PeerProblem::TooManyRelays { found }));
+    }
+    let mut ids: BTreeMap<_, _> = peers
+        .iter()
+        .map(|peer| (peer.id.to_bytes(), peer.name.clone()))
+        .collect();
+    for (index, relay) in relays.iter().enumerate() {
+        if !is_party_name(&relay.name) {
+            return Err((index, "name", PeerProblem::Name));
+        }
+        if public_key(&relay.id).is_none() {
+            return Err((index, "id", PeerProblem::Id));
+        }
+        for address in &relay.at {
+            address
+                .check_reachable()
+                .map_err(|problem| (index, "at", problem))?;
+        }
+        if let Some(earlier) = ids.insert(relay.id.to_bytes(), relay.name.clone()) {
+            return Err((index, "id", PeerProblem::Duplicate { earlier }));
+        }
+    }
+    Ok(())
 }
 
 /// Names, ids and addresses of all listeners must differ; a doubled one is a slip of copying.
@@ -403,7 +343,7 @@ fn unique(peers: &[Peer]) -> Result<(), (usize, &'static str, PeerProblem)> {
         if let Some(earlier) = ids.insert(peer.id.to_bytes(), index) {
             return duplicate("id", earlier);
         }
-        for (key, address) in [("private", &peer.private), ("public", &peer.public)] {
+        for (key, address) in peer.contact.keyed() {
             if let Some(earlier) = addresses.insert(address, index) {
                 return duplicate(key, earlier);
             }

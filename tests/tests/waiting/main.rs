@@ -15,6 +15,8 @@ mod dropouts;
 mod kill;
 mod leave;
 mod mixing_again;
+mod reached;
+mod relayed;
 mod router;
 mod soak;
 mod starting;

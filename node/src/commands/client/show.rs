@@ -247,6 +247,11 @@ fn section<const N: usize>(
 
 fn peer(peer: &PeerStatus) -> [String; 3] {
     let answers = |reachability: &Reachability| match reachability.reachable {
+        _ if reachability.address.is_empty() => match reachability.reachable {
+            Some(true) => "answers, without an address".into(),
+            Some(false) => "has no address".into(),
+            None => String::new(),
+        },
         Some(true) => format!("{} answers", reachability.address),
         Some(false) => format!(
             "{}: {}",

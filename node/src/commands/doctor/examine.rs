@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use libp2p::{Multiaddr, PeerId};
+use libp2p::PeerId;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::entry::Address;
 use undertone_protocol::topology::party::Party;
 
 use crate::network::ask::{AskFault, Closed, Inquiry};
 use crate::network::dial_fault::DialFault;
 use crate::network::hub::Hub;
 use crate::network::offence::Offence;
+use crate::party::reaching;
 
 /// Checks that are timed; the fastest counts.
 const PROBES: usize = 5;
@@ -28,9 +30,10 @@ pub(super) struct Subject {
     pub(super) name: String,
     pub(super) peer: PeerId,
     pub(super) graph: Network,
-    pub(super) address: Multiaddr,
+    /// Where it is listed on this graph; nowhere, if nobody can dial it there.
+    pub(super) addresses: Vec<Address>,
     /// Where it is listed on the other graph.
-    pub(super) other: Multiaddr,
+    pub(super) others: Vec<Address>,
 }
 
 /// A neighbour that was visited, and what was found.
@@ -41,6 +44,8 @@ pub(super) struct Visit {
     /// Notes that are of interest although they are no problem.
     pub(super) notes: Vec<String>,
     pub(super) answers: Option<Answers>,
+    /// The relay over which it answered.
+    pub(super) relay: Option<PeerId>,
 }
 
 /// The answers of the peer, and how fast they came.
@@ -63,6 +68,7 @@ pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
         problem: None,
         notes: vec![],
         answers: None,
+        relay: None,
     };
     let mut found = visit.ask(hub, plan).await;
     for _ in 1..ATTEMPTS {
@@ -86,6 +92,13 @@ pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
                 ));
             }
             visit.answers = Some(answers);
+            visit.look_at_the_way(hub).await;
+        }
+        Err(AskFault::Dial(DialFault::NoRelay)) if visit.subject.addresses.is_empty() => {
+            let name = &visit.subject.name;
+            visit.notes.push(format!(
+                "{name} has no address: it dials this node once it runs, and nothing can be asked before"
+            ));
         }
         Err(fault) => visit.problem = Some(visit.subject.problem(hub, plan, &fault).await),
     }
@@ -152,6 +165,23 @@ impl Visit {
         Ok(answers)
     }
 
+    /// One that has addresses and answers over a relay only is no problem, but could be faster.
+    async fn look_at_the_way(&mut self, hub: &Hub) {
+        let Subject {
+            graph,
+            peer,
+            ref name,
+            ..
+        } = self.subject;
+        self.relay = hub.relay_to(&peer).filter(|_| graph == Network::Private);
+        if self.relay.is_some() && !self.subject.addresses.is_empty() {
+            let at = reaching::shown(&self.subject.addresses);
+            self.notes.push(format!(
+                "{name} answers over a relay, and not at {at}: let its firewall take TCP there, or take the address out of the peer list"
+            ));
+        }
+    }
+
     /// Sends a mebibyte there and back; again if that fails: where packets are lost, one of them
     /// may be lost so often that nothing moves for as long as a peer waits.
     pub(super) async fn measure(&mut self, hub: &Hub) {
@@ -210,10 +240,15 @@ impl Subject {
 
     /// One sentence on what is wrong and what to do.
     async fn problem(&self, hub: &Hub, plan: &Plan, fault: &AskFault) -> String {
-        let Subject {
-            name, graph, address, ..
-        } = self;
+        let Subject { name, graph, .. } = self;
+        let address = reaching::shown(&self.addresses);
         match fault {
+            AskFault::Dial(DialFault::NotAtRelay) => format!(
+                "{name} has no address that answers, and no relay has it: start its node, and let it reach a relay of the peer list"
+            ),
+            AskFault::Dial(DialFault::NoRelay) => format!(
+                "{name} has no address, and no relay of the peer list answers: start one, or correct its address"
+            ),
             AskFault::Dial(DialFault::Refused) => format!(
                 "{name} refuses connections at {address} ({graph} graph): \
                  start its node, or correct the port in the peer list"
@@ -280,6 +315,11 @@ impl Subject {
 
     /// Whether the peer is found for this graph at its address for the other one.
     async fn is_swapped(&self, hub: &Hub) -> bool {
-        hub.reach(self.graph, self.peer, &self.other).await.is_ok()
+        for other in reaching::parse_all(&self.others) {
+            if hub.reach(self.graph, self.peer, &other).await.is_ok() {
+                return true;
+            }
+        }
+        false
     }
 }

@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use libp2p::PeerId;
 use serde_json::{Value, json};
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::entry::Address;
 use undertone_protocol::run::machine::Run;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::doctor::examine::{Answers, Visit};
+use crate::party::reaching;
 use crate::reporting::failure::Exit;
 use crate::reporting::report::Report;
 use crate::reporting::table::{Table, number};
@@ -96,16 +99,18 @@ impl<'a> Findings<'a> {
         let member = &self.plan.draft().members[me];
         let mut seen: BTreeMap<(String, &str), BTreeSet<&str>> = BTreeMap::new();
         for visit in &self.visits {
-            let listed = if visit.subject.graph == Network::Private {
-                &member.private
-            } else {
-                &member.public
+            let listed = match visit.subject.graph {
+                Network::Private => &member.contact.at[..],
+                Network::Public => member.contact.public.as_slice(),
+            };
+            // Of several addresses others may see any.
+            let ([listed], Some(answers)) = (listed, &visit.answers) else {
+                continue;
             };
             let host = listed
                 .as_str()
                 .rsplit_once("/tcp/")
                 .map_or(listed.as_str(), |(host, _)| host);
-            let Some(answers) = &visit.answers else { continue };
             // A name may stand for many addresses, and this machine sees itself at its loopback.
             let comparable = host.starts_with("/ip")
                 && !answers.seen.starts_with("/ip4/127.")
@@ -120,8 +125,8 @@ impl<'a> Findings<'a> {
             let by: Vec<&str> = by.into_iter().collect();
             format!(
                 "this node is listed at {host} but {} sees it at {seen}: \
-                 if it is behind address translation, let the listed ports be forwarded to it; \
-                 else correct the list",
+                 if it is behind address translation, let the listed ports be forwarded to it, \
+                 or list it without addresses; else correct the list",
                 by.join(", ")
             )
         };
@@ -248,11 +253,22 @@ impl<'a> Findings<'a> {
         }
     }
 
+    /// A relay's name in the plan.
+    fn name_of(&self, relay: &PeerId) -> String {
+        let draft = self.plan.draft();
+        let members = draft.members.iter().map(|member| (&member.id, &member.name));
+        let relays = draft.relays.iter().map(|relay| (&relay.id, &relay.name));
+        let mut named = members.chain(relays).filter(|(id, _)| *id == relay);
+        named
+            .next()
+            .map_or_else(|| relay.to_string(), |(_, name)| name.clone())
+    }
+
     fn text(&self) -> String {
         let mut table = Table::with_headings([
             "peer",
             "graph",
-            "address",
+            "at",
             "answers",
             "round trip",
             "MB/s",
@@ -263,6 +279,7 @@ impl<'a> Findings<'a> {
             subject,
             problem,
             answers,
+            relay,
             ..
         } in &self.visits
         {
@@ -270,8 +287,16 @@ impl<'a> Findings<'a> {
             table.row([
                 subject.name.clone(),
                 subject.graph.to_string(),
-                subject.address.to_string(),
-                if problem.is_none() { "yes" } else { "no" }.into(),
+                match relay {
+                    Some(relay) => format!("relay {}", self.name_of(relay)),
+                    None => reaching::shown(&subject.addresses),
+                },
+                match (problem, answers) {
+                    (Some(_), _) => "no",
+                    (None, Some(_)) => "yes",
+                    (None, None) => "later",
+                }
+                .into(),
                 of(&|answers| format!("{} ms", number(answers.rtt_ms))),
                 of(&|answers| answers.bytes_per_s.map_or("-".into(), |rate| number(rate / 1e6))),
                 of(&|answers| format!("{:+.0} ms", answers.clock_ms)),
@@ -318,7 +343,8 @@ impl Visit {
         json!({
             "name": self.subject.name,
             "graph": self.subject.graph.to_string(),
-            "address": self.subject.address.to_string(),
+            "addresses": self.subject.addresses.iter().map(Address::as_str).collect::<Vec<_>>(),
+            "relay": self.relay.map(|relay| relay.to_string()),
             "problem": self.problem,
             "software": answers.map(|answers| &answers.software),
             "plan": answers.and_then(|answers| answers.plan.as_ref()),

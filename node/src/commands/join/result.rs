@@ -122,6 +122,7 @@ fn object(
         "rounds": plan.mixing_rounds(),
         "wall_s": finish.wall_s,
         "total_wall_s": begun.elapsed().as_secs_f64(),
+        "links": finish.links,
         "private_bytes": finish.private_bytes,
         "public_bytes": finish.public_bytes,
         "peak_memory_bytes": process::peak_memory_bytes(),

@@ -15,6 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, sleep, sleep_until};
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::contact::Contact;
 use undertone_protocol::plan::peers::{Peer, Peers};
 
 use crate::commands::local::folders::{Folders, party_folder, result_name};
@@ -84,8 +85,11 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed)
         peers.push(Peer {
             name: party.name.clone(),
             id: key.peer_id(),
-            private: parse(private)?,
-            public: parse(public)?,
+            contact: Contact {
+                at: vec![parse(private)?],
+                public: Some(parse(public)?),
+                relay: false,
+            },
         });
         let output = party_folder(&folders.output, &party.name);
         std::fs::create_dir_all(&output).map_err(unwritable)?;

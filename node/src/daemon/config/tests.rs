@@ -54,7 +54,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
         (Some(1.0), 1, 3)
     );
     assert_eq!(
-        (config.identity.name.as_str(), config.private.as_str()),
+        (config.identity.name.as_str(), config.private[0].as_str()),
         ("bob", "/ip4/127.0.0.1/tcp/7003")
     );
     assert_eq!(config.api.token, folder.path("from-file/api.token"));

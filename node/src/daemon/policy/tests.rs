@@ -139,7 +139,7 @@ fn knowing(plan: &Plan, places: impl Fn(usize, &str) -> (String, String)) -> (te
     me.create(&folder.path().join("zoe.key")).unwrap();
     let mut peers = format!("version = 1\n{}", me.peer_lines());
     for (party, member) in plan.draft().members.iter().enumerate() {
-        let (private, public) = places(party, member.private.as_str());
+        let (private, public) = places(party, member.contact.at[0].as_str());
         peers += &format!(
             "[[peer]]\nname = {:?}\nid = \"{}\"\nprivate = {private:?}\npublic = {public:?}\n",
             member.name, member.id
@@ -156,56 +156,12 @@ fn knowing(plan: &Plan, places: impl Fn(usize, &str) -> (String, String)) -> (te
 }
 
 #[test]
-fn a_plan_with_another_port_for_a_listed_peer_is_refused() {
-    let plan = plan(5, "");
-    let listed = |party: usize| {
-        let member = &plan.draft().members[party];
-        (member.private.to_string(), member.public.to_string())
-    };
-    let check = |places: &dyn Fn(usize) -> (String, String)| {
-        let (_folder, config) = knowing(&plan, |party, _| places(party));
-        check_places(&config, &plan, 0)
-    };
-    check(&listed).expect("the same places");
-    let moved = |address: &str| {
-        let (head, port) = address.rsplit_once('/').unwrap();
-        format!("{head}/{}", port.parse::<u16>().unwrap() ^ 1)
-    };
-    for (graph, private) in [("private", true), ("public", false)] {
-        let refusal = check(&|party| {
-            let (mut at, mut open) = listed(party);
-            match (party, private) {
-                (3, true) => at = moved(&at),
-                (3, false) => open = moved(&open),
-                _ => {}
-            }
-            (at, open)
-        })
-        .expect_err("one port is another one");
-        assert_eq!(
-            (refusal.kind, refusal.field.as_deref()),
-            (Kind::Policy, Some("peers"))
-        );
-        let name = &plan.draft().members[3].name;
-        assert!(
-            refusal.message.contains(graph) && refusal.message.contains(name.as_str()),
-            "{refusal}"
-        );
-    }
-    // Where this node itself is said to be is checked elsewhere.
-    check(&|party| match party {
-        0 => (moved(&listed(0).0), listed(0).1),
-        party => listed(party),
-    })
-    .expect("its own");
-}
-
-#[test]
 fn a_loss_is_within_the_policy_up_to_the_very_epsilon_that_it_allows() {
     let plan = plan(5, "");
     let (_folder, mut config) = knowing(&plan, |party, _| {
         let member = &plan.draft().members[party];
-        (member.private.to_string(), member.public.to_string())
+        let public = member.contact.public.as_ref().expect("one");
+        (member.contact.at[0].to_string(), public.to_string())
     });
     let mu = 0.2;
     let epsilon = gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap();
@@ -230,7 +186,8 @@ fn who_is_vouched_for_decides_what_a_plan_costs() {
     let plan = plan(6, "");
     let places = |party: usize, _: &str| {
         let member = &plan.draft().members[party];
-        (member.private.to_string(), member.public.to_string())
+        let public = member.contact.public.as_ref().expect("one");
+        (member.contact.at[0].to_string(), public.to_string())
     };
     let (_folder, mut config) = knowing(&plan, places);
     let of = |parties: &[Party]| {

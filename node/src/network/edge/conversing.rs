@@ -62,15 +62,16 @@ impl Edge {
         self.lost = true;
         self.reported = None;
         self.absent = false;
-        self.reports.tell(NetworkEvent::Connected { graph, peer }).await;
+        let way = self.ways.taken(inward.stay.connection);
+        self.reports
+            .tell(NetworkEvent::Connected { graph, peer, way })
+            .await;
 
         self.probe_once();
         let (outward_stay, inward_stay) = (outward.stay, inward.stay);
         let connection = inward_stay.connection;
-        let _ = self
-            .commands
-            .send(SwarmCommand::Settled { peer, connection })
-            .await;
+        let command = || SwarmCommand::Settled { peer, connection };
+        self.ways.command(connection, command).await;
 
         let mut tasks = JoinSet::new();
         let (line, reports) = (self.line.clone(), self.reports.clone());
@@ -140,8 +141,8 @@ impl Edge {
                     false => return other.map_or(Ending::Closed, Ending::StartedOver),
                 },
                 // A connection that is given up may take long to close, if its other end is gone.
-                Ok(()) = self.link.changed() => {
-                    if !self.link.borrow_and_update().live.contains(&connection) {
+                true = self.ways.changed() => {
+                    if !self.ways.link().live.contains(&connection) {
                         let _ = timeout(DRAIN, self.drain(tasks)).await;
                         return other.map_or(Ending::Closed, Ending::StartedOver);
                     }

@@ -5,21 +5,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::AsyncReadExt;
-use libp2p::Multiaddr;
 use libp2p::swarm::ConnectionId;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
-use crate::network::address;
 use crate::network::command::SwarmCommand;
 use crate::network::dial_fault::DialFault;
 use crate::network::edge::state::Edge;
 use crate::network::hello::{self, HelloError};
 use crate::network::lane::{Lane, NotOpened};
 use crate::network::peer_table::{Arrival, Link};
-use crate::network::session::STREAM;
 
 /// First pause between attempts while peers come up.
 const PAUSE_AT_START: Duration = Duration::from_millis(50);
@@ -55,8 +52,10 @@ enum Attempt {
     Dialled,
     /// It is the peer that dials.
     Nowhere,
-    /// Its name stands for no address now.
-    Unknown,
+    /// Its names stand for no address now, or no relay can be asked for it.
+    Unknown(DialFault),
+    /// All relays that answer say that it is not there.
+    Absent,
 }
 
 /// Doubling pauses.
@@ -94,13 +93,15 @@ pub(super) struct Establishing<'a> {
     begun: watch::Receiver<bool>,
     /// The news that everybody is up is still to come.
     begins: bool,
+    /// Since when everybody has been known to be up and this peer has not been here.
+    missed: Option<Instant>,
 }
 
 impl<'a> Establishing<'a> {
     /// Begins with the stream that the peer has opened already, if there is one.
     pub(super) fn new(edge: &'a mut Edge, inward: Option<Lane>) -> Establishing<'a> {
         let now = Instant::now();
-        let link = edge.link.borrow_and_update().clone();
+        let link = edge.ways.link();
         let mut begun = edge.begun.clone();
         let begins = !*begun.borrow_and_update();
         Establishing {
@@ -116,6 +117,7 @@ impl<'a> Establishing<'a> {
             link,
             begun,
             begins,
+            missed: (!begins).then_some(now),
             edge,
         }
     }
@@ -123,6 +125,7 @@ impl<'a> Establishing<'a> {
     /// Gets a stream each way on one connection, ours first, or `None` at shutdown.
     pub(super) async fn run(mut self) -> Option<(Lane, Lane)> {
         loop {
+            let plain_until = self.edge.ways.plain_until();
             self.agree();
             if self.outward.is_some() && self.inward.is_some() {
                 return self.outward.zip(self.inward);
@@ -130,10 +133,19 @@ impl<'a> Establishing<'a> {
             tokio::select! {
                 () = self.edge.reports.shutdown() => return None,
                 _ = self.begun.changed(), if self.begins => self.on_begun(),
-                changed = self.edge.link.changed() => {
-                    changed.ok()?;
+                changed = self.edge.ways.changed() => {
+                    if !changed {
+                        return None;
+                    }
                     self.on_link();
                     self.tell_in_vain().await;
+                }
+                () = until(plain_until) => {
+                    // No plain connection has come: the encrypted one will do.
+                    self.attempt.abort_all();
+                    self.opening_on = None;
+                    self.on_link();
+                    self.try_at_once();
                 }
                 Some(arrival) = self.edge.arrivals.recv() => self.on_arrival(arrival).await,
                 Some(done) = self.attempt.join_next() => self.on_attempt(done).await,
@@ -195,6 +207,7 @@ impl<'a> Establishing<'a> {
     /// From now on a refused connection means something else: whoever dials looks again.
     fn on_begun(&mut self) {
         self.begins = false;
+        self.missed = Some(Instant::now());
         if self.link.best.is_none() {
             self.attempt.abort_all();
         }
@@ -203,7 +216,7 @@ impl<'a> Establishing<'a> {
 
     /// Connections came or went, or a dial came to nothing.
     fn on_link(&mut self) {
-        let link = self.edge.link.borrow_and_update().clone();
+        let link = self.edge.ways.link();
         let before = std::mem::replace(&mut self.link, link);
         let live = &self.link.live;
         let is_live = |lane: &Lane| live.contains(&lane.stay.connection);
@@ -253,15 +266,17 @@ impl<'a> Establishing<'a> {
     }
 
     fn begin_attempt(&mut self) {
+        self.link = self.edge.ways.link();
         self.attempted = self.link.changes;
         let theirs = self.inward.as_ref().map(|lane| lane.stay.connection);
         self.opening_on = theirs.or(self.link.best);
         match self.opening_on {
             Some(connection) => self.attempt.spawn(opening(self.edge, connection)),
             None => {
-                let dials = self.edge.leads() || self.since.elapsed() >= OUR_TURN;
+                let our_turn = self.edge.leads() || self.since.elapsed() >= OUR_TURN;
+                let probes = self.edge.is_missed() || self.pause.0 >= PROBED;
                 self.attempt
-                    .spawn(reaching(self.edge, self.pause.0 >= PROBED, dials))
+                    .spawn(reaching(self.edge, probes, our_turn, self.since))
             }
         };
     }
@@ -301,12 +316,33 @@ impl<'a> Establishing<'a> {
                 }
                 self.after_reaching(false);
             }
-            Attempt::Dialled => self.after_reaching(true),
-            Attempt::Nowhere => self.after_reaching(false),
-            Attempt::Unknown => {
-                self.in_vain(DialFault::Unknown).await;
+            Attempt::Absent if self.edge.is_missed() => {
+                self.edge.mourn().await;
                 self.after_reaching(false);
             }
+            Attempt::Dialled => {
+                self.mourn_if_away().await;
+                self.after_reaching(true);
+            }
+            Attempt::Nowhere | Attempt::Absent => {
+                self.mourn_if_away().await;
+                self.after_reaching(false);
+            }
+            Attempt::Unknown(fault) => {
+                self.mourn_if_away().await;
+                self.in_vain(fault).await;
+                self.after_reaching(false);
+            }
+        }
+    }
+
+    /// One that we cannot ask whether it is there is gone if it has been away for long.
+    async fn mourn_if_away(&mut self) {
+        let since = self.missed.map_or(self.since, |missed| missed.max(self.since));
+        let leads_there = self.edge.presence.reached.load(Ordering::Relaxed);
+        let away = self.link.best.is_none() && since.elapsed() >= RETURN;
+        if self.edge.is_missed() && !leads_there && away {
+            self.edge.mourn().await;
         }
     }
 
@@ -338,13 +374,9 @@ impl Edge {
         let connection = lane.stay.connection;
         let proved = result.as_ref().map_or_else(HelloError::proves, |()| true);
         if proved {
-            let _ = self
-                .commands
-                .send(SwarmCommand::Proved {
-                    peer: self.line.peer,
-                    connection,
-                })
-                .await;
+            let peer = self.line.peer;
+            let command = || SwarmCommand::Proved { peer, connection };
+            self.ways.command(connection, command).await;
         }
         let error = match result {
             Ok(()) => return Some(lane),
@@ -379,17 +411,21 @@ impl Edge {
 
 /// Opens a stream on this connection, and says hello on it.
 fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attempt> + use<> {
-    let (commands, credentials, digest) = (edge.commands.clone(), edge.credentials.clone(), edge.digest);
+    let way = edge.ways.of(connection);
+    let way = way.map(|way| (way.carrier.clone(), way.protocol.clone()));
+    let (credentials, digest) = (edge.credentials.clone(), edge.digest);
     async move {
+        let Some((carrier, protocol)) = way else {
+            return Attempt::NotOpened(NotOpened::Lost);
+        };
         let (answer, opened) = oneshot::channel();
-        let _ = commands
-            .send(SwarmCommand::Open {
-                peer: credentials.peer,
-                connection,
-                protocol: STREAM,
-                answer,
-            })
-            .await;
+        let command = SwarmCommand::Open {
+            peer: credentials.peer,
+            connection,
+            protocol,
+            answer,
+        };
+        carrier.command(command).await;
         match timeout(credentials.patience, opened).await {
             Ok(Ok(Ok(mut lane))) => {
                 let result = hello::open(&mut lane.stream, &credentials, digest).await;
@@ -403,29 +439,50 @@ fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attemp
 }
 
 /// Looks whether a peer that was lost, or that does not come, refuses connections, and dials it if
-/// that is our part: the lower peer id dials first, so that two peers seldom dial each other at the
-/// same time while they come up.
-fn reaching(edge: &Edge, probes: bool, dials: bool) -> impl Future<Output = Attempt> + use<> {
-    let (place, probe, commands) = (edge.place.clone(), edge.probe.clone(), edge.commands.clone());
-    let (peer, missed, patience) = (edge.line.peer, edge.is_missed(), edge.dial_patience);
+/// that is our part: where it has addresses, of two that can dial each other the lower peer id
+/// first, so that both seldom dial at the same time while they come up; then over relays.
+fn reaching(
+    edge: &Edge,
+    probes: bool,
+    our_turn: bool,
+    lost: Instant,
+) -> impl Future<Output = Attempt> + use<> {
+    let (probed, (direct, relayed)) = (edge.ways.probed(), edge.ways.to_dial(our_turn));
+    let (encrypted, peer, patience) = (edge.ways.encrypted().clone(), edge.line.peer, edge.dial_patience);
     async move {
         // While all come up at once, the first attempts meet listeners that are not there yet.
-        if (missed || probes) && probe.refuses(patience).await {
+        let refuses = probes && probed.refuse(patience).await;
+        if refuses && !relayed {
             return Attempt::Refused;
         }
-        if !dials {
-            return Attempt::Nowhere;
+        let mut found = None;
+        for carrier in direct.iter().filter(|_| !refuses) {
+            match carrier.dial(peer).await {
+                Ok(_) => return Attempt::Dialled,
+                Err(fault) => found = Some(fault),
+            }
         }
-        let addresses: Vec<Multiaddr> = match timeout(patience, place.resolve()).await {
-            Ok(Ok(found)) => found.into_iter().map(address::to_multiaddr).collect(),
-            _ => Vec::new(),
-        };
-        if addresses.is_empty() {
-            debug!(%peer, %place, "address not found");
-            return Attempt::Unknown;
+        if relayed {
+            match encrypted.reach_over_relays(peer, lost).await {
+                Ok(_) => return Attempt::Dialled,
+                Err(_) if refuses => return Attempt::Refused,
+                Err(none) if none.absent => return Attempt::Absent,
+                Err(none) => found = Some(none.fault),
+            }
         }
-        let _ = commands.send(SwarmCommand::Dial { peer, addresses }).await;
-        Attempt::Dialled
+        match found {
+            // The swarm has said how its dial went.
+            Some(fault @ (DialFault::Unknown | DialFault::NoRelay)) => Attempt::Unknown(fault),
+            Some(_) => Attempt::Dialled,
+            None => Attempt::Nowhere,
+        }
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time.filter(|time| Instant::now() < *time) {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

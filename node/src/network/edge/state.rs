@@ -7,14 +7,14 @@ use std::time::Duration;
 use libp2p::swarm::ConnectionId;
 use tokio::sync::{mpsc, watch};
 
-use crate::network::address::Place;
 use crate::network::command::SwarmCommand;
 use crate::network::dial_fault::DialFault;
+use crate::network::edge::ways::Ways;
 use crate::network::event::NetworkEvent;
 use crate::network::hello::Credentials;
 use crate::network::line::Line;
 use crate::network::offence::Offence;
-use crate::network::peer_table::{Arrival, Link};
+use crate::network::peer_table::Arrival;
 use crate::network::reports::Reports;
 
 /// The state that the edges of one peer share.
@@ -43,15 +43,11 @@ pub(in crate::network) struct Edge {
     pub(in crate::network) credentials: Credentials,
     /// The run.
     pub(in crate::network) digest: [u8; 32],
-    /// Where the peer listens on this graph.
-    pub(in crate::network) place: Place,
-    /// Where it must refuse connections to count as gone: its private address, if we know it.
-    pub(in crate::network) probe: Place,
     /// Shared with the peer's edge on the other graph.
     pub(in crate::network) presence: Arc<Presence>,
     pub(in crate::network) dial_patience: Duration,
-    pub(in crate::network) commands: mpsc::Sender<SwarmCommand>,
-    pub(in crate::network) link: watch::Receiver<Link>,
+    /// The swarms that its streams may take.
+    pub(in crate::network) ways: Ways,
     pub(in crate::network) arrivals: mpsc::Receiver<Arrival>,
     pub(in crate::network) reports: Reports,
     /// It was connected, and we have not found it gone since.
@@ -77,17 +73,20 @@ impl Edge {
     }
 
     /// Finds out, while the peer is connected, whether its address leads to it.
-    pub(super) fn probe_once(&self) {
+    pub(super) fn probe_once(&mut self) {
         let presence = self.presence.clone();
-        if self.link.borrow().reached {
+        if self.ways.link().reached {
             presence.reached.store(true, Ordering::Relaxed);
         }
         if presence.reached.load(Ordering::Relaxed) || presence.probed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (probe, patience) = (self.probe.clone(), self.dial_patience);
+        let (probed, patience) = (self.ways.probed(), self.dial_patience);
+        if probed.is_empty() {
+            return;
+        }
         tokio::spawn(async move {
-            let reached = !probe.refuses(patience).await;
+            let reached = !probed.refuse(patience).await;
             presence.reached.fetch_or(reached, Ordering::Relaxed);
         });
     }
@@ -107,7 +106,7 @@ impl Edge {
     /// Reports once that the address of a peer that has not been here yet refuses connections.
     pub(super) async fn refused(&mut self) {
         if !self.presence.refused.swap(true, Ordering::Relaxed) {
-            let (peer, place) = (self.line.peer, self.probe.to_string());
+            let (peer, place) = (self.line.peer, self.ways.probed().to_string());
             self.reports.tell(NetworkEvent::Refused { peer, place }).await;
         }
     }
@@ -117,7 +116,7 @@ impl Edge {
         if self.presence.up.load(Ordering::Relaxed) == 0
             && !self.presence.unanswered.swap(true, Ordering::Relaxed)
         {
-            let (peer, place) = (self.line.peer, self.place.to_string());
+            let (peer, place) = (self.line.peer, self.ways.dialled().to_string());
             let event = NetworkEvent::Unanswered { peer, place, fault };
             self.reports.tell(event).await;
         }
@@ -161,23 +160,15 @@ impl Edge {
 
     /// Nobody answers on this connection, or somebody else does.
     pub(super) async fn unanswered(&self, connection: ConnectionId) {
-        let _ = self
-            .commands
-            .send(SwarmCommand::Unanswered {
-                peer: self.line.peer,
-                connection,
-            })
-            .await;
+        let peer = self.line.peer;
+        let command = || SwarmCommand::Unanswered { peer, connection };
+        self.ways.command(connection, command).await;
     }
 
     /// A stream on this connection broke.
     pub(super) async fn broken(&self, connection: ConnectionId) {
-        let _ = self
-            .commands
-            .send(SwarmCommand::Broken {
-                peer: self.line.peer,
-                connection,
-            })
-            .await;
+        let peer = self.line.peer;
+        let command = || SwarmCommand::Broken { peer, connection };
+        self.ways.command(connection, command).await;
     }
 }

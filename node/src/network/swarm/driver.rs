@@ -1,33 +1,37 @@
 //! The task that drives one swarm.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod guests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
-use libp2p::core::transport::TransportError;
+use libp2p::core::transport::{ListenerId, TransportError};
 use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, ListenError, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, ping};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::debug;
 use undertone_protocol::messages::notice::Network;
 
-use crate::network::ask::{ASK, Desk, SERVED};
+use crate::network::ask::Desk;
 use crate::network::command::SwarmCommand;
 use crate::network::dial_fault::DialFault;
-use crate::network::door::{NotListed, Opened, Opening};
+use crate::network::door::{NotListed, Opening};
 use crate::network::event::NetworkEvent;
-use crate::network::hello::{self, Credentials, HelloError, Verdict};
-use crate::network::lane::{Lane, Stay};
+use crate::network::lane::Stay;
 use crate::network::offence::Offence;
-use crate::network::peer_table::{Arrival, PeerTable};
+use crate::network::peer_table::PeerTable;
+use crate::network::relays::Relays;
 use crate::network::swarm::build::{Behaviour, BehaviourEvent};
 use crate::network::swarm::faults::{fault, is_silence};
+use crate::network::swarm::guest::Examined;
 use crate::network::swarm::ports::{Connection, Port};
 
 /// Connections of one peer id of which nobody has said hello; one more, and the oldest is closed.
@@ -37,32 +41,11 @@ const UNPROVED_PER_PEER: usize = 8;
 /// Connections over all peers, beyond two for each of them, of which nobody has said hello yet; one
 /// more, and the oldest of the peer with the most is closed.
 const UNPROVED: usize = 32;
-/// Streams of one connection whose hellos are checked at the same time; more are dropped.
-const EXAMINED: usize = 32;
-/// Streams whose hellos are checked at the same time on a connection of which nobody has said hello
-/// yet.
-const EXAMINED_UNPROVED: usize = 4;
 /// How often what has run out is looked for.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Different strangers, and different addresses that sent rubbish, that are reported; later ones
 /// are only logged.
 const REPORTED: usize = 64;
-
-/// A hello that was checked.
-struct Examined {
-    peer: PeerId,
-    connection: ConnectionId,
-    lane: Lane,
-    result: Result<Guest, HelloError>,
-}
-
-/// A peer that has said hello.
-enum Guest {
-    /// A neighbour in an attached run, with where its streams go.
-    Edge(mpsc::Sender<Arrival>),
-    /// Somebody who wants to ask questions.
-    Asker(Box<Credentials>),
-}
 
 /// The parts of a hub's hello that are alike at every stream, whatever its run.
 pub(in crate::network) struct Introduction {
@@ -70,6 +53,10 @@ pub(in crate::network) struct Introduction {
     pub(in crate::network) version: u32,
     pub(in crate::network) key: Keypair,
     pub(in crate::network) patience: Duration,
+    /// Whose streams take the public graph's protocol on an encrypted connection.
+    pub(in crate::network) public: Arc<PeerTable>,
+    pub(in crate::network) relays: Arc<Relays>,
+    pub(in crate::network) relays_others: bool,
 }
 
 /// The task that drives one swarm. It never waits for an edge or for the driver.
@@ -82,8 +69,27 @@ pub(in crate::network) struct SwarmDriver {
     examined: JoinSet<Examined>,
     desk: Arc<Desk>,
     serving: JoinSet<PeerId>,
+    /// Whereabouts at relays that were asked for, and who waits for each.
+    places: HashMap<ListenerId, watch::Sender<bool>>,
     strangers: BTreeSet<PeerId>,
     rubbish: BTreeSet<String>,
+}
+
+/// The relay that a connection goes over.
+fn relay_of(endpoint: &ConnectedPoint) -> Option<PeerId> {
+    let address = match endpoint {
+        ConnectedPoint::Dialer { address, .. } => address,
+        ConnectedPoint::Listener { local_addr, .. } => local_addr,
+    };
+    let mut relay = None;
+    for part in address {
+        match part {
+            Protocol::P2p(peer) => relay = Some(peer),
+            Protocol::P2pCircuit => return relay,
+            _ => {}
+        }
+    }
+    None
 }
 
 impl SwarmDriver {
@@ -104,6 +110,7 @@ impl SwarmDriver {
             peer_table,
             ports: BTreeMap::new(),
             examined: JoinSet::new(),
+            places: HashMap::new(),
             strangers: BTreeSet::new(),
             rubbish: BTreeSet::new(),
         }
@@ -133,7 +140,6 @@ impl SwarmDriver {
 
     fn on_command(&mut self, command: SwarmCommand) {
         match command {
-            SwarmCommand::Dial { peer, addresses } => self.dial(peer, addresses),
             SwarmCommand::Reach {
                 peer,
                 addresses,
@@ -172,7 +178,14 @@ impl SwarmDriver {
                 }
             }
             SwarmCommand::Unanswered { peer, connection } => self.close(peer, connection),
+            SwarmCommand::Reserve { relay, circuit, held } => match self.swarm.listen_on(circuit) {
+                Ok(listener) => drop(self.places.insert(listener, held)),
+                Err(error) => debug!(%relay, %error, "no place at the relay"),
+            },
             SwarmCommand::Broken { peer, connection } => {
+                if self.carries_circuits(&peer) {
+                    return;
+                }
                 let port = self.ports.get(&peer);
                 let known = port.and_then(|port| port.connections.get(&connection));
                 if known.is_some_and(|known| !known.is_used()) {
@@ -180,6 +193,17 @@ impl SwarmDriver {
                 }
             }
         }
+    }
+
+    /// Whether others than this peer's edges may use its connection.
+    fn carries_circuits(&self, peer: &PeerId) -> bool {
+        let Introduction {
+            graph,
+            ref relays,
+            relays_others,
+            ..
+        } = self.introduction;
+        graph == Network::Private && (relays_others || relays.has(peer))
     }
 
     fn dial(&mut self, peer: PeerId, addresses: Vec<Multiaddr>) {
@@ -264,7 +288,12 @@ impl SwarmDriver {
         self.peer_table.update(&peer, |link| {
             link.live = port.usable().map(|(id, _)| *id).collect();
             link.best = port.best();
-            link.reached |= port.usable().any(|(_, connection)| connection.dialled);
+            link.since = link.best.and(link.since.or(Some(Instant::now())));
+            let relays = port.usable().map(|(id, known)| Some((*id, known.relayed?)));
+            link.relays = relays.flatten().collect();
+            link.reached |= port
+                .usable()
+                .any(|(_, connection)| connection.dialled && connection.relayed.is_none());
             link.changes += 1;
         });
     }
@@ -288,6 +317,12 @@ impl SwarmDriver {
         for (peer, connection) in late.collect::<Vec<_>>() {
             self.close(peer, connection);
         }
+        // Whereabouts for which nobody waits any more.
+        let swarm = &mut self.swarm;
+        self.places.retain(|listener, held| {
+            let awaited = !held.is_closed();
+            awaited || !swarm.remove_listener(*listener)
+        });
     }
 
     /// Closes the oldest connection of the most crowded host, where too many have no hello yet
@@ -316,6 +351,7 @@ impl SwarmDriver {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Door(opened)) => self.on_opened(opened),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(pinged)) => self.on_pinged(pinged),
+            SwarmEvent::Behaviour(BehaviourEvent::Relay(relayed)) => tracing::info!("relay: {relayed:?}"),
             SwarmEvent::ConnectionEstablished {
                 peer_id,
                 connection_id,
@@ -349,7 +385,17 @@ impl SwarmDriver {
             } => {
                 self.on_refused(send_back_addr, error, peer_id);
             }
-            SwarmEvent::ListenerError { error, .. } => self.on_listener(error.to_string()),
+            SwarmEvent::NewListenAddr { listener_id, .. } => {
+                if let Some(held) = self.places.get(&listener_id) {
+                    held.send_replace(true);
+                }
+            }
+            SwarmEvent::ListenerClosed { listener_id, .. } if self.places.contains_key(&listener_id) => {
+                self.places.remove(&listener_id);
+            }
+            SwarmEvent::ListenerError { listener_id, error } if !self.places.contains_key(&listener_id) => {
+                self.on_listener(error.to_string());
+            }
             SwarmEvent::ListenerClosed { reason, .. } => {
                 self.on_listener(
                     reason
@@ -371,8 +417,10 @@ impl SwarmDriver {
             (link.in_vain, link.fault) = (0, None);
         });
         let port = self.ports.entry(peer).or_default();
+        let relayed = relay_of(endpoint);
         let connection = Connection {
             dialled,
+            relayed,
             proved: self.introduction.graph == Network::Private,
             host: endpoint
                 .get_remote_address()
@@ -411,124 +459,6 @@ impl SwarmDriver {
             Err(failure) => {
                 debug!(graph = %self.introduction.graph, %peer, %failure, "no sign of life");
                 self.close(peer, connection);
-            }
-        }
-    }
-
-    /// Somebody has opened a stream: let it say hello.
-    fn on_opened(&mut self, opened: Opened) {
-        let Opened {
-            peer,
-            connection,
-            protocol,
-            mut stream,
-        } = opened;
-        let Some(peer_key) = self.peer_table.key(&peer) else {
-            return;
-        };
-        let port = self.ports.get_mut(&peer);
-        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else {
-            return;
-        };
-        // Whoever opens more streams than it can say hello on loses them.
-        if known.examined >= if known.proved { EXAMINED } else { EXAMINED_UNPROVED } {
-            return;
-        }
-        known.examined += 1;
-        let stay = Stay {
-            connection,
-            _users: known.users.clone(),
-        };
-        let Introduction {
-            graph,
-            version,
-            ref key,
-            patience,
-        } = self.introduction;
-        // The hello takes round trips: a task of its own, so that nobody else waits for it.
-        let asks = protocol == ASK;
-        let credentials = Credentials {
-            graph,
-            asks,
-            version,
-            key: key.clone(),
-            peer,
-            peer_key,
-            patience,
-        };
-        let peer_table = self.peer_table.clone();
-        self.examined.spawn(async move {
-            let verdict = |digest: &[u8; 32]| {
-                if asks {
-                    Verdict::Welcome(Guest::Asker(Box::new(credentials.clone())))
-                } else {
-                    peer_table.verdict(&peer, digest).map(Guest::Edge)
-                }
-            };
-            let result = hello::accept(&mut stream, &credentials, verdict).await;
-            Examined {
-                peer,
-                connection,
-                lane: Lane { stream, stay },
-                result,
-            }
-        });
-    }
-
-    fn serve(&mut self, lane: Lane, credentials: Credentials) {
-        let (peer, connection) = (credentials.peer, lane.stay.connection);
-        let Some(port) = self.ports.get_mut(&peer).filter(|port| port.served < SERVED) else {
-            return;
-        };
-        let Some(known) = port.connections.get(&connection) else {
-            return;
-        };
-        let seen = known.host.clone().unwrap_or_default();
-        port.served += 1;
-        let desk = self.desk.clone();
-        self.serving.spawn(async move {
-            desk.serve(lane, credentials, seen).await;
-            peer
-        });
-    }
-
-    fn on_examined(&mut self, examined: Examined) {
-        let Examined {
-            peer,
-            connection,
-            lane,
-            result,
-        } = examined;
-        let graph = self.introduction.graph;
-        let port = self.ports.get_mut(&peer);
-        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else {
-            return;
-        };
-        known.examined -= 1;
-        let proved = known.proved;
-        match result {
-            Ok(Guest::Asker(credentials)) => {
-                self.prove(peer, connection);
-                self.serve(lane, *credentials);
-            }
-            Ok(Guest::Edge(arrivals)) => {
-                self.prove(peer, connection);
-                // An edge that is behind loses the stream; the peer tries again.
-                let _ = arrivals.try_send(Arrival::Stream(lane));
-            }
-            Err(error) => {
-                drop(lane);
-                debug!(%graph, %peer, %error, "no hello");
-                if error.proves() {
-                    self.prove(peer, connection);
-                }
-                if let HelloError::Offence(offence) = error {
-                    self.peer_table.blame(&peer, &offence);
-                    // Whoever cannot say hello on a connection of its own is not the peer.
-                    if !proved && matches!(offence, Offence::NoHello { .. }) {
-                        self.close(peer, connection);
-                    }
-                }
             }
         }
     }

@@ -16,9 +16,21 @@ pub(super) fn fault(error: &DialError) -> DialFault {
     let DialError::Transport(attempts) = error else {
         return DialFault::NotOurs(error.to_string());
     };
-    let Some((_, TransportError::Other(error))) = attempts.first() else {
-        return DialFault::NotOurs(error.to_string());
-    };
+    // Of several addresses one that is there and does something else says more than one that
+    // refuses.
+    let mut faults = attempts.iter().map(|(_, error)| match error {
+        TransportError::Other(error) => fault_of(error),
+        TransportError::MultiaddrNotSupported(address) => DialFault::NotOurs(address.to_string()),
+    });
+    let first = faults.next().unwrap_or(DialFault::Unknown);
+    match first {
+        DialFault::Refused => faults.find(|fault| *fault != DialFault::Refused).unwrap_or(first),
+        first => first,
+    }
+}
+
+/// Returns the fault that one address's error shows.
+fn fault_of(error: &io::Error) -> DialFault {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let (mut last, mut inside) = (error.to_string(), String::new());
     while let Some(error) = cause {
@@ -46,6 +58,8 @@ pub(super) fn fault(error: &DialError) -> DialFault {
     // The library's wrappers hide the system's error but for its text, and that of the plain
     // handshake has it in its debug form only; its own time-out never is one.
     match format!("{last} {inside}").to_lowercase() {
+        // What relays say of a peer has no type that is public.
+        text if text.contains("noreservation") || text.contains("no reservation") => DialFault::NotAtRelay,
         text if text.contains("refused") => DialFault::Refused,
         text if [
             "end of file",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use libp2p::PeerId;
 use libp2p::swarm::ConnectionId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -16,6 +17,8 @@ const USABLE_PER_PEER: usize = 4;
 /// The facts about one connection.
 pub(super) struct Connection {
     pub(super) dialled: bool,
+    /// The relay that it goes over.
+    pub(super) relayed: Option<PeerId>,
     /// Somebody who holds the peer's key is at the other end.
     pub(super) proved: bool,
     /// The host that it comes from.
@@ -125,6 +128,7 @@ mod tests {
         for (number, (host, dialled, proved)) in connections.iter().enumerate() {
             let connection = Connection {
                 dialled: *dialled,
+                relayed: None,
                 proved: *proved,
                 host: Some((*host).to_owned()),
                 born: Instant::now(),

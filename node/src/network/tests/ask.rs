@@ -192,10 +192,10 @@ async fn a_hub_takes_another_list() {
     assert!(refused.is_some(), "one does not know three");
     let [private, public] = lists(&[2, 3]);
     let twice = [public.clone(), public.clone()].concat();
-    assert!(one.relist(&private, &twice).is_err());
+    assert!(one.relist(&private, &twice, &[]).is_err());
     let stranger = soon(one.inquire(Network::Private, id(3))).await.err();
     assert!(matches!(stranger, Some(AskFault::NotListed)), "{stranger:?}");
-    one.relist(&private, &public).unwrap();
+    one.relist(&private, &public, &[]).unwrap();
     for graph in GRAPHS {
         soon(one.inquire(graph, id(3))).await.unwrap();
         soon(three.inquire(graph, id(1))).await.unwrap();
@@ -205,9 +205,11 @@ async fn a_hub_takes_another_list() {
     // there.
     let [mut private, public] = lists(&[2, 3]);
     let nowhere = address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
-    private.iter_mut().for_each(|peer| peer.address = nowhere.clone());
+    private
+        .iter_mut()
+        .for_each(|peer| peer.addresses = vec![nowhere.clone()]);
     let fresh = Hub::start(listing(&Addresses::new(&[4, 2, 3]), 4)).await.unwrap();
-    fresh.relist(&private, &public).unwrap();
+    fresh.relist(&private, &public, &[]).unwrap();
     let fault = soon(fresh.inquire(Network::Private, id(3))).await.err();
     assert!(
         matches!(fault, Some(AskFault::Dial(DialFault::Refused))),

@@ -128,11 +128,11 @@ impl Wired {
         for config in &mut configs {
             let [private, public] = graphs(config);
             let ends = [
-                Wire::to(&private.peers[0].address).await,
-                Wire::to(&public.peers[0].address).await,
+                Wire::to(&private.peers[0].addresses[0]).await,
+                Wire::to(&public.peers[0].addresses[0]).await,
             ];
-            private.peers[0].address = ends[0].address.clone();
-            public.peers[0].address = ends[1].address.clone();
+            private.peers[0].addresses = vec![ends[0].address.clone()];
+            public.peers[0].addresses = vec![ends[1].address.clone()];
             wires.push(ends);
         }
         let wires = wires.try_into().map_err(|_| ()).expect("two nodes");
@@ -167,7 +167,8 @@ async fn one_that_nobody_can_dial_is_connected_whatever_its_id() {
         let mut config = addresses.config(3 - hidden);
         for graph in graphs(&mut config) {
             // As at a router that passes nothing on: it refuses.
-            graph.peers[0].address = address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
+            let nowhere = address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
+            graph.peers[0].addresses = vec![nowhere];
         }
         let mut other = Node::start(config).await;
         let mut behind = Node::start(addresses.config(hidden)).await;
@@ -186,7 +187,8 @@ async fn one_that_nobody_can_dial_is_not_gone_before_it_had_time_to_come_back() 
         let Wired { mut configs, wires } = Wired::new().await;
         let [behind, other] = [hidden, 3 - hidden].map(|number| usize::from(number) - 1);
         for graph in graphs(&mut configs[other]) {
-            graph.peers[0].address = address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
+            let nowhere = address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
+            graph.peers[0].addresses = vec![nowhere];
         }
         configs[other].hub.patience.ping = Duration::from_millis(200);
         configs[behind].hub.patience.ping = Duration::from_millis(800);

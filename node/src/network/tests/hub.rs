@@ -96,6 +96,7 @@ async fn hubs() -> [(Hub, RunConfig); 2] {
         config.hub.patience = Patience {
             dial: DEADLINE,
             hello: DEADLINE,
+            circuit: DEADLINE,
             stall: DEADLINE,
             ping: DEADLINE,
         };
@@ -280,4 +281,31 @@ async fn an_offence_in_one_run_costs_no_other() {
     }
     good[0].send(2, b"unharmed");
     assert_eq!(good[1].undisturbed_frame().await, b"unharmed");
+}
+
+/// The plan still has the peer where it was; edges that run look where the list has it now.
+#[tokio::test]
+async fn a_running_edge_finds_a_peer_that_has_moved() {
+    let (before, after) = (Addresses::new(&[1, 2]), Addresses::new(&[1, 2]));
+    let mut config = before.config(1);
+    config.hub.private.peers.clone_from(&config.run.private.peers);
+    config.hub.public.peers.clone_from(&config.run.public.peers);
+    let one = Hub::start(config.hub).await.unwrap();
+    let mut here = Party::join(&one, &config.run, DIGEST);
+    // Two listens elsewhere, and cannot dial one.
+    let mut moved = after.config(2);
+    for graph in [&mut moved.run.private, &mut moved.run.public] {
+        graph.peers[0].addresses.clear();
+    }
+    let two = Hub::start(moved.hub).await.unwrap();
+    let mut there = Party::join(&two, &moved.run, DIGEST);
+    let refused = here.find(|event| match event {
+        NetworkEvent::Refused { peer, .. } => Some(peer),
+        _ => None,
+    });
+    assert_eq!(refused.await, id(2));
+    let now = after.config(1).run;
+    one.relist(&now.private.peers, &now.public.peers, &[]).unwrap();
+    here.connected().await;
+    there.connected().await;
 }

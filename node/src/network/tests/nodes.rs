@@ -98,12 +98,13 @@ impl Addresses {
                 } else {
                     peers.push(PeerAddress {
                         peer_id: id(*other),
-                        address,
+                        addresses: vec![address],
                     });
                 }
             }
             let listening = Listening {
-                listen: listen.expect("one of the numbers"),
+                listen: vec![listen.expect("one of the numbers")],
+                announced: true,
                 peers: vec![],
             };
             (listening, RunGraph::new(peers, MAX_FRAME))
@@ -115,12 +116,15 @@ impl Addresses {
                 version: 1,
                 private,
                 public,
+                relays: vec![],
+                relays_others: false,
                 patience: Patience::default(),
             },
             run: RunConfig {
                 digest: DIGEST,
                 private: private_run,
                 public: public_run,
+                links: vec![],
             },
         }
     }
@@ -170,7 +174,7 @@ impl Node {
         while up.len() < edges {
             up.insert(
                 self.find(|event| match event {
-                    NetworkEvent::Connected { graph, peer } => Some((graph, peer)),
+                    NetworkEvent::Connected { graph, peer, .. } => Some((graph, peer)),
                     _ => None,
                 })
                 .await,

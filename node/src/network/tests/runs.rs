@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::mixing::ticket::Ticket;
 
-use crate::network::address::{self, Place};
+use crate::network::address::{self, Place, Whereabouts};
 use crate::network::config::NetworkError;
 use crate::network::dial_fault::DialFault;
 use crate::network::event::NetworkEvent;
@@ -330,7 +330,8 @@ async fn rubbish_is_an_offence_and_a_probe_is_none() {
     ] {
         let place = Place::parse(&address).unwrap();
         // Accepted, hence handled, before the rubbish.
-        assert!(!place.refuses(DEADLINE).await);
+        let places = Whereabouts::parse(std::slice::from_ref(&address)).unwrap();
+        assert!(!places.refuse(DEADLINE).await);
         let mut socket = TcpStream::connect(place.resolve().await.unwrap()[0])
             .await
             .unwrap();
@@ -360,7 +361,7 @@ async fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = address::to_multiaddr(taken.local_addr().unwrap());
     let mut config = Addresses::new(&[1, 2]).config(1);
-    config.hub.public.listen = address.clone();
+    config.hub.public.listen = vec![address.clone()];
     let error = RunNetwork::start(config.hub, config.run)
         .await
         .err()

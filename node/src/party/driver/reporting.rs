@@ -24,6 +24,7 @@ impl Driver {
     pub(super) fn tell_unanswered(&self, peer: Party, place: &str, fault: &DialFault) {
         let name = self.name(peer);
         let found = match fault {
+            DialFault::NotAtRelay | DialFault::NoRelay => fault.to_string(),
             DialFault::Silent => format!("nothing answers at {place}"),
             other => format!("at {place}, {other}"),
         };

@@ -94,6 +94,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
         left_out: false,
         wall_s: 0.1,
         iteration_ms: Value::Null,
+        links: serde_json::Value::Null,
         silence: Default::default(),
         private_bytes: 0,
         public_bytes: 0,

@@ -74,6 +74,7 @@ fn finish(outcome: Outcome) -> Finish {
         left_out: false,
         wall_s: 0.0,
         iteration_ms: serde_json::Value::Null,
+        links: serde_json::Value::Null,
         silence: Default::default(),
         private_bytes: 0,
         public_bytes: 0,

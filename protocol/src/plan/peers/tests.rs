@@ -39,7 +39,9 @@ fn a_list_is_read_in_order() {
     assert_eq!(peers.index_of("dave"), None);
     let key = public_key(&peers.as_slice()[1].id).unwrap();
     assert_eq!(key, simulated_keypair(1).public());
-    assert_eq!(peers.as_slice()[0].public.as_str(), "/dns/example.org/tcp/7002");
+    let reach = &peers.as_slice()[0].contact;
+    assert_eq!(reach.at, ["/ip4/192.0.2.1/tcp/7001".parse().unwrap()]);
+    assert_eq!(reach.public, Some("/dns/example.org/tcp/7002".parse().unwrap()));
 }
 
 /// Each (text, line, words): the list is refused with that line and these words. Entries are six
@@ -200,10 +202,10 @@ fn an_address_that_leads_to_no_peer_is_refused_in_a_list_and_can_be_listened_at(
             "{text}"
         );
         for key in ["private", "public"] {
-            let mut peers = Peers::simulated(3).unwrap().0;
+            let mut peers = Peers::simulated(3).unwrap().peers;
             match key {
-                "private" => peers[1].private = text.parse().unwrap(),
-                _ => peers[1].public = text.parse().unwrap(),
+                "private" => peers[1].contact.at = vec![text.parse().unwrap()],
+                _ => peers[1].contact.public = Some(text.parse().unwrap()),
             }
             let field = Peers::new(peers).err().and_then(|e| e.field().map(str::to_owned));
             assert_eq!(field, (!fine).then(|| format!("peer.1.{key}")), "{text}");
@@ -232,5 +234,75 @@ proptest! {
         let at = at % bytes.len();
         bytes[at] = byte;
         let _ = Peers::parse(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+/// Three peers of which carol has these lines in place of her addresses.
+fn carol_with(lines: &str) -> String {
+    let [private, public] = ["ip4/192.0.2.1/tcp/7005", "dns/example.org/tcp/7006"];
+    three()
+        .replace(&format!("private = \"/{private}\"\n"), "")
+        .replace(&format!("public = \"/{public}\"\n"), lines)
+}
+
+#[test]
+fn a_peer_has_several_addresses_or_none_and_may_be_a_relay() {
+    let reach = |lines: &str| {
+        let peers = Peers::parse(&carol_with(lines)).unwrap_or_else(|e| panic!("{e}: {lines}"));
+        peers.as_slice()[2].contact.clone()
+    };
+    assert_eq!(reach(""), Contact::default());
+    assert_eq!(reach("at = []\n"), Contact::default());
+    let two = reach("at = [\"/ip4/192.0.2.9/tcp/1\", \"/ip6/2001:db8::9/tcp/1\"]\nrelay = true\n");
+    assert_eq!((two.at.len(), &two.public, two.relay), (2, &None, true));
+    let one = reach("private = \"/ip4/192.0.2.9/tcp/1\"\n");
+    assert_eq!(one, reach("at = [\"/ip4/192.0.2.9/tcp/1\"]\n"));
+}
+
+#[test]
+fn every_slip_in_where_a_peer_or_relay_is_reached_is_named() {
+    let at = |count: usize| {
+        let addresses: Vec<_> = (0..count)
+            .map(|host| format!("\"/ip4/192.0.2.9/tcp/{}\"", 1 + host))
+            .collect();
+        format!("at = [{}]\n", addresses.join(", "))
+    };
+    for (lines, words) in [
+        (at(5), "peer.2.at has 5 addresses, and at most 4"),
+        (
+            format!("{}private = \"/ip4/192.0.2.9/tcp/9\"\n", at(1)),
+            "peer.2.at stands beside private",
+        ),
+        ("at = [\"/ip4/0.0.0.0/tcp/1\"]\n".into(), "leads to no peer"),
+        ("relay = true\n".into(), "peer.2.relay needs an address"),
+        (
+            "at = [\"/ip4/192.0.2.1/tcp/7001\"]\n".into(),
+            "the same as that of peer \"alice\"",
+        ),
+    ] {
+        let (_, message) = refusal(&carol_with(&lines));
+        assert!(message.contains(words), "{message}");
+    }
+    let relay = |name: &str, id: &str, at: &str| {
+        format!(
+            "{}[[relay]]\nname = \"{name}\"\nid = \"{id}\"\nat = [{at}]\n",
+            three()
+        )
+    };
+    let good = "\"/dns/relay.example/tcp/443\"";
+    let listed = Peers::parse(&relay("r", &id(7), good)).unwrap();
+    assert_eq!((&*listed.relays()[0].name, listed.relays()[0].at.len()), ("r", 1));
+    for (text, words) in [
+        (relay("R", &id(7), good), "relay.0.name is not a usable name"),
+        (relay("r", "12D3KooW", good), "relay.0.id is not the id"),
+        (
+            relay("r", &id(1), good),
+            "relay.0.id is the same as that of peer \"bob\"",
+        ),
+        (relay("r", &id(7), ""), "relay.0.at needs an address"),
+        (relay("r", &id(7), "\"/ip6/::/tcp/1\""), "leads to no peer"),
+    ] {
+        let (_, message) = refusal(&text);
+        assert!(message.contains(words), "{message}");
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::plan::peers::simulated_keypair;
 
 #[test]
 fn what_is_derived_may_not_differ() {
@@ -91,7 +92,7 @@ fn hostile_settings_and_members_are_refused() {
         ("/members/1/private", json!("/ip4/1.2.3.4/udp/1")),
         (
             "/members/1/public",
-            json!(plan.draft().members[0].private.as_str()),
+            json!(plan.draft().members[0].contact.at[0].as_str()),
         ),
         ("/members/1/sensitivity", json!(null)),
     ];
@@ -414,4 +415,68 @@ fn a_circle_that_colluders_and_departed_could_read_is_refused() {
     assert!(refused(8, ring, "colluding = 1\ndropouts = 1"));
     assert!(!refused(8, ring, "colluding = 1\ndropouts = 0"));
     assert!(!refused(8, regular, "colluding = 1\ndropouts = 1"));
+}
+
+/// The simulated peers, some of them without addresses, and relays.
+fn without_addresses(parties: usize, hidden: &[usize], relays: usize) -> Peers {
+    let key = |number: usize| simulated_keypair(number).public().to_peer_id().to_base58();
+    let mut list = String::from("version = 1\n");
+    for party in 0..parties {
+        let id = key(party);
+        list += &format!("[[peer]]\nname = \"party-{party}\"\nid = \"{id}\"\n");
+        if !hidden.contains(&party) {
+            list += &format!("private = \"/dns/party-{party}.invalid/tcp/7001\"\n");
+        }
+    }
+    for relay in 0..relays {
+        let id = key(parties + relay);
+        list += &format!(
+            "[[relay]]\nname = \"relay-{relay}\"\nid = \"{id}\"\nat = [\"/dns/relay.invalid/tcp/{}\"]\n",
+            443 + relay
+        );
+    }
+    Peers::parse(&list).unwrap()
+}
+
+#[test]
+fn two_that_nobody_can_dial_need_a_relay_if_they_are_neighbours() {
+    let drafted = |hidden: &[usize], relays: usize, graph: &str| {
+        let text = format!("name = \"t\"\n[data]\nshape = [4]\n[topology]\n{graph}\n");
+        let file = RunFile::parse(&text, 5).unwrap();
+        Draft::new(file, &without_addresses(5, hidden, relays), 7)
+    };
+    for hidden in [&[][..], &[2], &[0]] {
+        drafted(hidden, 0, "").expect("the others dial it");
+    }
+    let refused = drafted(&[1, 3], 0, "").unwrap_err();
+    assert_eq!(refused.field(), "peers");
+    let message = refused.to_string();
+    assert!(
+        message.contains("\"party-1\"") && message.contains("\"party-3\""),
+        "{message}"
+    );
+    assert!(message.contains("relay = true"), "{message}");
+    drafted(&[1, 3], 1, "").expect("a relay joins them");
+    // Not neighbours: 1 and 3 of a ring.
+    let ring = "private = { kind = \"ring\" }\npublic = { kind = \"ring\" }";
+    drafted(&[1, 3], 0, ring).expect("they exchange nothing");
+}
+
+#[test]
+fn a_plan_says_where_each_is_reached_and_which_relays_there_are() {
+    let text = "name = \"t\"\n[data]\nshape = [4]\n";
+    let file = RunFile::parse(text, 5).unwrap();
+    let draft = Draft::new(file, &without_addresses(5, &[1, 3], 2), 7).unwrap();
+    let calibration = calibration(&draft, 3);
+    let plan = Plan::assemble(draft, calibration, [1; 16]).unwrap();
+    let read = Plan::parse(plan.to_json().as_bytes()).unwrap();
+    assert_eq!(read.draft(), plan.draft());
+    assert_eq!(read.draft().relays.len(), 2);
+    let cases = [
+        ("/relays/0/id", json!(plan.draft().members[0].id.to_base58())),
+        ("/relays/0/at", json!([])),
+        ("/relays/1/name", json!("Relay")),
+        ("/relays", json!([])),
+    ];
+    all_are_refused(&plan, cases);
 }

@@ -1,0 +1,35 @@
+//! What all clones of a hub, and what is attached to it, share.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use libp2p::Multiaddr;
+use libp2p::identity::Keypair;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use undertone_protocol::messages::notice::Network;
+
+use crate::network::ask::Asked;
+use crate::network::carrier::Carrier;
+use crate::network::config::Patience;
+
+/// The state that all clones of a hub share.
+pub(super) struct HubState {
+    pub(super) key: Keypair,
+    pub(super) version: u32,
+    pub(super) patience: Patience,
+    pub(super) private: Side,
+    pub(super) public: Side,
+    pub(super) runs: Mutex<BTreeSet<[u8; 32]>>,
+    pub(super) swarms: Mutex<JoinSet<()>>,
+    /// The channel to the code that answers what the hub cannot.
+    pub(super) asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
+}
+
+/// One graph's swarm, from outside of its task.
+pub(super) struct Side {
+    pub(super) graph: Network,
+    pub(super) carrier: Carrier,
+    /// The first address at which it listens, or an empty one.
+    pub(super) address: Multiaddr,
+}

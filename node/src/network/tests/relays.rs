@@ -1,0 +1,212 @@
+//! Peers that nobody can dial, and the relays that join them.
+
+use libp2p::Multiaddr;
+use undertone_protocol::messages::notice::Network;
+
+use super::nodes::{Addresses, Node, NodeConfig, id, key, soon};
+use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
+use crate::network::event::NetworkEvent;
+use crate::network::hub::Hub;
+
+/// The relay's number.
+const RELAY: u8 = 9;
+
+fn address_of(addresses: &Addresses, number: u8) -> Multiaddr {
+    let mut listed = addresses.0.iter();
+    let (_, private, _) = listed.find(|(other, ..)| *other == number).expect("one of them");
+    private.clone()
+}
+
+/// A relay of these numbers.
+async fn relay(address: &Multiaddr, numbers: &[u8]) -> Hub {
+    let peers = numbers.iter().map(|number| PeerAddress {
+        peer_id: id(*number),
+        addresses: vec![],
+    });
+    let nowhere = Listening {
+        listen: vec![],
+        announced: false,
+        peers: vec![],
+    };
+    let config = HubConfig {
+        key: key(RELAY),
+        version: 1,
+        private: Listening {
+            listen: vec![address.clone()],
+            announced: true,
+            peers: peers.collect(),
+        },
+        public: nowhere,
+        relays: vec![],
+        relays_others: true,
+        patience: Patience::default(),
+    };
+    Hub::start_asking(config).await.unwrap()
+}
+
+/// Takes away all addresses of these numbers, and lists the relay.
+fn without_addresses(mut config: NodeConfig, hidden: &[u8], own: u8, relay: &Multiaddr) -> NodeConfig {
+    for graph in [&mut config.run.private, &mut config.run.public] {
+        graph.peers.retain(|peer| peer.peer_id != id(RELAY));
+        for peer in &mut graph.peers {
+            if hidden.iter().any(|number| id(*number) == peer.peer_id) {
+                peer.addresses.clear();
+            }
+        }
+    }
+    config.run.links.clone_from(&config.run.private.peers);
+    if hidden.contains(&own) {
+        for listening in [&mut config.hub.private, &mut config.hub.public] {
+            listening.listen.clear();
+            listening.announced = false;
+        }
+    }
+    config.hub.relays = vec![PeerAddress {
+        peer_id: id(RELAY),
+        addresses: vec![relay.clone()],
+    }];
+    config
+}
+
+async fn speaks(one: &mut Node, other: &mut Node, to: (u8, u8)) {
+    for graph in [Network::Private, Network::Public] {
+        one.send(graph, to.1, b"there");
+        assert_eq!(other.frame().await, (graph, id(to.0), b"there".to_vec()));
+        other.send(graph, to.0, b"and back");
+        assert_eq!(one.frame().await, (graph, id(to.1), b"and back".to_vec()));
+    }
+}
+
+#[tokio::test]
+async fn two_that_nobody_can_dial_meet_over_a_relay_on_both_graphs() {
+    let addresses = Addresses::new(&[1, 2, RELAY]);
+    let at = address_of(&addresses, RELAY);
+    let _relay = relay(&at, &[1, 2]).await;
+    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
+    let mut one = Node::start(hidden(1)).await;
+    let mut two = Node::start(hidden(2)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+    speaks(&mut one, &mut two, (1, 2)).await;
+}
+
+#[tokio::test]
+async fn one_that_nobody_can_dial_dials_the_other_whatever_its_id() {
+    for hidden in [1, 2] {
+        let addresses = Addresses::new(&[1, 2, RELAY]);
+        let at = address_of(&addresses, RELAY);
+        // No relay is there: none is needed.
+        let config = |number| without_addresses(addresses.config(number), &[hidden], number, &at);
+        let mut one = Node::start(config(1)).await;
+        let mut two = Node::start(config(2)).await;
+        one.connected(2).await;
+        two.connected(2).await;
+        speaks(&mut one, &mut two, (1, 2)).await;
+    }
+}
+
+#[tokio::test]
+async fn who_has_no_plain_address_sends_public_frames_over_the_encrypted_connection() {
+    let addresses = Addresses::new(&[1, 2]);
+    let mut configs = [addresses.config(1), addresses.config(2)];
+    for config in &mut configs {
+        config.hub.public.listen.clear();
+        config.hub.public.announced = false;
+        for peer in &mut config.run.public.peers {
+            peer.addresses.clear();
+        }
+    }
+    let [mut one, mut two] = [None, None];
+    for (node, config) in [&mut one, &mut two].into_iter().zip(configs) {
+        *node = Some(Node::start(config).await);
+    }
+    let (mut one, mut two) = (one.expect("started"), two.expect("started"));
+    one.connected(2).await;
+    two.connected(2).await;
+    speaks(&mut one, &mut two, (1, 2)).await;
+}
+
+#[tokio::test]
+async fn a_relay_that_restarts_makes_nobody_gone() {
+    let addresses = Addresses::new(&[1, 2, RELAY]);
+    let at = address_of(&addresses, RELAY);
+    let first = relay(&at, &[1, 2]).await;
+    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
+    let mut one = Node::start(hidden(1)).await;
+    let mut two = Node::start(hidden(2)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+    one.handle.everybody_is_up();
+    two.handle.everybody_is_up();
+    soon(first.shutdown()).await;
+    let _second = relay(&at, &[1, 2]).await;
+    for node in [&mut one, &mut two] {
+        let mut up = 0;
+        while up < 2 {
+            match node.next().await {
+                NetworkEvent::Connected { .. } => up += 1,
+                NetworkEvent::Unreachable { peer } => panic!("{peer} is taken for gone"),
+                _ => {}
+            }
+        }
+    }
+    speaks(&mut one, &mut two, (1, 2)).await;
+}
+
+#[tokio::test]
+async fn who_ends_at_a_relay_is_gone_for_the_other() {
+    let addresses = Addresses::new(&[1, 2, RELAY]);
+    let at = address_of(&addresses, RELAY);
+    let _relay = relay(&at, &[1, 2]).await;
+    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
+    let mut one = Node::start(hidden(1)).await;
+    let mut two = Node::start(hidden(2)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+    one.handle.everybody_is_up();
+    drop(two);
+    let gone = one.find(|event| match event {
+        NetworkEvent::Unreachable { peer } => Some(peer),
+        _ => None,
+    });
+    assert_eq!(gone.await, id(2));
+}
+
+#[tokio::test]
+async fn a_relay_takes_nobody_whom_it_does_not_list() {
+    let addresses = Addresses::new(&[1, 2, RELAY]);
+    let at = address_of(&addresses, RELAY);
+    let relay = relay(&at, &[2]).await;
+    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
+    let mut one = Node::start(hidden(1)).await;
+    let _two = Node::start(hidden(2)).await;
+    let fault = one.find(|event| match event {
+        NetworkEvent::Unanswered { fault, .. } => Some(fault),
+        NetworkEvent::Connected { .. } => panic!("a stranger has been let in"),
+        _ => None,
+    });
+    println!("{}", fault.await);
+    drop(relay);
+}
+
+/// A relay takes ten handshakes at a time on each connection, and drops what is more.
+#[tokio::test]
+async fn forty_that_nobody_can_dial_meet_over_one_relay_at_once() {
+    let numbers: Vec<u8> = (10..50).collect();
+    let with_relay: Vec<u8> = numbers.iter().copied().chain([RELAY]).collect();
+    let addresses = Addresses::new(&with_relay);
+    let at = address_of(&addresses, RELAY);
+    let _relay = relay(&at, &numbers).await;
+    let begun = std::time::Instant::now();
+    let mut nodes = Vec::new();
+    for &number in &numbers {
+        let mut config = without_addresses(addresses.config(number), &numbers, number, &at);
+        // One graph is enough: there are 780 links.
+        config.run.public.peers.clear();
+        nodes.push(Node::start(config).await);
+    }
+    let others = numbers.len() - 1;
+    let all = nodes.iter_mut().map(|node| node.connected(others));
+    futures::future::join_all(all).await;
+    println!("{} links in {:?}", numbers.len() * others / 2, begun.elapsed());
+}
