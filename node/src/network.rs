@@ -1,8 +1,8 @@
 //! Carries frames to the neighbours on the two graphs. Transport only: it knows nothing of plans or
 //! messages, but that notices on a public stream repeat what others on it said (see `session.rs`).
 //!
-//! A `Hub` has two swarms with one identity: the encrypted one is TCP or a relay's circuit + Noise
-//! + Yamux, the plain one TCP + plaintext + Yamux. They listen on two ports, so that nothing can be
+//! A `Hub` has two swarms with one identity: the encrypted one is Noise and Yamux over TCP or a
+//! relay's circuit, the plain one Yamux over TCP. They listen on two ports, so that nothing can be
 //! talked down from one to the other. Frames of the private graph take the encrypted swarm, and no
 //! other. Those of the public graph take the plain one where either end can be dialled there, and
 //! else the encrypted one, on streams of a protocol of their own. Any number of runs attach to it;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libp2p::swarm::ConnectionId;
-use libp2p::{Multiaddr, PeerId, StreamProtocol};
+use libp2p::{Multiaddr, PeerId, StreamProtocol, Swarm};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -31,7 +31,7 @@ use crate::network::relays::Relays;
 use crate::network::reports::Reports;
 use crate::network::reserving;
 use crate::network::session::{self, PUBLIC_STREAM, STREAM};
-use crate::network::swarm::build::{self, Making};
+use crate::network::swarm::build::{self, Behaviour, Making};
 use crate::network::swarm::driver::{Introduction, SwarmDriver};
 use crate::reporting::process;
 
@@ -59,13 +59,68 @@ pub struct Hub {
     state: Arc<HubState>,
 }
 
-/// Relays may connect, and be dialled, whatever runs there are. One that is a peer has its
-/// addresses from the list of peers.
-fn keep_relays(peer_table: &PeerTable, relays: &Neighbours) {
-    for (relay, known) in &relays.0 {
-        if !peer_table.lists(relay) {
-            peer_table.keep(*relay, &known.key, &known.places);
+/// The parts that both swarms are made of.
+struct Makes<'a> {
+    config: &'a HubConfig,
+    relays: &'a Arc<Relays>,
+    /// The only run that the hub serves.
+    only: Option<[u8; 32]>,
+    /// Whether runs may use its connections.
+    carries_runs: bool,
+}
+
+/// A swarm that listens.
+struct Listens {
+    graph: Network,
+    peer_table: Arc<PeerTable>,
+    swarm: Swarm<Behaviour>,
+    /// The first address at which it does, or an empty one.
+    address: Multiaddr,
+    announced: bool,
+}
+
+impl Makes<'_> {
+    /// Makes one graph's swarm, for the listed peers, and listens. Relays may connect, and be
+    /// dialled, whatever runs there are; one that is a peer has its addresses from the list of
+    /// peers.
+    async fn listening(&self, graph: Network, relays: &Neighbours) -> Result<Listens, NetworkError> {
+        let config = self.config;
+        let listening = match graph {
+            Network::Private => &config.private,
+            Network::Public => &config.public,
+        };
+        let peers = Neighbours::check(graph, &config.key, &listening.peers)?;
+        let peer_table = Arc::new(PeerTable::new(graph, self.only, !peers.0.is_empty()));
+        for (peer, known) in &peers.0 {
+            peer_table.keep(*peer, &known.key, &known.places);
         }
+        for (relay, known) in &relays.0 {
+            if !peer_table.lists(relay) {
+                peer_table.keep(*relay, &known.key, &known.places);
+            }
+        }
+        let encrypted = graph == Network::Private;
+        let protocols: &[StreamProtocol] = match (self.carries_runs, encrypted) {
+            (true, true) => &[STREAM, PUBLIC_STREAM, ASK],
+            (true, false) => &[STREAM, ASK],
+            (false, _) => &[ASK],
+        };
+        let making = Making {
+            key: &config.key,
+            peer_table: &peer_table,
+            relays: self.relays,
+            meters: (encrypted && config.relays_others).then(Meters::default),
+            patience: &config.patience,
+        };
+        let mut swarm = making.swarm(graph, protocols)?;
+        let address = build::listen(&mut swarm, &listening.listen).await?;
+        Ok(Listens {
+            graph,
+            peer_table,
+            swarm,
+            address,
+            announced: listening.announced,
+        })
     }
 }
 
@@ -100,97 +155,60 @@ impl Hub {
         carries_runs: bool,
     ) -> Result<Hub, NetworkError> {
         make_place_for_strangers();
-        let HubConfig {
-            key,
-            version,
-            patience,
-            relays,
-            relays_others,
-            ..
-        } = config;
-        let relay_places = Neighbours::check(Network::Private, &key, &relays)?;
+        let (key, patience) = (config.key.clone(), config.patience);
+        let relay_places = Neighbours::check(Network::Private, &key, &config.relays)?;
         let relays = Arc::new(Relays::default());
         relays.list(relay_places.0.keys().copied());
+        let makes = Makes {
+            config: &config,
+            relays: &relays,
+            only,
+            carries_runs,
+        };
         // Both must listen before either dials: a port in use is found before anybody sees us.
-        let mut ready = Vec::new();
-        for (graph, listening) in [
-            (Network::Private, config.private),
-            (Network::Public, config.public),
-        ] {
-            // Peers that may connect whatever runs there are.
-            let peers = Neighbours::check(graph, &key, &listening.peers)?;
-            let peer_table = Arc::new(PeerTable::new(graph, only, !peers.0.is_empty()));
-            for (peer, known) in &peers.0 {
-                peer_table.keep(*peer, &known.key, &known.places);
-            }
-            let encrypted = graph == Network::Private;
-            if encrypted {
-                keep_relays(&peer_table, &relay_places);
-            }
-            let protocols: &[StreamProtocol] = match (carries_runs, encrypted) {
-                (true, true) => &[STREAM, PUBLIC_STREAM, ASK],
-                (true, false) => &[STREAM, ASK],
-                (false, _) => &[ASK],
-            };
-            let makes = Making {
-                key: &key,
-                peer_table: &peer_table,
-                relays: &relays,
-                meters: (encrypted && relays_others).then(Meters::default),
-                patience: &patience,
-            };
-            let mut swarm = makes.swarm(graph, protocols)?;
-            let address = build::listen(&mut swarm, &listening.listen).await?;
-            ready.push((graph, peer_table, swarm, address, listening.announced));
-        }
+        let private = makes.listening(Network::Private, &relay_places).await?;
+        let public = makes.listening(Network::Public, &Neighbours::default()).await?;
         // A task for each swarm; all that is left here are their ends.
         let asked = Arc::new(Mutex::new(None));
         let mut swarms = JoinSet::new();
-        let tables: Vec<_> = ready.iter().map(|(_, table, ..)| table.clone()).collect();
-        let mut sides = ready
-            .into_iter()
-            .map(|(graph, peer_table, swarm, address, announced)| {
-                let (commands, receiver) = mpsc::channel(64);
-                let introduction = Introduction {
-                    graph,
-                    version,
-                    key: key.clone(),
-                    patience: patience.hello,
-                    public: tables[1].clone(),
-                    relays: relays.clone(),
-                    relays_others,
-                };
-                let desk = Desk::new(peer_table.clone(), asked.clone());
-                swarms.spawn(SwarmDriver::new(introduction, swarm, receiver, peer_table.clone(), desk).run());
-                let carrier = Carrier {
+        let public_table = public.peer_table.clone();
+        let [private, public] = [private, public].map(|listens: Listens| {
+            let (commands, receiver) = mpsc::channel(64);
+            let introduction = Introduction {
+                graph: listens.graph,
+                version: config.version,
+                key: key.clone(),
+                patience: patience.hello,
+                public: public_table.clone(),
+                relays: relays.clone(),
+                relays_others: config.relays_others,
+            };
+            let peer_table = listens.peer_table;
+            let desk = Desk::new(peer_table.clone(), asked.clone());
+            let driver = SwarmDriver::new(introduction, listens.swarm, receiver, peer_table.clone(), desk);
+            swarms.spawn(driver.run());
+            Side {
+                graph: listens.graph,
+                carrier: Carrier {
                     peer_table,
                     commands,
-                    announced,
+                    announced: listens.announced,
                     relays: relays.clone(),
                     patience,
-                };
-                Side {
-                    graph,
-                    carrier,
-                    address,
-                }
-            });
-        let (Some(private), Some(public)) = (sides.next(), sides.next()) else {
-            unreachable!("there are two graphs")
-        };
-        drop(sides);
+                },
+                address: listens.address,
+            }
+        });
         if !private.carrier.announced {
             // Others reach us over relays only.
-            swarms.spawn(reserving::keep_places(
-                private.carrier.clone(),
-                key.public().to_peer_id(),
-            ));
+            let carrier = private.carrier.clone();
+            swarms.spawn(reserving::keep_places(carrier, key.public().to_peer_id()));
         }
         let (runs, swarms) = (Mutex::default(), Mutex::new(swarms));
         Ok(Hub {
             state: Arc::new(HubState {
                 key,
-                version,
+                version: config.version,
                 patience,
                 private,
                 public,

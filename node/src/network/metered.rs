@@ -21,7 +21,7 @@ const BURST: f64 = 8e6;
 const A_DAY: u64 = 1_000_000_000_000;
 /// The least that such a part is.
 const LEAST: u64 = 10_000_000_000;
-const DAY: Duration = Duration::from_hours(24);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// One peer's bytes.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// For how long a lost place is asked for each second: a relay that restarts is back by then.
 const OFTEN: Duration = Duration::from_secs(5);
 /// Longest pause.
-const PAUSE_LIMIT: Duration = Duration::from_mins(1);
+const PAUSE_LIMIT: Duration = Duration::from_secs(60);
 /// How often the list of relays is looked at, which the operator may change.
 const LOOK: Duration = Duration::from_secs(1);
 

@@ -243,54 +243,7 @@ impl Subject {
         let Subject { name, graph, .. } = self;
         let address = reaching::shown(&self.addresses);
         match fault {
-            AskFault::Dial(DialFault::NotAtRelay) => format!(
-                "{name} has no address that answers, and no relay has it: start its node, and let it reach a relay of the peer list"
-            ),
-            AskFault::Dial(DialFault::NoRelay) => format!(
-                "{name} has no address, and no relay of the peer list answers: start one, or correct its address"
-            ),
-            AskFault::Dial(DialFault::Refused) => format!(
-                "{name} refuses connections at {address} ({graph} graph): \
-                 start its node, or correct the port in the peer list"
-            ),
-            AskFault::Dial(DialFault::Closed) => format!(
-                "{name} took the connection to {address} ({graph} graph) and closed it: its node may \
-                 be overloaded or under attack, or another program listens there; look at its log"
-            ),
-            AskFault::Dial(DialFault::Silent) => format!(
-                "nothing answers at {address} ({name}, {graph} graph): check that the host is up, \
-                 that the address is right, and that no firewall keeps TCP out"
-            ),
-            AskFault::Dial(DialFault::Unknown) => {
-                format!(
-                    "the host in {address} ({name}, {graph} graph) has no address: \
-                     correct its name in the peer list"
-                )
-            }
-            AskFault::Dial(DialFault::OtherPeer(found)) => {
-                let members = &plan.draft().members;
-                let who = match members.iter().find(|member| member.id == *found) {
-                    Some(member) => format!("{} ({found})", member.name),
-                    None => found.to_string(),
-                };
-                format!(
-                    "{who} answers at {address} ({graph} graph), not {name} ({}): \
-                     correct the id or the address in the peer list",
-                    self.peer
-                )
-            }
-            AskFault::Dial(DialFault::NotOurs(reason)) if self.is_swapped(hub).await => {
-                format!(
-                    "the private and public addresses of {name} are swapped: \
-                     exchange them in the peer list ({address} is not its {graph} one: {reason})"
-                )
-            }
-            AskFault::Dial(DialFault::NotOurs(reason)) => {
-                format!(
-                    "what answers at {address} ({name}, {graph} graph) is no undertone node: \
-                     correct the port ({reason})"
-                )
-            }
+            AskFault::Dial(fault) => self.dial_problem(hub, plan, fault).await,
             AskFault::Offence(Offence::OtherVersion { theirs, ours }) => {
                 let older = if theirs < ours { name.as_str() } else { "this node" };
                 format!(
@@ -309,6 +262,62 @@ impl Subject {
             }
             other => {
                 format!("{name} at {address} ({graph} graph): {other}; its node may be overloaded, try again")
+            }
+        }
+    }
+
+    /// What is wrong where the peer is dialled.
+    async fn dial_problem(&self, hub: &Hub, plan: &Plan, fault: &DialFault) -> String {
+        let Subject { name, graph, .. } = self;
+        let address = reaching::shown(&self.addresses);
+        match fault {
+            DialFault::NotAtRelay => format!(
+                "{name} has no address that answers, and no relay has it: start its node, and let it reach a relay of the peer list"
+            ),
+            DialFault::NoRelay => format!(
+                "{name} has no address, and no relay of the peer list answers: start one, or correct its address"
+            ),
+            DialFault::Refused => format!(
+                "{name} refuses connections at {address} ({graph} graph): \
+                 start its node, or correct the port in the peer list"
+            ),
+            DialFault::Closed => format!(
+                "{name} took the connection to {address} ({graph} graph) and closed it: its node may \
+                 be overloaded or under attack, or another program listens there; look at its log"
+            ),
+            DialFault::Silent => format!(
+                "nothing answers at {address} ({name}, {graph} graph): check that the host is up, \
+                 that the address is right, and that no firewall keeps TCP out"
+            ),
+            DialFault::Unknown => {
+                format!(
+                    "the host in {address} ({name}, {graph} graph) has no address: \
+                     correct its name in the peer list"
+                )
+            }
+            DialFault::OtherPeer(found) => {
+                let members = &plan.draft().members;
+                let who = match members.iter().find(|member| member.id == *found) {
+                    Some(member) => format!("{} ({found})", member.name),
+                    None => found.to_string(),
+                };
+                format!(
+                    "{who} answers at {address} ({graph} graph), not {name} ({}): \
+                     correct the id or the address in the peer list",
+                    self.peer
+                )
+            }
+            DialFault::NotOurs(reason) if self.is_swapped(hub).await => {
+                format!(
+                    "the private and public addresses of {name} are swapped: \
+                     exchange them in the peer list ({address} is not its {graph} one: {reason})"
+                )
+            }
+            DialFault::NotOurs(reason) => {
+                format!(
+                    "what answers at {address} ({name}, {graph} graph) is no undertone node: \
+                     correct the port ({reason})"
+                )
             }
         }
     }

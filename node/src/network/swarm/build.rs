@@ -43,9 +43,9 @@ const PIECE_PRIVATE: usize = 16 << 10;
 const PIECE_PUBLIC: usize = 64 << 10;
 
 /// For how long a relay keeps a place; who wants it longer asks again before.
-const RESERVATION: Duration = Duration::from_hours(1);
+const RESERVATION: Duration = Duration::from_secs(3600);
 /// The longest circuit: no run takes a week.
-const CIRCUIT: Duration = Duration::from_hours(7 * 24);
+const CIRCUIT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Whereabouts at a relay that one peer may keep: its old one and a new one.
 const RESERVATIONS_PER_PEER: usize = 2;
 /// The most circuits over a relay, however many peers are listed. Our choice: two for each pair of
@@ -191,7 +191,7 @@ impl Making<'_> {
             max_circuit_bytes: 0,
             circuit_src_rate_limiters: vec![],
         };
-        let mut config = config.circuit_src_per_peer(a_minute, Duration::from_mins(1));
+        let mut config = config.circuit_src_per_peer(a_minute, Duration::from_secs(60));
         let table = self.peer_table.clone();
         let within_the_day = move |peer: PeerId, _: &Multiaddr, _: std::time::Instant| {
             meters.may_open(&peer, table.len(), tokio::time::Instant::now())
