@@ -17,7 +17,7 @@ use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::commands::doctor::examine::{Subject, Visit};
+use crate::commands::doctor::examine::{SilentRelay, Subject, Visit};
 use crate::commands::doctor::findings::Findings;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
 use crate::network::hub::Hub;
@@ -64,8 +64,8 @@ pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
-    let visits = runtime.block_on(visit_all(&plan, me, &identity, patience))?;
-    Ok(Findings::of(&plan, me, visits).report())
+    let (visits, silent) = runtime.block_on(visit_all(&plan, me, &identity, patience))?;
+    Ok(Findings::of(&plan, me, visits, &silent).report())
 }
 
 /// All edges of this party: first whether there is somebody, everywhere at once; then how fast, one
@@ -75,7 +75,7 @@ async fn visit_all(
     me: Party,
     identity: &Identity,
     patience: Duration,
-) -> Result<Vec<Visit>, Failure> {
+) -> Result<(Vec<Visit>, Vec<SilentRelay>), Failure> {
     let subjects = subjects(plan, me);
     let hub = hub(plan, &subjects, identity, patience).await?;
     let mut visits = JoinSet::new();
@@ -88,8 +88,9 @@ async fn visit_all(
     for visit in &mut visits {
         visit.measure(&hub).await;
     }
+    let silent = examine::silent_relays(&hub, plan).await;
     hub.shutdown().await;
-    Ok(visits)
+    Ok((visits, silent))
 }
 
 /// Every neighbour on every graph, with its addresses there and those on the other graph. One whose

@@ -20,6 +20,7 @@ use crate::planning::{files, make};
 use crate::reporting::failure::Failure;
 use crate::reporting::input_file;
 use crate::reporting::report::Report;
+use crate::reporting::table::bytes;
 
 /// The longest peer list that is read: a thousand peers have 300 kB.
 const LONGEST_LIST: u64 = 4 << 20;
@@ -33,8 +34,8 @@ pub struct RelayArgs {
     /// Where to listen, such as /ip4/0.0.0.0/tcp/443 (hospitals let that port out)
     #[arg(long, value_name = "ADDR", required = true)]
     listen: Vec<Address>,
-    /// For whom: peer lists and plans; SIGHUP reads them again
-    #[arg(long = "for", value_name = "PEERS.toml or PLAN.json", required = true, num_args = 1..)]
+    /// For whom: peer lists (.toml) and plans (.json); SIGHUP reads them again
+    #[arg(long = "for", value_name = "LIST", required = true, num_args = 1..)]
     whom: Vec<PathBuf>,
 }
 
@@ -50,12 +51,15 @@ pub fn run(arguments: RelayArgs) -> Result<Report, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
-    runtime.block_on(serve(&arguments, &identity, peers))?;
-    let json = json!({ "outcome": "stopped", "exit_code": 0 });
-    Ok(Report::done(json, "Stopped.\n".into()))
+    let relayed = runtime.block_on(serve(&arguments, &identity, peers))?;
+    let json = json!({ "outcome": "stopped", "relayed_bytes": relayed, "exit_code": 0 });
+    Ok(Report::done(
+        json,
+        format!("Stopped; passed on {}.\n", bytes(relayed)),
+    ))
 }
 
-async fn serve(arguments: &RelayArgs, identity: &Identity, peers: Vec<PeerAddress>) -> Result<(), Failure> {
+async fn serve(arguments: &RelayArgs, identity: &Identity, peers: Vec<PeerAddress>) -> Result<u64, Failure> {
     let mut stop = StopSignals::listen();
     let mut hang_up = signal(SignalKind::hangup())
         .map_err(|e| Failure::usage(format!("signals cannot be waited for: {e}")))?;
@@ -91,8 +95,9 @@ async fn serve(arguments: &RelayArgs, identity: &Identity, peers: Vec<PeerAddres
             _ = hang_up.recv() => reload(&hub, arguments, identity.peer_id()),
         }
     }
+    let relayed = hub.relayed_bytes().unwrap_or(0);
     hub.shutdown().await;
-    Ok(())
+    Ok(relayed)
 }
 
 /// Reads the lists again; what is wrong with them changes nothing.
@@ -134,10 +139,10 @@ fn parties(file: &Path) -> Result<Vec<(PeerId, Vec<Address>)>, Failure> {
             .map(|member| (member.id, member.contact.at.clone()))
             .collect());
     }
-    let bytes = input_file::read(file, LONGEST_LIST).map_err(|error| {
+    let read = input_file::read(file, LONGEST_LIST).map_err(|error| {
         Failure::usage(format!("{}: cannot be read: {error}", file.display())).field("--for")
     })?;
-    let peers = Peers::parse(&String::from_utf8_lossy(&bytes)).map_err(|e| make::peers_failure(file, &e))?;
+    let peers = Peers::parse(&String::from_utf8_lossy(&read)).map_err(|e| make::peers_failure(file, &e))?;
     let peers = peers.as_slice().iter();
     Ok(peers.map(|peer| (peer.id, peer.contact.at.clone())).collect())
 }

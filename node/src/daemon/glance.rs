@@ -88,6 +88,7 @@ impl Service {
             peers,
             peers_private,
             peers_public,
+            relayed_bytes: self.hub().relayed_bytes(),
             budgets: self.budgets(),
             ..Metrics::default()
         };

@@ -1,6 +1,7 @@
 //! Whether the peers of the peer list answer, and as who: each is asked to say hello on both
 //! graphs, as `doctor` asks.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ const FRESH: Duration = Duration::from_secs(10);
 
 /// The peers, as they were when somebody last looked.
 pub(super) struct Peers {
+    /// The names of all relays in the list.
+    relays: Mutex<BTreeMap<PeerId, String>>,
     last: Mutex<(Option<Instant>, Vec<PeerStatus>)>,
     looking: tokio::sync::Mutex<()>,
 }
@@ -39,6 +42,7 @@ impl Peers {
             address: shown(addresses),
             reachable: None,
             problem: None,
+            relay: None,
         };
         let others = config.peers.as_slice().iter().filter(|peer| peer.id != me);
         let peers = others.map(|peer| PeerStatus {
@@ -47,7 +51,12 @@ impl Peers {
             private: at(&peer.contact.at),
             public: at(peer.contact.public.as_slice()),
         });
+        let members = config.peers.as_slice().iter();
+        let members = members.map(|peer| (peer.id, peer.name.clone()));
+        let relays = config.peers.relays().iter();
+        let relays = relays.map(|relay| (relay.id, relay.name.clone()));
         Peers {
+            relays: Mutex::new(members.chain(relays).collect()),
             last: Mutex::new((None, peers.collect())),
             looking: tokio::sync::Mutex::new(()),
         }
@@ -56,8 +65,18 @@ impl Peers {
     /// Takes another list; nobody of it is looked at yet.
     pub(super) async fn relist(&self, config: &Config) {
         let _one = self.looking.lock().await;
-        let (_, peers) = Peers::of(config).last();
+        let fresh = Peers::of(config);
+        let (_, peers) = fresh.last();
+        let relays = fresh.relays.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.relays.lock().unwrap_or_else(PoisonError::into_inner) = relays;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (None, peers);
+    }
+
+    /// A relay's name in the list.
+    fn name_of(&self, relay: &PeerId) -> String {
+        let relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = relays.get(relay).cloned();
+        name.unwrap_or_else(|| relay.to_string())
     }
 
     fn last(&self) -> (Option<Instant>, Vec<PeerStatus>) {
@@ -85,6 +104,11 @@ impl Peers {
             for (side, problem) in [(&mut peer.private, private), (&mut peer.public, public)] {
                 (side.reachable, side.problem) = (Some(problem.is_none()), problem);
             }
+            let relay = hub.relay_to(&id).map(|relay| self.name_of(&relay));
+            if peer.public.address.is_empty() {
+                peer.public.relay.clone_from(&relay);
+            }
+            peer.private.relay = relay;
             peer
         }))
         .await;

@@ -206,6 +206,9 @@ pub struct Reachability {
     /// Why it is not: nobody is there, somebody else is, or it speaks otherwise.
     #[serde(default)]
     pub problem: Option<String>,
+    /// The name of the relay over which it answers; None: it does so directly, or not at all.
+    #[serde(default)]
+    pub relay: Option<String>,
 }
 
 /// A peer of the peer list.
@@ -335,6 +338,8 @@ pub struct Metrics {
     pub peers_private: u64,
     /// Peers that answer on the public graph, of those that were looked at.
     pub peers_public: u64,
+    /// Bytes that listed peers have sent to this node as their relay; `None`: it is none.
+    pub relayed_bytes: Option<u64>,
     /// What the data sets have spent.
     pub budgets: Vec<BudgetStatus>,
     /// How long runs took, by outcome.

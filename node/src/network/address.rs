@@ -251,7 +251,7 @@ impl Holding {
         socket.set_reuseaddr(true)?;
         if address.is_ipv6() {
             // Else it would keep our own IPv4 socket out.
-            socket2::SockRef::from(&socket).set_only_v6(true)?;
+            rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
         }
         socket.bind(address)?;
         // Elsewhere than on Linux a socket that is bound keeps even its own listener out.

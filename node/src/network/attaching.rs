@@ -1,4 +1,4 @@
-//! What a run takes on a hub: its neighbours' listings, and a task for each of its edges.
+//! A run on a hub: its neighbours' listings, and a task for each of its edges.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;

@@ -63,6 +63,8 @@ pub struct Hub {
 struct Makes<'a> {
     config: &'a HubConfig,
     relays: &'a Arc<Relays>,
+    /// The bytes that it passes on, if it is a relay.
+    meters: &'a Option<Meters>,
     /// The only run that the hub serves.
     only: Option<[u8; 32]>,
     /// Whether runs may use its connections.
@@ -109,7 +111,7 @@ impl Makes<'_> {
             key: &config.key,
             peer_table: &peer_table,
             relays: self.relays,
-            meters: (encrypted && config.relays_others).then(Meters::default),
+            meters: self.meters.clone().filter(|_| encrypted),
             patience: &config.patience,
         };
         let mut swarm = making.swarm(graph, protocols)?;
@@ -159,9 +161,11 @@ impl Hub {
         let relay_places = Neighbours::check(Network::Private, &key, &config.relays)?;
         let relays = Arc::new(Relays::default());
         relays.list(relay_places.0.keys().copied());
+        let meters = config.relays_others.then(Meters::default);
         let makes = Makes {
             config: &config,
             relays: &relays,
+            meters: &meters,
             only,
             carries_runs,
         };
@@ -199,8 +203,7 @@ impl Hub {
                 address: listens.address,
             }
         });
-        if !private.carrier.announced {
-            // Others reach us over relays only.
+        if !config.relays_others {
             let carrier = private.carrier.clone();
             swarms.spawn(reserving::keep_places(carrier, key.public().to_peer_id()));
         }
@@ -212,6 +215,7 @@ impl Hub {
                 patience,
                 private,
                 public,
+                meters,
                 runs,
                 swarms,
                 asked,
@@ -385,6 +389,11 @@ impl Hub {
         let carrier = &self.side(graph).carrier;
         let addresses = places.resolve(self.state.patience.dial).await;
         carrier.dial_at(peer, addresses).await.map(|_| ())
+    }
+
+    /// The bytes that peers have sent to this relay, most of them for others; `None`: it is none.
+    pub fn relayed_bytes(&self) -> Option<u64> {
+        Some(self.state.meters.as_ref()?.sent())
     }
 
     /// The relay over which a peer is connected on the encrypted graph, if it is.

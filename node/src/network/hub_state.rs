@@ -1,4 +1,4 @@
-//! What all clones of a hub, and what is attached to it, share.
+//! The state that all clones of a hub share, and all that is attached to it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,6 +12,7 @@ use undertone_protocol::messages::notice::Network;
 use crate::network::ask::Asked;
 use crate::network::carrier::Carrier;
 use crate::network::config::Patience;
+use crate::network::metered::Meters;
 
 /// The state that all clones of a hub share.
 pub(super) struct HubState {
@@ -20,6 +21,8 @@ pub(super) struct HubState {
     pub(super) patience: Patience,
     pub(super) private: Side,
     pub(super) public: Side,
+    /// The bytes that a relay passes on.
+    pub(super) meters: Option<Meters>,
     pub(super) runs: Mutex<BTreeSet<[u8; 32]>>,
     pub(super) swarms: Mutex<JoinSet<()>>,
     /// The channel to the code that answers what the hub cannot.

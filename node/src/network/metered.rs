@@ -1,8 +1,9 @@
-//! What each peer moves over a relay: counted, paced, and bounded by the day.
+//! Bytes that each peer moves over a relay: counted, paced, and bounded by the day.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -36,11 +37,15 @@ struct Meter {
 
 /// The bytes of all peers of one relay; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Meters(Arc<Mutex<BTreeMap<PeerId, Meter>>>);
+pub(super) struct Meters {
+    of: Arc<Mutex<BTreeMap<PeerId, Meter>>>,
+    /// The bytes that all peers have sent.
+    sent: Arc<AtomicU64>,
+}
 
 impl Meters {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerId, Meter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts bytes of a peer; returns until when it waits if it has sent them too fast.
@@ -59,11 +64,17 @@ impl Meters {
         if !sent {
             return None;
         }
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         let filled = meter.tokens + now.duration_since(meter.filled).as_secs_f64() * PER_SECOND;
         meter.tokens = filled.min(BURST) - bytes as f64;
         meter.filled = now;
         let wait = -meter.tokens / PER_SECOND;
         (wait > 0.0).then(|| now + Duration::from_secs_f64(wait))
+    }
+
+    /// The bytes that peers have sent to this node, most of them for others.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Whether a peer may open another circuit today, of so many that are listed.

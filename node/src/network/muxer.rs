@@ -29,7 +29,7 @@ const WAITING: usize = 4;
 /// are granted to each stream: what streams may grow by. On loopback and at 100 ms round trip no
 /// slower than no limit (8 MB frames).
 const WINDOW: usize = 12 << 20;
-/// What yamux grants each stream at once, in bytes.
+/// The bytes that yamux grants each stream at once.
 const GRANTED: usize = 256 << 10;
 
 /// How to make a [`Muxer`] of a secured connection.

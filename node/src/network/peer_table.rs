@@ -2,6 +2,7 @@
 //! Shared by the swarm's task, the hub and all that is attached to it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -89,6 +90,8 @@ pub(super) struct PeerTable {
     /// networks.
     has_list: bool,
     lists: Mutex<Lists>,
+    /// A listed peer has come directly: others can dial us.
+    reached: AtomicBool,
     /// Where those wait who have not said who they are.
     pending_connections: PendingConnections,
 }
@@ -108,8 +111,19 @@ impl PeerTable {
             only,
             has_list,
             lists: Mutex::default(),
+            reached: AtomicBool::new(false),
             pending_connections: PendingConnections::default(),
         }
+    }
+
+    /// A listed peer has come directly.
+    pub(super) fn note_reached(&self) {
+        self.reached.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a listed peer has come directly.
+    pub(super) fn is_reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
     }
 
     /// Whether its connections are encrypted.

@@ -25,6 +25,10 @@ const PAUSE_LIMIT: Duration = Duration::from_secs(60);
 /// How often the list of relays is looked at, which the operator may change.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// One that has an address keeps places, too, if no listed peer has come to it within this time:
+/// its firewall may let nobody in.
+const UNREACHED: Duration = Duration::from_secs(30);
+
 /// One relay's place, kept by a task of its own.
 struct KeptPlace {
     relay: PeerId,
@@ -34,8 +38,15 @@ struct KeptPlace {
     since: Instant,
 }
 
-/// Keeps places at the first two relays of our order that take us, for as long as it is polled.
+/// Keeps places at the first two relays of our order that take us, for as long as it is polled; for
+/// a node that others can dial it keeps none.
 pub(super) async fn keep_places(carrier: Carrier, own: PeerId) {
+    if carrier.announced {
+        sleep(UNREACHED).await;
+        if carrier.peer_table.is_reached() {
+            return;
+        }
+    }
     let mut tasks = JoinSet::new();
     let mut kept: Vec<KeptPlace> = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What the loss of one relay would cost a run.
+//! The cost of losing one relay.
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;

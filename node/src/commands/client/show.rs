@@ -246,19 +246,26 @@ fn section<const N: usize>(
 }
 
 fn peer(peer: &PeerStatus) -> [String; 3] {
-    let answers = |reachability: &Reachability| match reachability.reachable {
-        _ if reachability.address.is_empty() => match reachability.reachable {
-            Some(true) => "answers, without an address".into(),
-            Some(false) => "has no address".into(),
-            None => String::new(),
-        },
-        Some(true) => format!("{} answers", reachability.address),
-        Some(false) => format!(
-            "{}: {}",
-            reachability.address,
-            reachability.problem.as_deref().unwrap_or("it does not answer")
-        ),
-        None => reachability.address.clone(),
+    let answers = |reachability: &Reachability| {
+        let Reachability {
+            address,
+            reachable,
+            problem,
+            relay,
+        } = reachability;
+        match (reachable, relay) {
+            (Some(true), Some(relay)) => format!("answers over {relay}"),
+            (Some(true), None) if address.is_empty() => "answers".into(),
+            (Some(true), None) => format!("{address} answers"),
+            (Some(false), _) => {
+                let problem = problem.as_deref().unwrap_or("it does not answer");
+                match address.is_empty() {
+                    true => problem.into(),
+                    false => format!("{address}: {problem}"),
+                }
+            }
+            (None, _) => address.clone(),
+        }
     };
     [peer.name.clone(), answers(&peer.private), answers(&peer.public)]
 }

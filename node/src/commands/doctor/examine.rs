@@ -105,6 +105,31 @@ pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
     visit
 }
 
+/// A relay of the plan that does not answer.
+pub(super) struct SilentRelay {
+    pub(super) name: String,
+    pub(super) at: String,
+    pub(super) fault: AskFault,
+}
+
+/// Asks all relays that are no parties whether they answer.
+pub(super) async fn silent_relays(hub: &Hub, plan: &Plan) -> Vec<SilentRelay> {
+    let asked = plan.draft().relays.iter().map(|relay| async {
+        let question = Question::Check { digest: None };
+        let answer = hub.ask(Network::Private, relay.id, &question, &[]).await;
+        answer.err().map(|fault| SilentRelay {
+            name: relay.name.clone(),
+            at: reaching::shown(&relay.at),
+            fault,
+        })
+    });
+    futures::future::join_all(asked)
+        .await
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
 /// Times a few checks; returns the digest of another plan that the peer runs instead.
 async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u8; 32]>), AskFault> {
     let mut best: Option<(Answers, Option<[u8; 32]>)> = None;
@@ -266,7 +291,7 @@ impl Subject {
         }
     }
 
-    /// What is wrong where the peer is dialled.
+    /// One sentence on a fault where the peer is dialled.
     async fn dial_problem(&self, hub: &Hub, plan: &Plan, fault: &DialFault) -> String {
         let Subject { name, graph, .. } = self;
         let address = reaching::shown(&self.addresses);

@@ -11,7 +11,7 @@ use undertone_protocol::plan::peers::entry::Address;
 use undertone_protocol::run::machine::Run;
 use undertone_protocol::topology::party::Party;
 
-use crate::commands::doctor::examine::{Answers, Visit};
+use crate::commands::doctor::examine::{Answers, SilentRelay, Visit};
 use crate::party::reaching;
 use crate::reporting::failure::Exit;
 use crate::reporting::report::Report;
@@ -40,7 +40,7 @@ pub(super) struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    pub(super) fn of(plan: &'a Plan, me: Party, visits: Vec<Visit>) -> Self {
+    pub(super) fn of(plan: &'a Plan, me: Party, visits: Vec<Visit>, silent: &[SilentRelay]) -> Self {
         let mut findings = Findings {
             plan,
             visits,
@@ -65,12 +65,28 @@ impl<'a> Findings<'a> {
                 .iter()
                 .for_each(|note| once(&mut findings.notes, note));
         }
+        findings.look_at_relays(silent);
         findings.look_at_clocks();
         findings.look_at_ourselves(me);
         findings.look_at_rounds();
         findings.look_at_settling(me);
         findings.exit = findings.verdict();
         findings
+    }
+
+    /// A relay that does not answer is a problem where there are parties that need one.
+    fn look_at_relays(&mut self, silent: &[SilentRelay]) {
+        let mut members = self.plan.draft().members.iter();
+        let needed = members.any(|member| member.contact.at.is_empty());
+        let texts = silent.iter().map(|SilentRelay { name, at, fault }| {
+            format!(
+                "relay {name} at {at}: {fault}; start it with this peer list or plan, or let the firewalls pass its port"
+            )
+        });
+        match needed {
+            true => self.problems.extend(texts),
+            false => self.notes.extend(texts),
+        }
     }
 
     fn look_at_clocks(&mut self) {

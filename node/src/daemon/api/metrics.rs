@@ -184,6 +184,15 @@ const FAMILIES: &[MetricFamily] = &[
         samples: |metrics, _| by_graph(metrics.peers_private as f64, metrics.peers_public as f64),
     },
     MetricFamily {
+        name: "undertone_relayed_bytes",
+        kind: MetricType::Counter,
+        explanation: "Sent by listed peers to this node as their relay",
+        samples: |metrics, _| match metrics.relayed_bytes {
+            Some(bytes) => one(bytes),
+            None => vec![],
+        },
+    },
+    MetricFamily {
         name: "undertone_data_set_epsilon",
         kind: MetricType::Gauge,
         explanation: "What a data set may cost in total",

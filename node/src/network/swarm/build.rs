@@ -30,8 +30,9 @@ use crate::network::relays::Relays;
 /// takes long.
 const CONNECTIONS_PER_PEER: u32 = 64;
 
-/// Inbound streams of one connection that have not named their protocol.
-const NEGOTIATING: usize = 8;
+/// Inbound streams of one connection that have not named their protocol. A relay opens ten at a
+/// time.
+const NEGOTIATING: usize = 16;
 
 /// Connections without a stream are closed after this. An edge that is up has streams.
 const IDLE: Duration = Duration::from_secs(10);

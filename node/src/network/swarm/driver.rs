@@ -418,6 +418,9 @@ impl SwarmDriver {
         });
         let port = self.ports.entry(peer).or_default();
         let relayed = relay_of(endpoint);
+        if !dialled && relayed.is_none() {
+            self.peer_table.note_reached();
+        }
         let connection = Connection {
             dialled,
             relayed,

@@ -197,6 +197,7 @@ async fn forty_that_nobody_can_dial_meet_over_one_relay_at_once() {
     let addresses = Addresses::new(&with_relay);
     let at = address_of(&addresses, RELAY);
     let _relay = relay(&at, &numbers).await;
+    let _ = tracing_subscriber::fmt().with_env_filter(std::env::var("DBG").unwrap_or_default()).try_init();
     let begun = std::time::Instant::now();
     let mut nodes = Vec::new();
     for &number in &numbers {
