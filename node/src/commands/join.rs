@@ -109,7 +109,7 @@ pub struct JoinArgs {
     ///
     /// For encrypted connections, behind a forwarded port, say: others still dial the address in
     /// the plan. Several times for several addresses: /ip4/0.0.0.0/tcp/7001, /ip6/::/tcp/7001.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", hide_short_help = true)]
     listen: Vec<Address>,
     /// Write what happens as JSON lines ("-": stdout)
     #[arg(long, value_name = "FILE")]

@@ -136,6 +136,7 @@ impl Builder<'_> {
                 begun: self.begun.subscribe(),
                 reported: None,
                 absent: false,
+                over_relay: false,
             };
             self.edges.spawn(edge.run());
         }

@@ -13,7 +13,7 @@ use tracing::debug;
 use crate::network::command::SwarmCommand;
 use crate::network::edge::establishing::Establishing;
 use crate::network::edge::state::Edge;
-use crate::network::event::NetworkEvent;
+use crate::network::event::{LinkWay, NetworkEvent};
 use crate::network::hello;
 use crate::network::lane::Lane;
 use crate::network::peer_table::Arrival;
@@ -63,6 +63,7 @@ impl Edge {
         self.reported = None;
         self.absent = false;
         let way = self.ways.taken(inward.stay.connection);
+        self.over_relay = matches!(way, LinkWay::Relayed(_));
         self.reports
             .tell(NetworkEvent::Connected { graph, peer, way })
             .await;

@@ -440,7 +440,8 @@ fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attemp
 
 /// Looks whether a peer that was lost, or that does not come, refuses connections, and dials it if
 /// that is our part: where it has addresses, of two that can dial each other the lower peer id
-/// first, so that both seldom dial at the same time while they come up; then over relays.
+/// first, so that both seldom dial at the same time while they come up; then over relays. One that
+/// was there over a relay is looked for at relays first.
 fn reaching(
     edge: &Edge,
     probes: bool,
@@ -449,7 +450,16 @@ fn reaching(
 ) -> impl Future<Output = Attempt> + use<> {
     let (probed, (direct, relayed)) = (edge.ways.probed(), edge.ways.to_dial(our_turn));
     let (encrypted, peer, patience) = (edge.ways.encrypted().clone(), edge.line.peer, edge.dial_patience);
+    let relays_first = relayed && edge.over_relay;
     async move {
+        let over_relays = async || encrypted.reach_over_relays(peer, lost).await;
+        let early = match relays_first {
+            true => Some(over_relays().await),
+            false => None,
+        };
+        if let Some(Ok(_)) = early {
+            return Attempt::Dialled;
+        }
         // While all come up at once, the first attempts meet listeners that are not there yet.
         let refuses = probes && probed.refuse(patience).await;
         if refuses && !relayed {
@@ -463,7 +473,11 @@ fn reaching(
             }
         }
         if relayed {
-            match encrypted.reach_over_relays(peer, lost).await {
+            let late = match early {
+                Some(early) => early,
+                None => over_relays().await,
+            };
+            match late {
                 Ok(_) => return Attempt::Dialled,
                 Err(_) if refuses => return Attempt::Refused,
                 Err(none) if none.absent => return Attempt::Absent,

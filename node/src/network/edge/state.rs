@@ -59,6 +59,8 @@ pub(in crate::network) struct Edge {
     pub(in crate::network) reported: Option<Offence>,
     /// It was reported that the peer has no such run.
     pub(in crate::network) absent: bool,
+    /// It was last connected over a relay: its addresses, if it has any, may lead nowhere.
+    pub(in crate::network) over_relay: bool,
 }
 
 impl Edge {

@@ -1,9 +1,11 @@
 //! Peers that nobody can dial, and the relays that join them.
 
 use libp2p::Multiaddr;
+use tokio::net::TcpStream;
 use undertone_protocol::messages::notice::Network;
 
-use super::nodes::{Addresses, Node, NodeConfig, id, key, soon};
+use super::nodes::{Addresses, DEADLINE, Node, NodeConfig, id, key, soon};
+use crate::network::address::Whereabouts;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
 use crate::network::event::NetworkEvent;
 use crate::network::hub::Hub;
@@ -197,7 +199,6 @@ async fn forty_that_nobody_can_dial_meet_over_one_relay_at_once() {
     let addresses = Addresses::new(&with_relay);
     let at = address_of(&addresses, RELAY);
     let _relay = relay(&at, &numbers).await;
-    let _ = tracing_subscriber::fmt().with_env_filter(std::env::var("DBG").unwrap_or_default()).try_init();
     let begun = std::time::Instant::now();
     let mut nodes = Vec::new();
     for &number in &numbers {
@@ -210,4 +211,24 @@ async fn forty_that_nobody_can_dial_meet_over_one_relay_at_once() {
     let all = nodes.iter_mut().map(|node| node.connected(others));
     futures::future::join_all(all).await;
     println!("{} links in {:?}", numbers.len() * others / 2, begun.elapsed());
+}
+
+/// A thousand connect and say nothing: they get places for newcomers, and keep nobody out.
+#[tokio::test]
+async fn a_thousand_silent_guests_keep_nobody_from_a_relay() {
+    let addresses = Addresses::new(&[1, 2, RELAY]);
+    let at = address_of(&addresses, RELAY);
+    let _relay = relay(&at, &[1, 2]).await;
+    let places = Whereabouts::parse(std::slice::from_ref(&at)).unwrap();
+    let place = places.resolve(DEADLINE).await[0];
+    let mut guests = Vec::new();
+    for _ in 0..1000 {
+        guests.push(TcpStream::connect(place).await.unwrap());
+    }
+    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
+    let mut one = Node::start(hidden(1)).await;
+    let mut two = Node::start(hidden(2)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+    speaks(&mut one, &mut two, (1, 2)).await;
 }
