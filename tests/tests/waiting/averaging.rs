@@ -223,7 +223,7 @@ fn the_plan_chooses_what_sends_fewer_bytes() {
     );
     // Too many to simulate in a test: what their plans say.
     let settings = "[mechanism]\nrounds = 5\n[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination";
-    let planned = |choice: &str| simulated::plan(250, 2000, &format!("{settings} = \"{choice}\""));
+    let planned = |choice: &str| simulated::plan(250, 100_000, &format!("{settings} = \"{choice}\""));
     let (flood, auto) = (planned("flood"), planned("auto"));
     assert!(flood.slices().is_none() && auto.slices().is_some());
     let bytes = |plan: &Plan| plan.calibration().predicted.bytes_per_party;
