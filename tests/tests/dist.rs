@@ -260,7 +260,7 @@ fn a_package_keeps_the_state_through_upgrade_removal_and_purge() {
     }
     let all_kept = || {
         let is_kept = |path: &&str| fs::read_to_string(system.at(path)).is_ok_and(|found| found == **path);
-        assert!(kept.iter().all(|path| is_kept(path)), "something is lost");
+        assert!(kept.iter().all(is_kept), "something is lost");
     };
     let said = system.dpkg(&["-i".as_ref(), &file(made(), "_amd64.deb")]);
     assert!(
