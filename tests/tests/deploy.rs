@@ -194,7 +194,7 @@ fn the_composition_is_what_its_generator_prints() {
     }
 }
 
-/// What `docker-compose` makes of the composition with the door to a page.
+/// The composition with the door to a page, as `docker-compose` reads it.
 fn with_page() -> Option<String> {
     let files = ["-f", "docker-compose.yml", "-f", "deploy/page.yml", "config"];
     let mut command = Command::new("docker-compose");

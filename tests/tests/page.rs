@@ -158,7 +158,7 @@ fn shows_the_mean(browser: &mut Browser, daemon: &Daemon, digest: &str) {
     assert_eq!(receipt.as_str(), Some(kept.text().as_str()));
 }
 
-/// What each patient's row is described by, in an answer of statistics.
+/// The columns of a patient's row, in an answer of statistics.
 const STATISTICS: &str = "version = 1\ntask = \"describe\"\nname = \"ward-table\"\n[data]\nrecords = 1000\n\
                           [describe]\ngroup_by = \"arm\"\n\
                           [[describe.column]]\nname = \"arm\"\ncategories = [\"old\", \"new\"]\n\

@@ -15,7 +15,7 @@ const PORT: u16 = 7001;
 /// The answer that leaves something out.
 const NONE: &str = "none";
 
-/// What a setup writes, checked.
+/// The checked answers, from which a setup writes its files.
 #[derive(Debug, PartialEq)]
 pub(super) struct SetupAnswers {
     pub(super) name: String,

@@ -94,7 +94,7 @@ fn figures_in_files_have_twelve_digits() {
     );
 }
 
-/// What is no number is null in JSON and nothing in CSV; and a file with one is not read.
+/// A value that is no number is null in JSON and nothing in CSV; and a file with one is not read.
 #[test]
 fn numbers_that_are_none_are_never_written_and_never_read() {
     let folder = tempfile::tempdir().expect("a folder");
