@@ -130,6 +130,9 @@ fn nothing_is_written_before_all_answers_are_sound_and_nothing_over_what_is_ther
     let (code, said) = typed(folder.path(), &["a"], "alice\n");
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("--yes"), "{said}");
+    let (code, said) = typed(folder.path(), &["a"], "alice\n\n\n\nmaybe\n");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("neither yes nor no"), "{said}");
     for (flag, wrong) in [
         ("--name", "Alice A"),
         ("--data", "absent"),

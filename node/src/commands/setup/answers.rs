@@ -60,7 +60,7 @@ impl SetupAnswers {
             data: (data != NONE).then(|| checked_folder(&data)).transpose()?,
             reached: (listen != NONE).then(|| Reached::parse(&listen)).transpose()?,
             epsilon: checked_epsilon(&epsilon)?,
-            service: matches!(service.to_lowercase().as_str(), "yes" | "y"),
+            service: is_yes(&service)?,
         })
     }
 }
@@ -119,6 +119,16 @@ fn checked_epsilon(text: &str) -> Result<f64, Failure> {
             .field("--epsilon")
             .hint("say a number above 0, such as 1 or 3.5")
     })
+}
+
+fn is_yes(answer: &str) -> Result<bool, Failure> {
+    match answer.to_lowercase().as_str() {
+        "yes" | "y" => Ok(true),
+        "no" | "n" => Ok(false),
+        _ => Err(Failure::usage(format!("{answer:?} is neither yes nor no"))
+            .field("--service")
+            .hint("say yes or no")),
+    }
 }
 
 impl Reached {
