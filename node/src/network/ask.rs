@@ -379,7 +379,10 @@ mod tests {
         assert_eq!(wait(1_000), 100);
         // Who is not listed any more is forgotten.
         peer_table.unlist(&other.to_peer_id());
-        peer_table.expire(begun + Duration::from_secs(3_600));
+        peer_table.expire(
+            begun + Duration::from_secs(3_600),
+            &std::collections::BTreeSet::new(),
+        );
         wait(1_000);
         assert_eq!(desk.allowances.lock().unwrap().len(), 1);
     }

@@ -1,12 +1,13 @@
 //! One swarm, as edges and the hub use it: how a peer is reached over it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::network::address;
 use crate::network::command::SwarmCommand;
@@ -14,6 +15,10 @@ use crate::network::config::Patience;
 use crate::network::dial_fault::DialFault;
 use crate::network::peer_table::PeerTable;
 use crate::network::relays::Relays;
+
+/// For how long libp2p waits for a relay's answer, whoever has given up before (its
+/// `STREAM_TIMEOUT`).
+const GIVEN_UP: Duration = Duration::from_secs(60);
 
 /// One swarm, from outside of its task; cheap to clone.
 #[derive(Clone)]
@@ -90,7 +95,7 @@ impl Carrier {
         let (mut fault, mut there, mut absent) = (DialFault::NoRelay, false, false);
         for relay in self.relays.of(&peer) {
             // Of circuits that are opened at once a relay drops what is more than ten.
-            let Ok(_turn) = relay.opening.acquire().await else {
+            let Ok(turn) = relay.opening.clone().acquire_owned().await else {
                 break;
             };
             let answers_since = match self.connect(relay.peer).await {
@@ -116,6 +121,16 @@ impl Carrier {
                     let knows_nobody = found == DialFault::NotAtRelay;
                     absent |= knows_nobody && answers_since < before;
                     there |= !knows_nobody;
+                    if found == DialFault::Silent {
+                        // libp2p goes on waiting, and has no more turns than we give.
+                        tokio::spawn(async move {
+                            sleep(GIVEN_UP).await;
+                            drop(turn);
+                        });
+                    } else if !knows_nobody {
+                        // Those that were dropped together must not come back together.
+                        sleep(Duration::from_millis(rand::random_range(50..200))).await;
+                    }
                     fault = found;
                 }
             }

@@ -215,13 +215,13 @@ impl PeerTable {
         }
     }
 
-    /// Forgets peers that nobody has listed for a while; returns them.
-    pub(super) fn expire(&self, now: Instant) -> Vec<PeerId> {
+    /// Forgets peers that nobody has listed for a while, and that are not in use; returns them.
+    pub(super) fn expire(&self, now: Instant, in_use: &BTreeSet<PeerId>) -> Vec<PeerId> {
         let mut expired = Vec::new();
         self.lock().peers.retain(|peer, listed| {
             let keep = listed
                 .unused_since
-                .is_none_or(|since| now.duration_since(since) < RETAINED);
+                .is_none_or(|since| now.duration_since(since) < RETAINED || in_use.contains(peer));
             if !keep {
                 expired.push(*peer);
             }
@@ -363,18 +363,25 @@ mod tests {
         let peer_table = PeerTable::new(Network::Private, None, false);
         let [key] = keys();
         let peer = key.to_peer_id();
+        let none = BTreeSet::new();
         let later = |share: u32| Instant::now() + RETAINED * share / 10;
         peer_table.list(peer, &key, &place(1));
         peer_table.list(peer, &key, &place(1));
         peer_table.unlist(&peer);
-        assert!(peer_table.expire(later(20)).is_empty(), "a second run uses it");
+        assert!(
+            peer_table.expire(later(20), &none).is_empty(),
+            "a second run uses it"
+        );
         peer_table.unlist(&peer);
-        assert!(peer_table.expire(later(9)).is_empty(), "neighbours may still ask");
+        assert!(
+            peer_table.expire(later(9), &none).is_empty(),
+            "neighbours may still ask"
+        );
         peer_table.list(peer, &key, &place(1));
-        assert!(peer_table.expire(later(20)).is_empty(), "it is used again");
+        assert!(peer_table.expire(later(20), &none).is_empty(), "it is used again");
         peer_table.unlist(&peer);
-        assert_eq!(peer_table.expire(later(11)), [peer]);
-        assert!(!peer_table.lists(&peer) && peer_table.expire(later(20)).is_empty());
+        assert_eq!(peer_table.expire(later(11), &none), [peer]);
+        assert!(!peer_table.lists(&peer) && peer_table.expire(later(20), &none).is_empty());
     }
 
     #[test]
@@ -390,11 +397,15 @@ mod tests {
         let [stays, used, leaves] = keys();
         peer_table.keep_only(&neighbours(&[(&stays, 1), (&used, 2), (&leaves, 3)]));
         peer_table.list(used.to_peer_id(), &used, &place(9));
+        let none = BTreeSet::new();
         let long_after = Instant::now() + 2 * RETAINED;
-        assert!(peer_table.expire(long_after).is_empty(), "the operator's stay");
+        assert!(
+            peer_table.expire(long_after, &none).is_empty(),
+            "the operator's stay"
+        );
         peer_table.keep_only(&neighbours(&[(&stays, 4)]));
         assert_eq!(
-            peer_table.expire(Instant::now() + 2 * RETAINED),
+            peer_table.expire(Instant::now() + 2 * RETAINED, &none),
             [leaves.to_peer_id()]
         );
         assert_eq!(peer_table.places(&stays.to_peer_id()), place(4));
@@ -404,7 +415,7 @@ mod tests {
         peer_table.unlist(&used.to_peer_id());
         peer_table.unlist(&used.to_peer_id());
         assert_eq!(
-            peer_table.expire(Instant::now() + 2 * RETAINED),
+            peer_table.expire(Instant::now() + 2 * RETAINED, &none),
             [used.to_peer_id()]
         );
     }

@@ -2,7 +2,7 @@
 //! one and fall silent; a newcomer therefore always finds a place, if need be that of whoever has
 //! been silent for longest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
@@ -27,7 +27,7 @@ struct Newcomers {
     next: u64,
     entries: BTreeMap<u64, (IpAddr, Arc<Newcomer>)>,
     /// By the address of the other end, as libp2p reports it.
-    numbers: BTreeMap<Multiaddr, u64>,
+    numbers: BTreeMap<Multiaddr, VecDeque<u64>>,
     /// Hosts of the peer list, and those that peers have come from.
     known: BTreeSet<IpAddr>,
 }
@@ -80,7 +80,8 @@ impl PendingConnections {
         waiting.next += 1;
         let host = host_of(send_back_addr).unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
         waiting.entries.insert(number, (host, entry.clone()));
-        waiting.numbers.insert(send_back_addr.clone(), number);
+        let numbers = waiting.numbers.entry(send_back_addr.clone());
+        numbers.or_default().push_back(number);
         drop(waiting);
         Watched {
             socket,
@@ -97,7 +98,9 @@ impl PendingConnections {
     pub(super) fn leave(&self, point: &ConnectedPoint) {
         if let ConnectedPoint::Listener { send_back_addr, .. } = point {
             let mut waiting = self.waiting();
-            let number = waiting.numbers.remove(send_back_addr);
+            // All circuits of a peer have one address: the first to come is the first to be known.
+            let numbers = waiting.numbers.get_mut(send_back_addr);
+            let number = numbers.and_then(VecDeque::pop_front);
             if let Some((_, entry)) = number.and_then(|number| waiting.entries.remove(&number)) {
                 entry.become_(Fate::Inside);
             }
@@ -152,8 +155,11 @@ impl Drop for NewcomersPlace {
     fn drop(&mut self) {
         let mut waiting = self.pending_connections.waiting();
         waiting.entries.remove(&self.number);
-        if waiting.numbers.get(&self.address) == Some(&self.number) {
-            waiting.numbers.remove(&self.address);
+        if let Some(numbers) = waiting.numbers.get_mut(&self.address) {
+            numbers.retain(|number| *number != self.number);
+            if numbers.is_empty() {
+                waiting.numbers.remove(&self.address);
+            }
         }
     }
 }

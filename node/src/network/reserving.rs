@@ -7,7 +7,7 @@ use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use crate::network::address;
@@ -119,8 +119,8 @@ async fn reserve(carrier: &Carrier, relay: PeerId, held: &watch::Sender<bool>) -
         held: sender,
     };
     carrier.command(command).await;
-    let in_time = timeout(carrier.patience.circuit, taken.wait_for(|taken| *taken)).await;
-    if !in_time.is_ok_and(|taken| taken.is_ok()) {
+    // However long it takes: libp2p gives up by itself, and breaks if it is hurried.
+    if taken.wait_for(|taken| *taken).await.is_err() {
         debug!(%relay, "the relay has no place for us");
         return false;
     }

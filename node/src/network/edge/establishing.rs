@@ -266,7 +266,13 @@ impl<'a> Establishing<'a> {
     }
 
     fn begin_attempt(&mut self) {
+        // Whatever changed is seen here, and by nobody after.
         self.link = self.edge.ways.link();
+        let live = &self.link.live;
+        self.inward = self
+            .inward
+            .take()
+            .filter(|lane| live.contains(&lane.stay.connection));
         self.attempted = self.link.changes;
         let theirs = self.inward.as_ref().map(|lane| lane.stay.connection);
         self.opening_on = theirs.or(self.link.best);
@@ -451,6 +457,8 @@ fn reaching(
     let (probed, (direct, relayed)) = (edge.ways.probed(), edge.ways.to_dial(our_turn));
     let (encrypted, peer, patience) = (edge.ways.encrypted().clone(), edge.line.peer, edge.dial_patience);
     let relays_first = relayed && edge.over_relay;
+    // Of one that has addresses, and was not last here over a relay, relays know nothing.
+    let relays_know = edge.over_relay || !encrypted.lists_address(&peer);
     async move {
         let over_relays = async || encrypted.reach_over_relays(peer, lost).await;
         let early = match relays_first {
@@ -480,7 +488,7 @@ fn reaching(
             match late {
                 Ok(_) => return Attempt::Dialled,
                 Err(_) if refuses => return Attempt::Refused,
-                Err(none) if none.absent => return Attempt::Absent,
+                Err(none) if none.absent && relays_know => return Attempt::Absent,
                 Err(none) => found = Some(none.fault),
             }
         }

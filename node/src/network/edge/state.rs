@@ -75,9 +75,9 @@ impl Edge {
     }
 
     /// Finds out, while the peer is connected, whether its address leads to it.
-    pub(super) fn probe_once(&mut self) {
+    pub(super) fn probe_once(&self) {
         let presence = self.presence.clone();
-        if self.ways.link().reached {
+        if self.ways.reached() {
             presence.reached.store(true, Ordering::Relaxed);
         }
         if presence.reached.load(Ordering::Relaxed) || presence.probed.swap(true, Ordering::Relaxed) {

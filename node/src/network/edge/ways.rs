@@ -66,6 +66,11 @@ impl Ways {
         all
     }
 
+    /// Whether one of its addresses has led to the peer. Changes stay to be seen.
+    pub(super) fn reached(&self) -> bool {
+        self.ways.iter().any(|way| way.link.borrow().reached)
+    }
+
     /// Until when a plain connection is waited for, though there is an encrypted one.
     pub(super) fn plain_until(&self) -> Option<Instant> {
         let [plain, encrypted] = &*self.ways else {

@@ -47,8 +47,12 @@ const PIECE_PUBLIC: usize = 64 << 10;
 const RESERVATION: Duration = Duration::from_secs(3600);
 /// The longest circuit: no run takes a week.
 const CIRCUIT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Whereabouts at a relay that one peer may keep: its old one and a new one.
+/// Places at a relay that one peer may keep: its old one and a new one.
 const RESERVATIONS_PER_PEER: usize = 2;
+/// How often a peer may ask for a place at once; then every two seconds.
+const RESERVATIONS_AT_ONCE: NonZeroU32 = NonZeroU32::new(30).expect("more than none");
+/// A relay has room for at least so many peers.
+const LISTED: usize = 256;
 /// The most circuits over a relay, however many peers are listed. Our choice: two for each pair of
 /// 45 peers, and some 25 kB each while nothing is sent.
 const MOST_CIRCUITS: usize = 4096;
@@ -179,20 +183,24 @@ impl Making<'_> {
     /// A relay for listed peers: the door lets nobody else connect. No limit counts bytes, or
     /// hosts, of which a group behind one address has one.
     fn relay(&self, own: PeerId, meters: Meters) -> relay::Behaviour {
-        let listed = self.peer_table.len().max(2);
-        let a_minute = NonZeroU32::new(10 * listed as u32).unwrap_or(NonZeroU32::MAX);
+        // A list may grow while it runs.
+        let listed = self.peer_table.len().max(LISTED);
+        let burst = NonZeroU32::new(10 * listed as u32).unwrap_or(NonZeroU32::MAX);
         let config = relay::Config {
             max_reservations: RESERVATIONS_PER_PEER * listed,
             max_reservations_per_peer: RESERVATIONS_PER_PEER,
             reservation_duration: RESERVATION,
             reservation_rate_limiters: vec![],
             max_circuits: (listed * listed).min(MOST_CIRCUITS),
-            max_circuits_per_peer: 2 * listed,
+            max_circuits_per_peer: 4 * listed,
             max_circuit_duration: CIRCUIT,
             max_circuit_bytes: 0,
             circuit_src_rate_limiters: vec![],
         };
-        let mut config = config.circuit_src_per_peer(a_minute, Duration::from_secs(60));
+        // libp2p gives back one turn in each interval.
+        let mut config = config
+            .circuit_src_per_peer(burst, Duration::from_secs(60) / burst.get())
+            .reservation_rate_per_peer(RESERVATIONS_AT_ONCE, Duration::from_secs(2));
         let table = self.peer_table.clone();
         let within_the_day = move |peer: PeerId, _: &Multiaddr, _: std::time::Instant| {
             meters.may_open(&peer, table.len(), tokio::time::Instant::now())

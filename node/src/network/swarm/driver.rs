@@ -69,7 +69,7 @@ pub(in crate::network) struct SwarmDriver {
     examined: JoinSet<Examined>,
     desk: Arc<Desk>,
     serving: JoinSet<PeerId>,
-    /// Whereabouts at relays that were asked for, and who waits for each.
+    /// Places at relays that were asked for, and who waits for each.
     places: HashMap<ListenerId, watch::Sender<bool>>,
     strangers: BTreeSet<PeerId>,
     rubbish: BTreeSet<String>,
@@ -177,6 +177,8 @@ impl SwarmDriver {
                     self.relink(peer);
                 }
             }
+            // Whose connection others use is closed by pings alone.
+            SwarmCommand::Unanswered { peer, .. } if self.carries_circuits(&peer) => {}
             SwarmCommand::Unanswered { peer, connection } => self.close(peer, connection),
             SwarmCommand::Reserve { relay, circuit, held } => match self.swarm.listen_on(circuit) {
                 Ok(listener) => drop(self.places.insert(listener, held)),
@@ -301,7 +303,10 @@ impl SwarmDriver {
     /// Closes connections on which nobody has said hello in time, and those of peers that are no
     /// longer listed.
     fn sweep(&mut self) {
-        for peer in self.peer_table.expire(Instant::now()) {
+        // A relay that is listed no more stays while there are circuits over it.
+        let connections = self.ports.values().flat_map(|port| port.connections.values());
+        let relays: BTreeSet<PeerId> = connections.filter_map(|connection| connection.relayed).collect();
+        for peer in self.peer_table.expire(Instant::now(), &relays) {
             self.ports.remove(&peer);
             let _ = self.swarm.disconnect_peer_id(peer);
         }
@@ -317,12 +322,6 @@ impl SwarmDriver {
         for (peer, connection) in late.collect::<Vec<_>>() {
             self.close(peer, connection);
         }
-        // Whereabouts for which nobody waits any more.
-        let swarm = &mut self.swarm;
-        self.places.retain(|listener, held| {
-            let awaited = !held.is_closed();
-            awaited || !swarm.remove_listener(*listener)
-        });
     }
 
     /// Closes the oldest connection of the most crowded host, where too many have no hello yet
@@ -351,7 +350,7 @@ impl SwarmDriver {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Door(opened)) => self.on_opened(opened),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(pinged)) => self.on_pinged(pinged),
-            SwarmEvent::Behaviour(BehaviourEvent::Relay(relayed)) => tracing::info!("relay: {relayed:?}"),
+            SwarmEvent::Behaviour(BehaviourEvent::Relay(relayed)) => debug!("relay: {relayed:?}"),
             SwarmEvent::ConnectionEstablished {
                 peer_id,
                 connection_id,
