@@ -129,7 +129,7 @@ enum AnyCommand {
     Relay(relay::RelayArgs),
     /// Ask what a daemon needs to know, and write its key, peer list and node.toml
     #[command(after_help = KEYS_OF_NODE)]
-    Setup(setup::SetupArgs),
+    Setup(setup::flags::SetupArgs),
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
     #[command(after_help = KEYS_OF_NODE, after_long_help = layers::help())]
     Node(NodeArgs),

@@ -1,47 +1,20 @@
 //! `undertone setup`: asks what a daemon needs to know, and writes its files.
 
 mod answers;
+pub(super) mod flags;
 mod unit;
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use serde_json::json;
 
 use crate::commands::setup::answers::{Reached, SetupAnswers};
+use crate::commands::setup::flags::SetupArgs;
 use crate::party::identity::Identity;
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
-
-/// Flags of `setup`. A question is asked for each that is left out, unless `--yes` stands there.
-#[derive(Args, Debug)]
-pub struct SetupArgs {
-    /// The folder for identity.key, peers.toml and node.toml; made if it is absent. Nothing in it
-    /// is overwritten
-    #[arg(value_name = "DIR", default_value = ".")]
-    folder: PathBuf,
-    /// This party's name: [a-z0-9-], at most 32 characters (default: the folder's)
-    #[arg(long)]
-    name: Option<String>,
-    /// Folder of tables and vectors that runs may use, or "none"
-    #[arg(long, value_name = "DIR")]
-    data: Option<String>,
-    /// Where the others reach this machine, as HOST or HOST:PORT, or "none" behind NAT. The port
-    /// after it is taken as well
-    #[arg(long, value_name = "HOST")]
-    listen: Option<String>,
-    /// Budget: the ε of all runs together (default: 1)
-    #[arg(long, value_name = "E", allow_negative_numbers = true)]
-    epsilon: Option<String>,
-    /// Write a unit for systemd, which runs the daemon as this user
-    #[arg(long)]
-    service: bool,
-    /// Ask nothing: defaults for all that no flag says
-    #[arg(long)]
-    yes: bool,
-}
 
 /// Asks, checks all answers, and writes the files.
 pub fn run(arguments: &SetupArgs) -> Result<Report, Failure> {

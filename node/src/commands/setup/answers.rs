@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use undertone_protocol::plan::peers::is_party_name;
 
-use crate::commands::setup::SetupArgs;
+use crate::commands::setup::flags::SetupArgs;
 use crate::reporting::failure::Failure;
 use crate::reporting::output;
 
