@@ -191,7 +191,7 @@ async fn a_relay_takes_nobody_whom_it_does_not_list() {
     drop(relay);
 }
 
-/// So many that nobody can dial meet over one relay, all at once. A relay takes ten handshakes at a
+/// Joins parties that nobody can dial over one relay, all at once. A relay takes ten handshakes at a
 /// time on each connection, and drops what is more.
 async fn meet_over_one_relay(numbers: Vec<u8>) {
     let with_relay: Vec<u8> = numbers.iter().copied().chain([RELAY]).collect();
@@ -202,7 +202,7 @@ async fn meet_over_one_relay(numbers: Vec<u8>) {
     let mut nodes = Vec::new();
     for &number in &numbers {
         let mut config = without_addresses(addresses.config(number), &numbers, number, &at);
-        // One graph is enough: there are 780 links.
+        // One graph is enough: forty have 780 links.
         config.run.public.peers.clear();
         nodes.push(Node::start(config).await);
     }
