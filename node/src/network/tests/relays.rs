@@ -191,8 +191,8 @@ async fn a_relay_takes_nobody_whom_it_does_not_list() {
     drop(relay);
 }
 
-/// Joins parties that nobody can dial over one relay, all at once. A relay takes ten handshakes at a
-/// time on each connection, and drops what is more.
+/// Joins parties that nobody can dial over one relay, all at once. A relay takes ten handshakes at
+/// a time on each connection, and drops what is more.
 async fn meet_over_one_relay(numbers: Vec<u8>) {
     let with_relay: Vec<u8> = numbers.iter().copied().chain([RELAY]).collect();
     let addresses = Addresses::new(&with_relay);
