@@ -111,6 +111,18 @@ impl Group {
         follow_at(command, &pipe)
     }
 
+    /// Relays and parties run with so many coordinates; how long the parties took.
+    fn all_run(&self, coordinates: usize) -> Duration {
+        self.parties.write_inputs(&[coordinates]);
+        self.parties.plan("plan", &run_file(coordinates));
+        let relays = self.all_relays();
+        let begun = Instant::now();
+        let running = (0..self.count).map(|party| self.join(party)).collect();
+        let took = self.all_done(running, begun);
+        end(relays);
+        took
+    }
+
     /// All have joined and have the same mean of everybody; how long it took from `begun` on.
     fn all_done(&self, running: Vec<Running>, begun: Instant) -> Duration {
         for running in running {
@@ -149,28 +161,14 @@ fn two_hidden_meet_over_one_relay() -> Duration {
         delay: Duration::from_millis(20),
     };
     let group = Group::new(5, &[1, 3], 1, weather);
-    group.parties.write_inputs(&[1000]);
-    group.parties.plan("plan", &run_file(1000));
-    let relays = group.all_relays();
-    let begun = Instant::now();
-    let running = (0..5).map(|party| group.join(party)).collect();
-    let took = group.all_done(running, begun);
-    end(relays);
-    took
+    group.all_run(1000)
 }
 
 /// All of five without an address, two relays, long vectors; and the same with addresses.
 fn all_hidden_exchange_long_vectors() -> (Duration, Duration) {
     let took = |hidden: &[usize], relays: usize| {
         let group = Group::new(5, hidden, relays, CLEAR);
-        group.parties.write_inputs(&[1_000_000]);
-        group.parties.plan("plan", &run_file(1_000_000));
-        let relays = group.all_relays();
-        let begun = Instant::now();
-        let running = (0..5).map(|party| group.join(party)).collect();
-        let took = group.all_done(running, begun);
-        end(relays);
-        took
+        group.all_run(1_000_000)
     };
     (took(&[0, 1, 2, 3, 4], 2), took(&[], 0))
 }

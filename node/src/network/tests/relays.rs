@@ -70,6 +70,16 @@ fn without_addresses(mut config: NodeConfig, hidden: &[u8], own: u8, relay: &Mul
     config
 }
 
+/// Nodes 1 and 2 without addresses, connected on both graphs over the relay.
+async fn hidden_pair(addresses: &Addresses, at: &Multiaddr) -> (Node, Node) {
+    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, at);
+    let mut one = Node::start(hidden(1)).await;
+    let mut two = Node::start(hidden(2)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+    (one, two)
+}
+
 async fn speaks(one: &mut Node, other: &mut Node, to: (u8, u8)) {
     for graph in [Network::Private, Network::Public] {
         one.send(graph, to.1, b"there");
@@ -84,11 +94,7 @@ async fn two_that_nobody_can_dial_meet_over_a_relay_on_both_graphs() {
     let addresses = Addresses::new(&[1, 2, RELAY]);
     let at = address_of(&addresses, RELAY);
     let _relay = relay(&at, &[1, 2]).await;
-    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
-    let mut one = Node::start(hidden(1)).await;
-    let mut two = Node::start(hidden(2)).await;
-    one.connected(2).await;
-    two.connected(2).await;
+    let (mut one, mut two) = hidden_pair(&addresses, &at).await;
     speaks(&mut one, &mut two, (1, 2)).await;
 }
 
@@ -133,11 +139,7 @@ async fn a_relay_that_restarts_makes_nobody_gone() {
     let addresses = Addresses::new(&[1, 2, RELAY]);
     let at = address_of(&addresses, RELAY);
     let first = relay(&at, &[1, 2]).await;
-    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
-    let mut one = Node::start(hidden(1)).await;
-    let mut two = Node::start(hidden(2)).await;
-    one.connected(2).await;
-    two.connected(2).await;
+    let (mut one, mut two) = hidden_pair(&addresses, &at).await;
     one.handle.everybody_is_up();
     two.handle.everybody_is_up();
     soon(first.shutdown()).await;
@@ -160,11 +162,7 @@ async fn who_ends_at_a_relay_is_gone_for_the_other() {
     let addresses = Addresses::new(&[1, 2, RELAY]);
     let at = address_of(&addresses, RELAY);
     let _relay = relay(&at, &[1, 2]).await;
-    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
-    let mut one = Node::start(hidden(1)).await;
-    let mut two = Node::start(hidden(2)).await;
-    one.connected(2).await;
-    two.connected(2).await;
+    let (mut one, two) = hidden_pair(&addresses, &at).await;
     one.handle.everybody_is_up();
     drop(two);
     let gone = one.find(|event| match event {
@@ -235,10 +233,6 @@ async fn a_thousand_silent_guests_keep_nobody_from_a_relay() {
     for _ in 0..1000 {
         guests.push(TcpStream::connect(place).await.unwrap());
     }
-    let hidden = |number| without_addresses(addresses.config(number), &[1, 2], number, &at);
-    let mut one = Node::start(hidden(1)).await;
-    let mut two = Node::start(hidden(2)).await;
-    one.connected(2).await;
-    two.connected(2).await;
+    let (mut one, mut two) = hidden_pair(&addresses, &at).await;
     speaks(&mut one, &mut two, (1, 2)).await;
 }
