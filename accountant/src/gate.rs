@@ -15,7 +15,7 @@
 mod computed;
 pub mod connected;
 pub mod decision;
-pub(crate) mod plan_facts;
+pub mod plan_facts;
 pub mod sealed;
 mod sentences;
 pub mod stated;

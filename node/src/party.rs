@@ -1,5 +1,6 @@
 //! Taking part in a run: identity, input, the driver of the machine, receipt.
 
+pub mod agreed_outcome;
 mod circle_noise;
 pub mod clipping;
 pub mod coefficients;
@@ -22,6 +23,7 @@ pub mod plan_digest;
 pub mod program;
 pub mod randomness;
 pub mod reaching;
+pub mod reading_back;
 pub mod receipt;
 pub mod room;
 pub mod rows;

@@ -17,6 +17,8 @@ pub mod plot;
 pub mod policy;
 pub mod quote;
 mod relays;
+pub mod revoked;
+pub mod scheduled;
 mod spreading;
 pub mod template;
 mod trained;

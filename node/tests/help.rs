@@ -26,9 +26,19 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --max-delta --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 29] = [
-    ("identity new", "--out --name --private --public"),
+const COMMANDS: [(&str, &str); 34] = [
+    ("identity new", "--out --name --private --public --recovery"),
     ("identity show", "<FILE>"),
+    (
+        "group open",
+        "--identity --name --seats --listen --announce --peers --from --relays --events",
+    ),
+    (
+        "group join",
+        "<INVITATION> --identity --name --announce --relay --peers --events",
+    ),
+    ("group confirm", "<FILE> --identity --peers --number"),
+    ("peers number", "<FILE>"),
     ("setup", "[DIR] --name --data --listen --epsilon --service --yes"),
     ("plan", "<RUN.toml> --peers --out"),
     ("verify", "<PLAN.json>"),
@@ -58,6 +68,7 @@ const COMMANDS: [(&str, &str); 29] = [
     ("completions", "<SHELL>"),
     ("manual", "<DIR>"),
     ("status", "[DIGEST] --ready --limit --api --token-file --config"),
+    ("schedule", "[NAME] --api --token-file --config"),
     (
         "node",
         "--config --identity --state --data --peers --output --api --max-epsilon",

@@ -59,6 +59,7 @@ pub mod clipping;
 pub mod describe;
 pub mod design;
 pub mod lattice;
+pub mod lobby;
 pub mod messages;
 pub mod mixing;
 pub mod model;

@@ -86,6 +86,7 @@ pub(crate) fn questions() -> Vec<Vec<u8>> {
         },
         Question::Echo,
         Question::Offer,
+        Question::Keys { held: [9; 32] },
     ];
     let asked = asked
         .iter()

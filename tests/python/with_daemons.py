@@ -442,7 +442,16 @@ def settings():
     assert type(Refused({"type": "urn:undertone:problem:new", "detail": "x"})) is Refused
 
 
+def keys():
+    """Last of all: who is revoked takes part in nothing more."""
+    assert alice.schedules() == [] and alice.revoked_keys() == []
+    refused(Refused, lambda: alice.revoke("no statement"), "identity revoke")
+    key = alice.revoke(open("dave.revoked").read())
+    assert key["name"] == "dave" and key["id"] == key["by"], key
+    assert alice.revoked_keys() == [key] and alice.status()["revoked"] == [key]
+
+
 if __name__ == "__main__":
-    for step in arrays, models, tables, statistics, rounds, sessions, sums, refusals, missing, settings:
+    for step in arrays, models, tables, statistics, rounds, sessions, sums, refusals, missing, settings, keys:
         step()
         print("done:", step.__name__, flush=True)

@@ -136,6 +136,17 @@ impl Daemon {
         );
     }
 
+    /// The run that a daemon which was started again takes up, once it has.
+    pub fn taken_up(&self, digest: &str) -> serde_json::Value {
+        let begun = Instant::now();
+        loop {
+            let run = self.http.get(&format!("/v1/runs/{digest}")).json_of(200);
+            if run["state"] != "withdrawn" || begun.elapsed() > READY {
+                return run;
+            }
+        }
+    }
+
     /// Waits until it is not ready any more, since it looks at its disk once a second; what it
     /// says.
     pub fn until_unready(&self) -> Reply {

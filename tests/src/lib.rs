@@ -15,6 +15,7 @@ pub mod network;
 pub mod openapi;
 pub mod outer;
 mod parties;
+pub mod person;
 pub mod plans;
 pub mod ports;
 pub mod private_rounds;

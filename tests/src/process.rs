@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -212,14 +213,15 @@ pub fn follow_at(command: Command, pipe: &Path) -> (Running, Followed) {
 
 /// Lets a reader of the pipe go that waits for a writer, or will begin to soon: opening for writing
 /// succeeds once there is a reader.
-fn let_go(pipe: &Path) {
+fn let_go(pipe: &File) {
+    let pipe = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     // Nobody sends: it only paces the trying.
     let (_sender, pace) = channel::<()>();
     for _ in 0..500 {
         let opened = OpenOptions::new()
             .write(true)
             .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(pipe);
+            .open(&pipe);
         match opened {
             // ENXIO: no reader yet, or none any more.
             Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => {
@@ -249,6 +251,12 @@ impl Running {
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .process_group(0);
+        // The pipe itself: by the time the process ends, its path may name another one's.
+        let pipe = pipe.map(|path| {
+            let mut held = OpenOptions::new();
+            held.read(true).custom_flags(OFlag::O_PATH.bits());
+            held.open(&path).expect("a named pipe")
+        });
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{what}: {e}"));
         // A terminal ends once the last one has closed it.
         drop(command);
@@ -414,6 +422,25 @@ mod tests {
         let (running, followed) = follow_in(Path::new("."), ["--no-such-flag"]);
         assert_eq!(running.wait().code, 2);
         assert!(followed.rest().is_empty());
+    }
+
+    #[test]
+    fn a_process_that_has_ended_does_not_touch_the_pipe_of_the_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let script = |text: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", text]).current_dir(folder.path());
+            command
+        };
+        let (first, events) = follow_at(script("echo 1 > pipe"), &pipe);
+        assert_eq!(first.wait().code, 0);
+        assert_eq!(events.rest(), [1]);
+        std::fs::remove_file(&pipe).expect("a pipe");
+        // Longer than the first one's end is looked at again.
+        let (second, events) = follow_at(script("sleep 0.3; echo 2 > pipe"), &pipe);
+        assert_eq!(events.rest(), [2]);
+        assert_eq!(second.wait().code, 0);
     }
 
     #[test]

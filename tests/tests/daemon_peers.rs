@@ -11,13 +11,13 @@ use undertone_tests::{Parties, alone};
 fn only_the_listed_identity_counts_as_an_answer() {
     let _alone = alone();
     let parties = Parties::new(4);
-    // In alice's list the two addresses of carol are each other's.
-    let [private, public] = parties.ports(2).map(|port| format!("/tcp/{port}"));
-    let swapped = parties
-        .peer_list()
-        .replace(&private, "/tcp/0")
-        .replace(&public, &private)
-        .replace("/tcp/0", &public);
+    // In alice's list the two addresses of carol are each other's, and in carol's those of alice:
+    // neither has the other by dialling it.
+    let swapped = |party: usize| {
+        let [private, public] = parties.ports(party).map(|port| format!("/tcp/{port}\""));
+        let list = parties.peer_list().replace(&private, "/tcp/0\"");
+        list.replace(&public, &private).replace("/tcp/0\"", &public)
+    };
     let start = |party: usize, peers: &str| {
         let file = format!("{}.peers.toml", parties.names()[party]);
         parties.write(&file, peers);
@@ -27,9 +27,9 @@ fn only_the_listed_identity_counts_as_an_answer() {
     // his public one is nobody.
     let _squatter = TcpListener::bind(("127.0.0.1", parties.ports(3)[0])).expect("nobody listens there");
     let (alice, bob, carol) = (
-        start(0, &swapped),
+        start(0, &swapped(2)),
         start(1, &parties.peer_list()),
-        start(2, &parties.peer_list()),
+        start(2, &swapped(0)),
     );
     let reply = alice.http.get("/v1/status");
     Document::new(alice.http.get("/v1/openapi.json").json_of(200)).check(&reply);

@@ -281,7 +281,7 @@ fn a_member_with_another_plan_is_left_out_and_both_digests_are_named() {
 #[test]
 fn too_few_members_abort_and_nothing_private_leaves() {
     let _alone = alone();
-    let (parties, _) = planned(800);
+    let (parties, _) = planned(3000);
     let two: Vec<Running> = (0..2)
         .map(|party| start_in(parties.folder(), parties.join("plan", party)))
         .collect();

@@ -256,7 +256,8 @@ fn check_events(file: &Path, names: &[&str], rounds: u64) {
         .map(|line| serde_json::from_str(line).expect("a line is an object"))
         .collect();
     let known = [
-        "spawned", "phase", "ready", "round", "sealed", "opened", "peer", "fault", "waiting", "finished",
+        "spawned", "phase", "ready", "signed", "round", "sealed", "opened", "peer", "fault", "waiting",
+        "finished",
     ];
     let mut last = 0;
     for event in &events {

@@ -364,15 +364,8 @@ fn answer(mut stream: TcpStream, page: &Reply, answers: &[(String, Value)]) -> s
     stream.read_to_end(&mut vec![]).map(drop)
 }
 
-#[test]
-fn strangers_words_stay_text() {
-    if !Browser::is_there() {
-        return left_out("page", "no chromium");
-    }
-    let _alone = alone();
-    let parties = Parties::new(4);
-    let daemon = Daemon::start(&parties, 0, "");
-    let digest = "ab".repeat(32);
+/// A status with an entry of each kind that the page shows.
+fn hostile_status(digest: &str) -> Value {
     let run = |state: &str, error: Value| {
         json!({
             "digest": digest, "name": "x", "state": state, "phase": "mixing", "round": 1, "iterations": 1, "rounds": 3,
@@ -384,7 +377,7 @@ fn strangers_words_stay_text() {
         })
     };
     let side = json!({ "address": "a", "reachable": false, "problem": "who" });
-    let status = json!({
+    json!({
         "party": "alice", "id": "12D3", "version": "0.1", "uptime_s": 1, "private": "a", "public": "b",
         "runs": [run("running", Value::Null), run("ended", json!(0.1))],
         "peers": [{ "name": "bob", "id": "12", "private": side, "public": side }],
@@ -392,7 +385,22 @@ fn strangers_words_stay_text() {
                      "dimension": 2, "unit": "party", "epsilon_claimed": 1, "delta": 1e-6 }],
         "budgets": [{ "data_set": "ward", "unit": "party", "epsilon": 3, "delta": 1e-5, "epsilon_spent": 1,
                       "reserved_mu_squared": 1, "runs": 1 }],
-    });
+        "revoked": [{ "id": "12D3", "name": "bob", "at_ms": 5, "by": "12D3", "line": "x" }],
+        "schedules": [{ "name": "weekly", "every": "Mon 03:00", "next_ms": [3], "runs_left": 2,
+                        "occasions": [{ "due_ms": 2, "outcome": "missed", "absent": ["bob"], "reason": "why" }] }],
+    })
+}
+
+#[test]
+fn strangers_words_stay_text() {
+    if !Browser::is_there() {
+        return left_out("page", "no chromium");
+    }
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let daemon = Daemon::start(&parties, 0, "");
+    let digest = "ab".repeat(32);
+    let status = hostile_status(&digest);
     let columns: Value = ["a", "b"]
         .map(|column| json!({ "column": column, "low": 0, "high": 1, "noise": 0.1 }))
         .into();
@@ -415,7 +423,15 @@ fn strangers_words_stay_text() {
     browser.until("document.querySelectorAll('td.plot').length === 2");
     click(&mut browser, "Receipt");
     browser.until("document.querySelectorAll('pre').length === 2");
-    for section in ["runs-in-progress", "results", "budgets", "peers", "offers"] {
+    for section in [
+        "runs-in-progress",
+        "results",
+        "budgets",
+        "schedules",
+        "revoked-keys",
+        "peers",
+        "offers",
+    ] {
         let text = browser.value(&format!("document.getElementById('{section}').textContent"));
         assert!(
             text.as_str().expect("text").contains(HOSTILE),

@@ -55,6 +55,33 @@ fn an_identity_is_private_and_prints_the_lines_of_a_peer_list() {
 }
 
 #[test]
+fn a_recovery_key_is_in_the_lines_and_is_made_with_the_identity_or_not_at_all() {
+    let parties = Parties::new(3);
+    let new = |out: &str, recovery: &str| {
+        parties.run(["identity", "new", "--out", out, "--recovery", recovery, "--json"])
+    };
+    let made = new("new.key", "new-recovery.key").json_of(0);
+    let recovery = parties
+        .run(["identity", "show", "new-recovery.key", "--json"])
+        .json_of(0);
+    assert_eq!(made["recovery"], recovery["id"]);
+    assert!(
+        made["recovery"] != made["id"] && made["recovery"].is_string(),
+        "{made}"
+    );
+    let lines = parties.run(["identity", "show", "new.key"]).stdout;
+    parties.write("peers.toml", &format!("{}{lines}", parties.peer_list()));
+    parties.write("run.toml", RUN);
+    parties.run(PLAN).json_of(0);
+    // A recovery file that exists stays, and no identity names a key which nobody has.
+    let kept = || std::fs::read(parties.path("new-recovery.key")).expect("readable");
+    let before = kept();
+    new("other.key", "new-recovery.key").refused_at(2, "--recovery");
+    assert!(!parties.path("other.key").exists());
+    assert_eq!(before, kept());
+}
+
+#[test]
 fn an_identity_is_never_overwritten_nor_read_if_others_can_read_it() {
     let parties = Parties::new(1);
     let before = std::fs::read(parties.path("alice.key")).expect("readable");
@@ -562,12 +589,7 @@ fn quote_of_bounded_records_gives_the_error_at_the_bound_and_at_half_of_it() {
         text.contains(" 8000 records of 4 parties") && !text.contains("half of them"),
         "{text}"
     );
-    assert!(
-        exact["predicted"].get("standard_error_at_half").is_none(),
-        "{exact}"
-    );
-    assert_eq!(
-        exact["predicted"]["standard_error"],
-        bounded["predicted"]["standard_error"]
-    );
+    let [exact, bounded] = [&exact["predicted"], &bounded["predicted"]];
+    assert!(exact.get("standard_error_at_half").is_none(), "{exact}");
+    assert_eq!(exact["standard_error"], bounded["standard_error"]);
 }

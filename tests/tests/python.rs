@@ -80,13 +80,15 @@ fn four_owners_average_from_python_by_the_built_wheel() {
     let daemons: Vec<Daemon> = (0..4)
         .map(|party| Daemon::start(&parties, party, &configuration(["1.6", "20.0"][party.min(1)])))
         .collect();
+    let revoke = parties.run(["identity", "revoke", "--identity", "dave.key"]);
+    parties.write("dave.revoked", &revoke.stdout);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/python/with_daemons.py");
     let mut command = Command::new(python);
     command.args(["-W", "error", script]).arg(parties.folder());
     let ended = Running::start(command, None).wait();
     println!("{}", ended.stdout);
     assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
-    assert_eq!(ended.stdout.matches("done: ").count(), 10, "{}", ended.stdout);
+    assert_eq!(ended.stdout.matches("done: ").count(), 11, "{}", ended.stdout);
     for daemon in &daemons {
         let token = daemon.http.token.clone().expect("each has one");
         assert!(

@@ -46,7 +46,7 @@ pub(super) const MOST_OF_ONE: f64 = 1e10;
 const MOST_WORK: f64 = 4.0 * MOST_OF_ONE;
 
 /// The δ of the plan's noise: its own, less what is left to the draw of a schedule at START.
-fn delta_of(plan: &Plan) -> f64 {
+pub fn delta_of(plan: &Plan) -> f64 {
     let delta = plan.draft().privacy.delta;
     match plan.draws_at_start() {
         true => delta_of_noise(delta),

@@ -123,6 +123,18 @@ class Daemon:
         """The runs that the daemon remembers, the newest first."""
         return await asyncio.to_thread(self.blocking.runs)
 
+    async def schedules(self) -> list[dict[str, Any]]:
+        """The runs that the daemon's group makes by itself, as the API describes them."""
+        return await asyncio.to_thread(self.blocking.schedules)
+
+    async def revoked_keys(self) -> list[dict[str, Any]]:
+        """The keys that are not to be trusted any more, each with the statement that revokes it."""
+        return await asyncio.to_thread(self.blocking.revoked_keys)
+
+    async def revoke(self, line: str) -> dict[str, Any]:
+        """Revokes a key of the peer list for ever, and tells the other daemons."""
+        return await asyncio.to_thread(self.blocking.revoke, line)
+
     async def average(self, value: Value, **named: Any) -> Average[Value]:
         """Takes part in a run with this value, waits for its end, and reads the mean."""
         return await asyncio.to_thread(self.blocking.average, value, **named)

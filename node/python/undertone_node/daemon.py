@@ -41,7 +41,7 @@ class Daemon:
         return f"Daemon({self._api.address!r})"
 
     def status(self) -> dict[str, Any]:
-        """Peers and whether they answer, runs, offers and budgets, as the API describes them."""
+        """Peers and whether they answer, runs, offers, budgets, schedules, as the API describes them."""
         status: dict[str, Any] = self._api.ask("GET", "/v1/status").json()
         return status
 
@@ -49,6 +49,24 @@ class Daemon:
         """The runs that the daemon remembers, the newest first."""
         runs: list[dict[str, Any]] = self._api.ask("GET", "/v1/runs").json()["runs"]
         return runs
+
+    def schedules(self) -> list[dict[str, Any]]:
+        """The runs that the daemon's group makes by itself: when each is due next, who met at the last
+        times, and how many more the budget pays for, as the API describes them."""
+        schedules: list[dict[str, Any]] = self._api.ask("GET", "/v1/schedules").json()["schedules"]
+        return schedules
+
+    def revoked_keys(self) -> list[dict[str, Any]]:
+        """The keys that are not to be trusted any more, each with the statement that revokes it."""
+        revoked: list[dict[str, Any]] = self._api.ask("GET", "/v1/keys").json()["revoked"]
+        return revoked
+
+    def revoke(self, line: str) -> dict[str, Any]:
+        """Revokes a key of the peer list, by the line that ``undertone identity revoke`` printed, and tells
+        the other daemons. For ever: nothing takes it back."""
+        answer = self._api.ask("POST", "/v1/keys", body=line.encode(), media_type="text/plain")
+        key: dict[str, Any] = answer.json()
+        return key
 
     def average(
         self,

@@ -47,7 +47,7 @@ pub fn backup(arguments: &BackupArgs) -> Result<Report, Failure> {
         false => "It does not have the key: keep a copy of that elsewhere (or --with-key).",
     };
     let text = format!(
-        "Written: {file}, of {} at {}: marks, ledger and receipts.\n{key}\n",
+        "Written: {file}, of {} at {}: marks, ledger, receipts and revoked keys.\n{key}\n",
         manifest.party,
         utc(manifest.at_ms)
     );
@@ -82,8 +82,8 @@ pub fn restore(arguments: &RestoreArgs) -> Result<Report, Failure> {
         false => format!("Closed are all data sets ({})", sets.join(", ")),
     };
     let text = format!(
-        "Restored from the backup of {since}: {} charges, {} marks and {} receipts that were not here. Nothing \
-         that is newer was replaced.\n\n\
+        "Restored from the backup of {since}: {} charges, {} marks, {} receipts and {} revoked keys that \
+         were not here. Nothing that is newer was replaced.\n\n\
          The backup does not know what was spent after {since}. {closed} until you have charged that, or said \
          that nothing was:\n  \
          undertone ledger adopt --data-set NAME --receipt RECEIPT.json --plan PLAN.json\n      \
@@ -92,13 +92,14 @@ pub fn restore(arguments: &RestoreArgs) -> Result<Report, Failure> {
          opens the data set\n\n\
          The old machine must stay off: two nodes with one key contradict each other, and the others take \
          them for one liar.\n",
-        done.charged, done.marked, done.receipts
+        done.charged, done.marked, done.receipts, done.keys
     );
     let json = json!({
         "backup_ms": done.manifest.at_ms,
         "charged": done.charged,
         "marked": done.marked,
         "receipts": done.receipts,
+        "keys": done.keys,
         "key_written": key.is_some(),
         "closed": sets,
         "exit_code": 0,

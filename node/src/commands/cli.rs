@@ -8,8 +8,9 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::page::WIDTH;
 use crate::commands::{
-    account, audit, backup, benchmark, client, doctor, example, figures, help, identity, join, ledger, local,
-    manual, plan, predict, receipt, relay, schema, setup, simulate, testnet, version,
+    account, audit, backup, benchmark, client, doctor, example, figures, from_peers, group, help, identity,
+    join, ledger, local, manual, peers, plan, predict, receipt, relay, schema, setup, simulate, testnet,
+    version,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -77,7 +78,8 @@ To try it
   local      a cluster of real nodes on this machine    undertone local
   example    tables and a run file to start from        simulate   many runs
 Together, each on its own machine
-  identity   make a key         plan      calibrate, and print the quote
+  identity   make a key         group     make the peer list together
+  peers      number, revoke     plan      calibrate, and print the quote
   verify     check a plan       join      take part
   doctor     say what to fix    receipt   check what was signed
   predict    apply a model      audit     attack a plan
@@ -85,7 +87,7 @@ Together, each on its own machine
 A daemon that keeps a budget: setup, node, testnet (in containers)
   backup, restore, ledger               keep its state, add a backup, mend it
   submit, accept, decline, withdraw     take part in runs of the daemon
-  status, watch, result                 see them
+  status, schedule, watch, result       see them
 Numbers: account (what an adversary learns), benchmark
 More: help, schema (for editors), version, completions, manual
   undertone help mean      the keys of a run file; also describe, regression,
@@ -125,7 +127,16 @@ enum AnyCommand {
     /// have and its final is withheld, 5 if its final is out. The others find it gone at once and
     /// go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
+    /// Form a group: make its peer list together, with nobody to be trusted
+    #[command(subcommand)]
+    Group(group::GroupCommand),
+    /// Print a peer list's number; revoke a key of it that was stolen
+    #[command(subcommand)]
+    Peers(peers::PeersCommand),
     /// Pass on connections of listed parties that nobody can dial, encrypted end to end
+    #[command(
+        override_usage = "undertone relay [OPTIONS] --identity <FILE> --listen <ADDR>\n       --for <LIST>..."
+    )]
     Relay(relay::RelayArgs),
     /// Ask what a daemon needs to know, and write its key, peer list and node.toml
     #[command(after_help = KEYS_OF_NODE)]
@@ -162,6 +173,8 @@ enum AnyCommand {
     Decline(client::status::DeclineArgs),
     /// Show the daemon: peers, runs, offers, budgets; or one run
     Status(client::status::StatusArgs),
+    /// Show when the daemon's group meets next, who met last, how long the budget lasts
+    Schedule(client::schedule::ScheduleArgs),
     /// Follow a run of the daemon to its end
     Watch(client::stream::WatchArgs),
     /// Write a run's mean and receipt to files
@@ -230,7 +243,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     // A program reads it: no line of it may be broken.
     let verbatim = matches!(
         cli.command,
-        AnyCommand::Completions(_) | AnyCommand::Figures(_) | AnyCommand::Schema(_)
+        AnyCommand::Completions(_)
+            | AnyCommand::Figures(_)
+            | AnyCommand::Schema(_)
+            | AnyCommand::Identity(_)
+            | AnyCommand::Peers(_)
     );
     let result = match cli.command {
         AnyCommand::Identity(command) => identity::run(command),
@@ -238,6 +255,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Verify(arguments) => plan::verify(arguments),
         AnyCommand::Doctor(arguments) => doctor::run(arguments),
         AnyCommand::Join(arguments) => join::run(arguments),
+        AnyCommand::Group(command) => group::run(command),
+        AnyCommand::Peers(command) => peers::run(&command),
         AnyCommand::Relay(arguments) => relay::run(arguments),
         AnyCommand::Setup(arguments) => setup::run(&arguments),
         AnyCommand::Node(arguments) => running::run(arguments),
@@ -252,8 +271,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Accept(arguments) => client::submit::accept(arguments, shared.json),
         AnyCommand::Decline(arguments) => client::status::decline(arguments),
         AnyCommand::Status(arguments) => client::status::status(arguments),
+        AnyCommand::Schedule(arguments) => client::schedule::schedule(arguments),
         AnyCommand::Watch(arguments) => client::stream::watch(arguments, shared.json),
-        AnyCommand::Result(arguments) => client::result::result(arguments),
+        AnyCommand::Result(arguments) => match arguments.of_peers() {
+            Ok(Some(asked)) => from_peers::run(&asked),
+            Ok(None) => client::result::result(arguments),
+            Err(failure) => Err(failure),
+        },
         AnyCommand::Withdraw(arguments) => client::status::withdraw(arguments),
         AnyCommand::Account(command) => account::run(command),
         AnyCommand::Predict(arguments) => predict::run(&arguments),

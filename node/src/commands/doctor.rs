@@ -7,7 +7,7 @@
 mod examine;
 mod findings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use clap::Args;
 use tokio::task::JoinSet;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::peers::number::list_digest;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::doctor::examine::{SilentRelay, Subject, Visit};
@@ -23,7 +25,7 @@ use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
 use crate::network::hub::Hub;
 use crate::party::identity::Identity;
 use crate::party::reaching::{self, MESSAGES_VERSION};
-use crate::planning::files;
+use crate::planning::{files, make};
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::report::Report;
 
@@ -36,6 +38,9 @@ pub struct DoctorArgs {
     /// This party's key
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
+    /// The peer list of this party: whoever has another is named
+    #[arg(long, value_name = "PEERS.toml")]
+    peers: Option<PathBuf>,
     /// How long a peer may take to answer; a silent one is asked three times
     #[arg(long, value_name = "MS", default_value_t = 3000)]
     timeout_ms: u64,
@@ -58,6 +63,7 @@ pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
             .field("--identity")
             .hint("use the identity whose id is in the peer list, or ask for a plan that lists this one")
         })?;
+    let list = arguments.peers.as_deref().map(list_digest_of).transpose()?;
     let patience = Duration::from_millis(arguments.timeout_ms.max(1));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -65,7 +71,18 @@ pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
         .build()
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     let (visits, silent) = runtime.block_on(visit_all(&plan, me, &identity, patience))?;
-    Ok(Findings::of(&plan, me, visits, &silent).report())
+    let mut findings = Findings::of(&plan, me, visits, &silent);
+    if let Some(list) = list {
+        findings.look_at_lists(&list);
+    }
+    Ok(findings.report())
+}
+
+/// SHA-256 of a peer list that can be read.
+fn list_digest_of(path: &Path) -> Result<[u8; 32], Failure> {
+    let text = files::read_text(path, "--peers")?;
+    Peers::parse(&text).map_err(|e| make::peers_failure(path, &e))?;
+    Ok(list_digest(text.as_bytes()))
 }
 
 /// All edges of this party: first whether there is somebody, everywhere at once; then how fast, one

@@ -10,9 +10,9 @@ use undertone_protocol::describe::figures::comparison::{Difference, difference, 
 use undertone_protocol::describe::figures::estimate::{Estimate, ReadingAs};
 use undertone_protocol::describe::figures::groups::{AllFigures, ColumnFigures, GroupFigures};
 
-use crate::party::figures_file::FiguresFile;
 use crate::party::figures_file::shown::{FigureUnit, ShownFigure};
 use crate::party::figures_file::text::{self, ShownAs};
+use crate::party::figures_file::{self, FiguresFile};
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
 use crate::reporting::table::{Table, number};
@@ -71,7 +71,7 @@ pub fn run(arguments: &FiguresArgs) -> Result<Report, Failure> {
         "digest": file.digest,
         "rows": file.rows,
         "noise": file.noise,
-        "figures": figures,
+        "figures": figures_file::as_json(&figures, &shown.asked),
         "exit_code": 0,
     });
     if let Some(path) = &arguments.plot {

@@ -30,10 +30,12 @@ use crate::party::silence::Silence;
 use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{clipping, coefficients, input, part, randomness, reaching, shelf, signals};
 use crate::planning::policy::{self, Policy};
+use crate::planning::revoked::KnownKeys;
 use crate::planning::{files, template, utility};
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::output;
 use crate::reporting::output_file::{self, OutputFile};
+use crate::reporting::process;
 use crate::reporting::report::Report;
 use crate::reporting::table::bytes;
 use crate::vector_file::formats;
@@ -131,6 +133,8 @@ pub struct JoinArgs {
     checked: bool,
     #[command(flatten)]
     policy: Policy,
+    #[command(flatten)]
+    known: KnownKeys,
 }
 
 /// How often a result that could not be written is tried again.
@@ -328,6 +332,7 @@ struct Prepared {
 /// an end are written, too. A second one ends the process at once.
 pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
+    process::write_no_cores();
     let prepared = prepare(&arguments, begun)?;
     let Prepared {
         plan,
@@ -410,8 +415,23 @@ fn model_errors(
     coefficients::noise_errors(settings, model, rows.iter(), noise)
 }
 
+/// Refuses (exit 3) a plan of a schedule: it has no addresses, and is its daemons' to carry out.
+fn not_scheduled(plan: &Plan) -> Result<(), Failure> {
+    match plan.draft().scheduled {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(
+            Exit::PlanRefused,
+            "this plan is an attempt of a schedule, which the members' daemons carry out by themselves",
+        )
+        .field("occurrence")
+        .hint("add the [[schedule]] to this node's configuration: `undertone node --help` lists its keys")),
+    }
+}
+
 fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     let plan = Arc::new(files::load(&arguments.plan)?);
+    not_scheduled(&plan)?;
+    arguments.known.check(&plan)?;
     let identity = Identity::load(&arguments.identity)?;
     let peer_id = identity.peer_id();
     let state = arguments

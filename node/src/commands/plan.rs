@@ -9,6 +9,7 @@ use undertone_protocol::plan::run_file::raw::RawRunFile;
 
 use crate::commands::local::parties;
 use crate::planning::policy::{self, Policy};
+use crate::planning::revoked::KnownKeys;
 use crate::planning::utility::Utility;
 use crate::planning::{alternatives, brief, files, make, plot, quote};
 use crate::reporting::failure::Failure;
@@ -55,6 +56,8 @@ pub struct VerifyArgs {
     full: bool,
     #[command(flatten)]
     policy: Policy,
+    #[command(flatten)]
+    known: KnownKeys,
 }
 
 /// Looks at what will be written before the plan is calibrated, which may take minutes.
@@ -116,6 +119,7 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
 /// Checks a plan as a member would before joining.
 pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
     let plan = files::load(&arguments.plan)?;
+    arguments.known.check(&plan)?;
     policy::check_aloud(&plan, &arguments.policy)?;
     let mut json = quote::json(&plan);
     json["verified"] = true.into();

@@ -50,6 +50,7 @@ pub(super) fn of(file: WrittenFile) -> Value {
             let lists = [
                 ("data_set", &["name", "epsilon", "delta"][..]),
                 ("auto_accept", &["proposer", "data_set"]),
+                ("schedule", &["name", "run", "every", "data_set"]),
             ];
             file_schema(
                 "The configuration of an Undertone daemon",

@@ -169,6 +169,8 @@ pub(super) async fn wait_for_enough(
         .map(|(_, member)| (member.name.clone(), member.id))
         .collect();
     let (mut pause, mut was_hopeless) = (SOON, false);
+    // Each member accepts once, and is heard at once; one that asks again and again is not.
+    let mut at_once = members.len();
     loop {
         let begun = Instant::now();
         let asked = join_all(members.iter().map(|(_, peer)| ask(shared, *peer, digest)));
@@ -202,12 +204,14 @@ pub(super) async fn wait_for_enough(
         }
         let nudged = async {
             run.nudge.notified().await;
-            sleep_until(begun + SOON).await;
+            if at_once == 0 {
+                sleep_until(begun + SOON).await;
+            }
         };
         tokio::select! {
             biased;
             why = run.stopped() => return Waited::Stopped(why),
-            () = nudged => pause = SOON,
+            () = nudged => (pause, at_once) = (SOON, at_once.saturating_sub(1)),
             () = sleep(pause.min(left)) => pause = (2 * pause).min(longest),
         }
     }

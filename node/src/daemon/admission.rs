@@ -76,6 +76,7 @@ pub(super) fn admit(
 ) -> Result<Admitted, Refusal> {
     let config = shared.config();
     let config = config.as_ref();
+    shared.keys.check(&plan)?;
     let me = check(config, &plan)?;
     if unasked {
         policy::check_unasked(config, &plan, me)?;
@@ -139,6 +140,8 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         unit: unit_name(draft.data.unit).into(),
         data_set,
         proposer,
+        occurrence: draft.scheduled.map(|it| it.occurrence.to_string()),
+        attempt: draft.scheduled.map(|it| it.attempt),
         submitted_ms: now_ms(),
         started_ms: None,
         ended_ms: None,

@@ -22,6 +22,7 @@ mod contribution_body;
 mod digest;
 pub mod feed;
 mod guard;
+mod keys;
 mod listen;
 mod metrics;
 mod negotiation;

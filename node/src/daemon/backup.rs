@@ -1,5 +1,5 @@
-//! Backups: marks, ledger and receipts of a daemon, in one file; and what of them a state folder
-//! lacks.
+//! Backups: marks, ledger, receipts and revoked keys of a daemon, in one file; and what of them a
+//! state folder lacks.
 //!
 //! A backup is consistent although the daemon goes on: it copies the marks first and the ledger
 //! after them, and a charge is written into the ledger before its mark is. A charge that is being
@@ -14,6 +14,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::config::Config;
+use crate::daemon::keys::store::Keys;
 use crate::daemon::ledger::{self, Ledger};
 use crate::daemon::receipts::{self, KeptReceipt, Receipts};
 use crate::daemon::restored::Restored;
@@ -55,6 +56,8 @@ pub struct RestoreReport {
     pub marked: usize,
     /// The receipts that were not here.
     pub receipts: usize,
+    /// The keys that were not revoked here.
+    pub keys: usize,
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
@@ -119,6 +122,11 @@ pub fn make(config: &Config, with_key: bool, out: &Path) -> Result<Manifest, Fai
         whole_lines(&marks::in_folder(&registry(&config.identity_file)?))?,
     );
     add("ledger", whole_lines(&state.join("ledger"))?);
+    let keys = state.join("keys");
+    if keys.is_dir() {
+        let lines = Keys::open(keys.clone())?.to_lines();
+        add("keys", lines.map_err(|e| unreadable(&keys, &e.into()))?);
+    }
     add("receipts-of-runs", receipts_of_runs(state)?);
     add("receipts", whole_lines(&receipts::in_folder(state))?);
     if with_key {
@@ -245,6 +253,7 @@ impl Backup {
             charged,
             marked,
             receipts,
+            keys: Keys::open(state.keys())?.take_in(self.file("keys")),
         })
     }
 

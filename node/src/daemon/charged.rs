@@ -25,7 +25,8 @@ pub(super) struct Rooms(Arc<Mutex<Vec<Room>>>);
 
 impl Rooms {
     pub(super) fn take(shared: &Shared, run: &Run, plan: &Plan, layout: &Layout) -> Result<Self, Failure> {
-        let needed = room::needed(plan, layout);
+        // With the coordinates that members which restart may ask for.
+        let needed = room::needed(plan, layout) + (size_of::<f64>() * layout.dimension()) as u64;
         let config = shared.config();
         let output = config.output.as_deref().map(|output| (output, "output"));
         let places = std::iter::once((run.folder(), "state")).chain(output);
@@ -101,6 +102,18 @@ impl Iterations {
         }
     }
 
+    /// The number of them that a charge pays for.
+    pub(super) fn paid_by(&self, charge: Charge) -> u64 {
+        let covers = |count: &u64| self.cost(*count).mu_squared >= charge.mu_squared;
+        (0..self.planned).find(covers).unwrap_or(self.planned)
+    }
+
+    /// How many are to be charged before this one, from 1, leaves; `None` where it is charged.
+    fn lacking(&self, iteration: u64) -> Option<u64> {
+        let is_charged = self.charged >= self.planned || iteration <= self.charged;
+        (!is_charged).then(|| (iteration + AHEAD - 1).min(self.planned))
+    }
+
     /// One of them has turned out to cost μ: as much may be true of all. What those that are
     /// charged come to then, if that is more than was thought.
     fn settle(&mut self, mu: f64) -> Option<Charge> {
@@ -119,6 +132,8 @@ pub(super) struct Charged {
     shared: Arc<Shared>,
     run: Arc<Run>,
     digest: String,
+    /// The occurrence of a schedule that the plan is an attempt at, if it is one.
+    occurrence: Option<String>,
     iterations: Iterations,
     rooms: Rooms,
 }
@@ -133,6 +148,7 @@ impl Charged {
             shared: shared.clone(),
             run: run.clone(),
             digest: plan.digest_hex(),
+            occurrence: plan.draft().scheduled.map(|it| it.occurrence.to_string()),
             iterations: Iterations::of(plan, me),
             rooms,
         }
@@ -140,7 +156,6 @@ impl Charged {
 
     /// Charges so many iterations.
     fn charge_iterations(&mut self, count: u64) -> Result<(), Failure> {
-        let count = count.min(self.iterations.planned);
         let cost = self.iterations.cost(count);
         self.written(|ledger, digest| ledger.charge_part(digest, cost))?;
         self.iterations.charged = count;
@@ -174,8 +189,14 @@ impl Costs for Charged {
         let first = self.iterations.planned.min(AHEAD);
         let cost = self.iterations.cost(first);
         let refused = |refusal: refusal::Refusal| Failure::new(refusal.kind.exit(), refusal.message);
-        let charged = self.shared.ledger().charge_part(&self.digest, cost);
-        charged.map_err(refused)?;
+        {
+            let mut ledger = self.shared.ledger();
+            let charged = match &self.occurrence {
+                Some(occurrence) => ledger.charge_attempt(occurrence, &self.digest, cost),
+                None => ledger.charge_part(&self.digest, cost),
+            };
+            charged.map_err(refused)?;
+        }
         *stage = Stage::Spent;
         drop(stage);
         self.iterations.charged = first;
@@ -188,10 +209,9 @@ impl Costs for Charged {
     }
 
     fn spend_iteration(&mut self, iteration: u32) -> Result<(), Failure> {
-        match u64::from(iteration) {
-            _ if self.iterations.charged >= self.iterations.planned => Ok(()),
-            iteration if iteration <= self.iterations.charged => Ok(()),
-            iteration => self.charge_iterations(iteration + AHEAD - 1),
+        match self.iterations.lacking(iteration.into()) {
+            None => Ok(()),
+            Some(count) => self.charge_iterations(count),
         }
     }
 

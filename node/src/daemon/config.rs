@@ -1,6 +1,8 @@
 //! `node.toml`: who this node is, where its state lies, what it accepts, what its data may cost.
 
+pub mod data_sets;
 pub mod layers;
+pub mod schedules;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,11 +11,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use libp2p::PeerId;
+use sha2::{Digest, Sha256};
 use undertone_protocol::plan::peers::entry::Address;
-use undertone_protocol::plan::peers::{Peer, Peers, is_party_name};
+use undertone_protocol::plan::peers::{Peer, Peers};
 use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::daemon::config::layers::{Given, KEYS, Layers, MOST_RUNS, RawDataSet, Source};
+use crate::daemon::config::data_sets::{AutoAccept, DataSet, auto_accept, data_sets};
+use crate::daemon::config::layers::{Given, KEYS, Layers, MOST_RUNS, Source};
+use crate::daemon::config::schedules::{Schedule, schedules};
 use crate::party::identity::Identity;
 use crate::party::reaching;
 use crate::planning::files::read_text;
@@ -106,30 +111,6 @@ pub struct ApiConfig {
     pub max_body_bytes: u64,
 }
 
-/// A data set with its budget.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DataSet {
-    /// The name that submissions use for it.
-    pub name: String,
-    /// The unit whose change the budget counts.
-    pub unit: Unit,
-    /// The file in the data folder that has the data set's vector.
-    pub file: Option<String>,
-    /// ε of all its runs together.
-    pub epsilon: f64,
-    /// δ of all its runs together.
-    pub delta: f64,
-}
-
-/// A proposer whose plans are accepted without asking, and on what terms.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AutoAccept {
-    /// A name of the peer list.
-    pub proposer: String,
-    /// The data set that is contributed.
-    pub data_set: String,
-}
-
 /// The complete and checked configuration. Its paths count from the working directory.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -148,6 +129,8 @@ pub struct Config {
     pub keep_days: Option<u32>,
     /// The parties that may take part, from the peer list.
     pub peers: Peers,
+    /// SHA-256 of the peer list's bytes.
+    pub list_digest: [u8; 32],
     /// Where it listens for encrypted connections.
     pub private: Vec<Address>,
     /// Where it listens for plain ones.
@@ -164,6 +147,8 @@ pub struct Config {
     pub data_sets: Vec<DataSet>,
     /// The proposers whose plans are accepted without asking.
     pub auto_accept: Vec<AutoAccept>,
+    /// The runs that this node's group makes by itself.
+    pub schedules: Vec<Schedule>,
     /// Every key with its value as TOML and where that stands.
     shown: Vec<(String, String, String)>,
 }
@@ -240,7 +225,7 @@ fn state_folder(layers: &Layers, folder: &Path) -> PathBuf {
 const OTHER_VARIABLES: [&str; 2] = ["UNDERTONE_LOG", "UNDERTONE_NODES"];
 
 /// Keys that are lists of tables.
-const LISTS: [&str; 2] = ["data_set", "auto_accept"];
+const LISTS: [&str; 3] = ["data_set", "auto_accept", "schedule"];
 
 fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Vec<Given> {
     let single = KEYS
@@ -278,8 +263,8 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
     let identity_file = path(&raw.identity, "identity");
     let mut identity = Identity::load(&identity_file).map_err(|failure| failure.field("identity"))?;
     let peers_file = path(&raw.peers, "peers");
-    let peers =
-        Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| make::peers_failure(&peers_file, &e))?;
+    let list = read_text(&peers_file, "peers")?;
+    let peers = Peers::parse(&list).map_err(|e| make::peers_failure(&peers_file, &e))?;
     let listed = listed(&peers, &peers_file, &identity)?;
     identity.name.clone_from(&listed.name);
     if raw.keep_days == Some(0) {
@@ -312,6 +297,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
     }
     let data_sets = data_sets(layers)?;
     let auto_accept = auto_accept(layers, &peers, &data_sets)?;
+    let schedules = schedules(layers, &peers, &data_sets)?;
     let (policy, vouched, max_runs) = policy(layers)?;
     let mut config = Config {
         identity,
@@ -320,6 +306,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
         data,
         output: raw.output.clone(),
         keep_days: raw.keep_days,
+        list_digest: Sha256::digest(list.as_bytes()).into(),
         peers,
         private,
         public,
@@ -329,6 +316,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
         max_runs,
         data_sets,
         auto_accept,
+        schedules,
         shown: vec![],
     };
     config.shown = shown(layers, &config);
@@ -442,121 +430,6 @@ fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), 
         accept_claims: raw.accept_claims,
     };
     Ok((policy, vouched, max_runs))
-}
-
-fn data_sets(layers: &Layers) -> Result<Vec<DataSet>, Failure> {
-    let mut sets: Vec<DataSet> = vec![];
-    for (index, raw) in layers.raw.data_set.iter().flatten().enumerate() {
-        let refuse =
-            |key: &str, problem: String| Err(layers.refuse(&format!("data_set.{index}.{key}"), problem));
-        // Submissions call it by name and unit, so both together must be unique.
-        if !is_party_name(&raw.name) {
-            return refuse(
-                "name",
-                format!("is {:?}; use 1 to 32 of the characters a-z, 0-9 and -", raw.name),
-            );
-        }
-        if sets
-            .iter()
-            .any(|set| set.name == raw.name && set.unit == raw.unit)
-        {
-            return refuse(
-                "name",
-                format!(
-                    "is {:?}, as of an earlier data set of this unit; give each its own",
-                    raw.name
-                ),
-            );
-        }
-        if let Some(file) = raw.file.as_ref().filter(|file| !is_file_name(file)) {
-            return refuse(
-                "file",
-                format!("is {file:?}; name a file in the data folder, without a path"),
-            );
-        }
-        // What one account spends of a file the others of that file would not know.
-        let same_file = |set: &&DataSet| raw.file.is_some() && set.file == raw.file && set.name != raw.name;
-        if let Some(other) = sets.iter().find(same_file) {
-            return refuse(
-                "file",
-                format!(
-                    "is also the file of data set {:?}; give both the same name: what a run tells of a party it tells of each \
-                     of its records",
-                    other.name
-                ),
-            );
-        }
-        // A budget that some run could be charged to.
-        if !(raw.epsilon > 0.0 && raw.epsilon.is_finite()) {
-            return refuse(
-                "epsilon",
-                format!("is {}; it must be a number above 0", raw.epsilon),
-            );
-        }
-        if !(raw.delta > 0.0 && raw.delta < 1.0) {
-            return refuse(
-                "delta",
-                format!("is {}; it must be above 0 and below 1", raw.delta),
-            );
-        }
-        let RawDataSet {
-            name,
-            unit,
-            file,
-            epsilon,
-            delta,
-        } = raw.clone();
-        sets.push(DataSet {
-            name,
-            unit,
-            file,
-            epsilon,
-            delta,
-        });
-    }
-    Ok(sets)
-}
-
-/// Whether a name stays within its folder: one plain component that is not hidden.
-pub fn is_file_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 255 && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
-}
-
-fn auto_accept(layers: &Layers, peers: &Peers, sets: &[DataSet]) -> Result<Vec<AutoAccept>, Failure> {
-    let mut accepted = vec![];
-    for (index, raw) in layers.raw.auto_accept.iter().flatten().enumerate() {
-        let refuse =
-            |key: &str, problem: String| Err(layers.refuse(&format!("auto_accept.{index}.{key}"), problem));
-        if peers.index_of(&raw.proposer).is_none() {
-            return refuse(
-                "proposer",
-                format!("is {:?}, who is not in the peer list", raw.proposer),
-            );
-        }
-        if !sets
-            .iter()
-            .any(|set| set.name == raw.data_set && set.file.is_some())
-        {
-            return refuse(
-                "data_set",
-                format!(
-                    "is {:?}; it must be the name of a [[data_set]] that has a file",
-                    raw.data_set
-                ),
-            );
-        }
-        if layers.raw.policy.max_epsilon.is_none() {
-            return refuse(
-                "proposer",
-                "needs policy.max_epsilon: what a plan may cost that nobody looked at".into(),
-            );
-        }
-        accepted.push(AutoAccept {
-            proposer: raw.proposer.clone(),
-            data_set: raw.data_set.clone(),
-        });
-    }
-    Ok(accepted)
 }
 
 fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use tempfile::TempPath;
 use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
 
-use crate::daemon::config::{Config, DataSet, is_file_name};
+use crate::daemon::config::Config;
+use crate::daemon::config::data_sets::{DataSet, is_file_name};
 use crate::daemon::ledger::account::{AccountName, Protected, Total, unit_name};
 use crate::daemon::refusal::{Kind, Refusal};
 

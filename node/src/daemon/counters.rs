@@ -35,6 +35,8 @@ struct Counts {
     offered: u64,
     reloaded: u64,
     not_reloaded: u64,
+    occurred: u64,
+    missed: u64,
     ended: BTreeMap<&'static str, u64>,
     private_bytes: u64,
     public_bytes: u64,
@@ -52,6 +54,8 @@ impl Default for Counts {
             offered: 0,
             reloaded: 0,
             not_reloaded: 0,
+            occurred: 0,
+            missed: 0,
             ended: ENDS.map(|how| (how, 0)).into(),
             private_bytes: 0,
             public_bytes: 0,
@@ -86,6 +90,15 @@ impl Counters {
         } += 1;
     }
 
+    /// An occurrence of a schedule is over, with a run or without one.
+    pub(super) fn occurred(&self, missed: bool) {
+        let mut counts = self.counts();
+        *match missed {
+            true => &mut counts.missed,
+            false => &mut counts.occurred,
+        } += 1;
+    }
+
     /// A run is over.
     pub(super) fn ended(&self, status: &RunStatus) {
         let how = match status.state {
@@ -111,6 +124,7 @@ impl Counters {
         metrics.submissions_refused = counts.refused;
         metrics.offers_received = counts.offered;
         metrics.reloads = [("done", counts.reloaded), ("refused", counts.not_reloaded)];
+        metrics.occurrences = [("run", counts.occurred), ("missed", counts.missed)];
         metrics.runs_ended = counts.ended.iter().map(|(how, count)| (*how, *count)).collect();
         metrics.private_bytes = counts.private_bytes;
         metrics.public_bytes = counts.public_bytes;

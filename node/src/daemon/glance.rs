@@ -35,14 +35,21 @@ impl Service {
         if !self.shared.state.can_be_written() {
             problems.push("the state folder cannot be written: make room on its disk".into());
         }
+        let identity = &self.config().identity;
+        problems.extend(self.shared.keys.sentence(&identity.name, &identity.peer_id()));
         Readiness {
             ready: problems.is_empty(),
             problems,
-            damaged: [&self.shared.runs.damaged, &self.shared.offers.damaged]
-                .into_iter()
-                .flat_map(Damaged::named)
-                .chain(self.shared.receipts.damaged())
-                .collect(),
+            damaged: [
+                &self.shared.runs.damaged,
+                &self.shared.offers.damaged,
+                &self.shared.timetable.damaged,
+                &self.shared.keys.damaged,
+            ]
+            .into_iter()
+            .flat_map(Damaged::named)
+            .chain(self.shared.receipts.damaged())
+            .collect(),
             closed: self
                 .budgets()
                 .into_iter()
@@ -89,7 +96,9 @@ impl Service {
             peers_private,
             peers_public,
             relayed_bytes: self.hub().relayed_bytes(),
+            revoked_keys: self.shared.keys.barred().len() as u64,
             budgets: self.budgets(),
+            schedules: self.schedules(),
             ..Metrics::default()
         };
         self.shared.counters.tell(&mut metrics);

@@ -1,5 +1,6 @@
-//! The part of an accepted offer that a restart needs: its contribution, and the budget set aside.
-//! It lies beside the offer until the run has begun or the offer is over.
+//! The part of a run that has not begun which a restart needs: its contribution, and the budget
+//! set aside. It lies beside the accepted offer, or in the folder of a run that was submitted,
+//! until the run has begun or is over.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,15 +11,15 @@ use undertone_accountant::losses::charge::Charge;
 
 use crate::daemon::contribution::{Contribution, Vector};
 use crate::daemon::ledger::account::Protected;
-use crate::daemon::state::write_record;
+use crate::daemon::state::{read_record, write_record};
 
-/// The record's name in the folder of its offer.
+/// The record's name in that folder.
 const RECORD: &str = "accepted.json";
 
 /// The name of an uploaded vector there, without its extension.
 const UPLOADED: &str = "vector";
 
-/// An accepted offer.
+/// A run that has not begun.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Kept {
@@ -33,6 +34,10 @@ pub(super) struct Kept {
     vector: KeptVector,
     data_set: Option<String>,
     records: Option<u32>,
+    /// Since when it has waited for the other members of a plan that was submitted, in milliseconds
+    /// since 1970.
+    #[serde(default)]
+    pub(super) gathering_ms: Option<u64>,
 }
 
 /// The party's contribution.
@@ -110,9 +115,29 @@ pub(super) fn keep(
         vector,
         data_set,
         records,
+        // Since it began to wait for the first time: who restarts does not wait anew.
+        gathering_ms: read_record::<Kept>(&folder.join(RECORD))
+            .ok()
+            .and_then(|before| before.gathering_ms),
     };
     write_record(&folder.join(RECORD), &kept)?;
     Ok(place)
+}
+
+/// Notes that a run which is kept begins to wait for the other members.
+pub(super) fn gathers(folder: &Path, now_ms: u64) -> io::Result<()> {
+    let record = folder.join(RECORD);
+    match read_record::<Kept>(&record) {
+        Ok(kept) => write_record(
+            &record,
+            &Kept {
+                gathering_ms: kept.gathering_ms.or(Some(now_ms)),
+                ..kept
+            },
+        ),
+        // Nothing is kept of it.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Forgets it: the record first, without which a restart takes nothing up.
@@ -140,6 +165,14 @@ fn uploaded(folder: &Path) -> Option<PathBuf> {
 /// Returns the path of the record in an offer's folder.
 pub(super) fn record(folder: &Path) -> PathBuf {
     folder.join(RECORD)
+}
+
+impl ToKeep {
+    /// Whether a restart finds the contribution again: an upload to a submitted run is gone from
+    /// the disk once it was read.
+    pub(super) fn is_found_again(&self) -> bool {
+        !matches!(self.vector, KeptVector::Uploaded(_))
+    }
 }
 
 impl Kept {

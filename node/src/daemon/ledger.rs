@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use undertone_accountant::losses::charge::Charge;
 
-use crate::daemon::config::DataSet;
+use crate::daemon::config::data_sets::DataSet;
 use crate::daemon::ledger::account::{AccountName, Protected, Total};
 use crate::daemon::ledger::books::{Books, draw_of};
 use crate::daemon::ledger::entry::{Booked, Entry};
@@ -111,6 +111,26 @@ impl Ledger {
         })
     }
 
+    /// Refuses an occurrence of a schedule of which this node has spent a plan.
+    pub fn check_occurrence(&mut self, occurrence: &str) -> Result<(), Refusal> {
+        let checked = self.marks.check_occurrence(occurrence);
+        checked.map_err(|failure| self.occurred(failure))
+    }
+
+    /// Marks an occurrence as spent, on disk when this returns. Refused (exit 6) if it is. Call it
+    /// before the plan is charged: an occurrence has one spent plan at most.
+    pub fn spend_occurrence(&mut self, occurrence: &str) -> Result<(), Refusal> {
+        let spent = self.marks.spend_occurrence(occurrence);
+        spent.map_err(|failure| self.occurred(failure))
+    }
+
+    fn occurred(&self, failure: Failure) -> Refusal {
+        match failure.exit {
+            Exit::PrivacyRefused => Refusal::from(failure.field("occurrence")),
+            _ => self.unwritten(&failure.message),
+        }
+    }
+
     /// Sets a charge aside for a run, if the totals of its accounts allow it together with all that
     /// is spent and reserved.
     pub fn reserve(
@@ -184,6 +204,11 @@ impl Ledger {
         aside.map(|reservation| reservation.booked.charge.mu_squared)
     }
 
+    /// Whether this node has revealed a number for the draw of a plan.
+    pub fn has_revealed(&self, digest: &str) -> bool {
+        self.books.reveals(digest) > 0
+    }
+
     /// Charges a reserved run's chance of a bad draw, and counts a number that is about to be
     /// revealed for the draw: how many were, this one included. All is on disk when this returns.
     /// Refused (exit 6) once as many were as may be.
@@ -218,28 +243,13 @@ impl Ledger {
     /// charge to that part; on disk when this returns. Call it before anything leaves that costs as
     /// much. The rest stays reserved until it is released.
     pub fn charge_part(&mut self, digest: &str, part: Charge) -> Result<(), Refusal> {
-        let reservation = self.reserved.get(digest).cloned();
-        if let Some(booked) = self.books.charged(digest) {
-            // A loss that turned out larger, of this run or another, may have left it no room.
-            let charge = booked.charge.at_least(part);
-            for (account, total) in reservation.iter().flat_map(|known| &known.totals) {
-                let of = booked.of.clone();
-                let taken = self.books.spent_besides(account, digest);
-                within((account, *total), taken, &Booked { of, charge })?;
-            }
+        self.has_budget_for(digest, part)?;
+        if self.books.charged(digest).is_some() {
             return self.raise(digest, part);
         }
-        let Some(Reservation { booked, totals }) = reservation else {
+        let Some(Reservation { booked, .. }) = self.reserved.get(digest).cloned() else {
             return Err(not_reserved());
         };
-        // Another run may have been raised since.
-        for (account, total) in &totals {
-            within(
-                (account, *total),
-                self.books.spent_besides(account, digest),
-                &booked,
-            )?;
-        }
         let entry = Entry::Charged {
             digest: digest.to_owned(),
             of: booked.of,
@@ -247,6 +257,34 @@ impl Ledger {
             at_ms: now_ms(),
         };
         self.book(digest, entry)
+    }
+
+    /// Charges as [`Self::charge_part`] a plan that is an attempt at this occurrence of a schedule,
+    /// whose mark is written first: of no moment of a crash are two plans of it spent. Where the
+    /// budget does not allow the charge, nothing is marked: the next attempt may be cheaper.
+    pub fn charge_attempt(&mut self, occurrence: &str, digest: &str, part: Charge) -> Result<(), Refusal> {
+        self.has_budget_for(digest, part)?;
+        self.spend_occurrence(occurrence)?;
+        self.charge_part(digest, part)
+    }
+
+    /// Refuses a charge of a reserved run for which there is no room: a loss that turned out
+    /// larger, of this run or another, may have taken it since.
+    fn has_budget_for(&self, digest: &str, part: Charge) -> Result<(), Refusal> {
+        let reservation = self.reserved.get(digest);
+        let booked = match (self.books.charged(digest), reservation) {
+            (Some(Booked { of, charge }), _) => Booked {
+                of,
+                charge: charge.at_least(part),
+            },
+            (None, Some(known)) => known.booked.clone(),
+            (None, None) => return Err(not_reserved()),
+        };
+        for (account, total) in reservation.iter().flat_map(|known| &known.totals) {
+            let taken = self.books.spent_besides(account, digest);
+            within((account, *total), taken, &booked)?;
+        }
+        Ok(())
     }
 
     /// Raises a run's charge to `charge`, part by part; on disk when this returns. Call it before
@@ -411,6 +449,34 @@ impl Ledger {
             })
             .collect();
         Some(after.partition_point(|&after| total.allows(after)) as u64)
+    }
+
+    /// How many runs of this charge the totals allow, [`MOST_LEFT`] at most; `None`: there is no
+    /// total. What is set aside for the run `besides` counts as free.
+    pub fn pays_for(
+        &self,
+        of: &Protected,
+        charge: Charge,
+        totals: &[(AccountName, Total)],
+        besides: Option<&str>,
+    ) -> Option<u64> {
+        if self.closed_since(&of.data_set).is_some() {
+            return Some(0);
+        }
+        let own = besides.and_then(|digest| self.reserved.get(digest));
+        let allowed = |(account, total): &(AccountName, Total)| {
+            let each = of.in_account(account, charge);
+            let freed = own.map_or(Charge::NOTHING, |own| own.booked.in_account(account));
+            let mut taken = self.spent(account) + self.reserved(account).beyond(freed);
+            let after: Vec<Charge> = (0..MOST_LEFT)
+                .map(|_| {
+                    taken = taken + each;
+                    taken
+                })
+                .collect();
+            after.partition_point(|&after| total.allows(after)) as u64
+        };
+        totals.iter().map(allowed).min()
     }
 
     /// Returns the budget of a data set, and what of it is spent.

@@ -1,5 +1,8 @@
 //! Where the daemon listens, for whom, and over which relays it is reached.
 
+use std::collections::BTreeSet;
+
+use libp2p::PeerId;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::peers::Peer;
 
@@ -33,14 +36,16 @@ pub(super) fn listening(config: &Config, graph: Network) -> Listening {
     }
 }
 
-/// The relays of the peer list, but for this node.
-pub(super) fn relays(config: &Config) -> Vec<PeerAddress> {
+/// The relays of the peer list, but for this node and those whose keys were revoked.
+pub(super) fn relays(config: &Config, barred: &BTreeSet<PeerId>) -> Vec<PeerAddress> {
     let peers = config.peers.as_slice().iter();
-    reaching::relays(
+    let relays = reaching::relays(
         peers.map(|peer| (peer.id, &peer.contact)),
         config.peers.relays(),
         config.identity.peer_id(),
-    )
+    );
+    let trusted = relays.into_iter();
+    trusted.filter(|relay| !barred.contains(&relay.peer_id)).collect()
 }
 
 /// Whether the peer list has this node as a relay.

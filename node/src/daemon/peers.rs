@@ -9,7 +9,7 @@ use futures::future::join_all;
 use libp2p::PeerId;
 use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
-use undertone_protocol::messages::question::Question;
+use undertone_protocol::messages::question::{Question, Reply};
 use undertone_protocol::plan::peers::entry::Address;
 
 use crate::daemon::config::Config;
@@ -30,6 +30,8 @@ const FRESH: Duration = Duration::from_secs(10);
 pub(super) struct Peers {
     /// The names of all relays in the list.
     relays: Mutex<BTreeMap<PeerId, String>>,
+    /// SHA-256 of the list.
+    list: Mutex<[u8; 32]>,
     last: Mutex<(Option<Instant>, Vec<PeerStatus>)>,
     looking: tokio::sync::Mutex<()>,
 }
@@ -50,6 +52,7 @@ impl Peers {
             id: peer.id.to_string(),
             private: at(&peer.contact.at),
             public: at(peer.contact.public.as_slice()),
+            same_list: None,
         });
         let members = config.peers.as_slice().iter();
         let members = members.map(|peer| (peer.id, peer.name.clone()));
@@ -57,6 +60,7 @@ impl Peers {
         let relays = relays.map(|relay| (relay.id, relay.name.clone()));
         Peers {
             relays: Mutex::new(members.chain(relays).collect()),
+            list: Mutex::new(config.list_digest),
             last: Mutex::new((None, peers.collect())),
             looking: tokio::sync::Mutex::new(()),
         }
@@ -69,6 +73,7 @@ impl Peers {
         let (_, peers) = fresh.last();
         let relays = fresh.relays.into_inner().unwrap_or_else(PoisonError::into_inner);
         *self.relays.lock().unwrap_or_else(PoisonError::into_inner) = relays;
+        *self.list.lock().unwrap_or_else(PoisonError::into_inner) = config.list_digest;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (None, peers);
     }
 
@@ -90,16 +95,24 @@ impl Peers {
         if looked.is_some_and(|looked| looked.elapsed() < FRESH) {
             return peers;
         }
+        let list = *self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let looked = join_all(peers.into_iter().map(|mut peer| async {
             let Ok(id) = peer.id.parse() else { return peer };
             // Public messages of one without a plain address take the encrypted connection.
             let plain = async {
                 match peer.public.address.is_empty() {
                     true => None,
-                    false => Some(fault(hub, Network::Public, id).await),
+                    false => Some(ask(hub, Network::Public, id).await.err()),
                 }
             };
-            let (private, public) = tokio::join!(fault(hub, Network::Private, id), plain);
+            let (answer, public) = tokio::join!(ask(hub, Network::Private, id), plain);
+            peer.same_list = answer
+                .as_ref()
+                .ok()
+                .copied()
+                .flatten()
+                .map(|theirs| theirs == list);
+            let private = answer.err();
             let public = public.unwrap_or_else(|| private.clone());
             for (side, problem) in [(&mut peer.private, private), (&mut peer.public, public)] {
                 (side.reachable, side.problem) = (Some(problem.is_none()), problem);
@@ -134,17 +147,14 @@ impl Peers {
     }
 }
 
-/// Returns the reason why the listed identity does not answer on this graph. It is `None` if it
-/// does, over a connection that there is or at its address.
-async fn fault(hub: &Hub, graph: Network, peer: PeerId) -> Option<String> {
-    match timeout(
-        PATIENCE,
-        hub.ask(graph, peer, &Question::Check { digest: None }, &[]),
-    )
-    .await
-    {
-        Ok(Ok(_)) => None,
-        Ok(Err(fault)) => Some(fault.to_string()),
-        Err(_) => Some(DialFault::Silent.to_string()),
+/// Asks the listed identity on this graph, over a connection that there is or at its address: the
+/// SHA-256 of its peer list if it gives that, or the reason why it does not answer.
+async fn ask(hub: &Hub, graph: Network, peer: PeerId) -> Result<Option<[u8; 32]>, String> {
+    let question = Question::Check { digest: None };
+    match timeout(PATIENCE, hub.ask(graph, peer, &question, &[])).await {
+        Ok(Ok((Reply::Checked { list, .. }, _))) => Ok(list),
+        Ok(Ok(_)) => Ok(None),
+        Ok(Err(fault)) => Err(fault.to_string()),
+        Err(_) => Err(DialFault::Silent.to_string()),
     }
 }

@@ -1,7 +1,8 @@
 //! The reasons why the daemon did not do what it was asked: the API answers them as problem+json,
 //! and clients exit with their codes.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 use crate::reporting::escaped::shortened;
 use crate::reporting::failure::{Exit, Failure};
@@ -174,3 +175,22 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// The second submission of a plan whose run goes on.
+pub(super) fn twice() -> Refusal {
+    Refusal::new(
+        Kind::Conflict,
+        "this plan was submitted before, and its run goes on",
+    )
+    .field("plan")
+    .hint("`undertone watch DIGEST` follows it; every run needs a plan of its own")
+}
+
+pub(super) fn unwritten(path: &Path, error: &io::Error) -> Refusal {
+    Refusal::new(
+        Kind::Storage,
+        format!("{}: cannot be written: {error}", path.display()),
+    )
+    .field("state")
+    .hint("make room on the disk of the state folder")
+}

@@ -6,7 +6,8 @@ use std::sync::{Arc, PoisonError};
 
 use undertone_protocol::messages::notice::Network;
 
-use crate::daemon::config::{Config, DataSet};
+use crate::daemon::config::Config;
+use crate::daemon::config::data_sets::DataSet;
 use crate::daemon::ledger::account::unit_name;
 use crate::daemon::listening::{listening, relays, relays_others};
 use crate::daemon::service::Service;
@@ -26,10 +27,17 @@ impl Service {
             listening(&fresh, Network::Public),
         );
         self.hub()
-            .relist(&private.peers, &public.peers, &relays(&fresh))
+            .relist(
+                &private.peers,
+                &public.peers,
+                &relays(&fresh, &self.shared.keys.barred()),
+            )
             .map_err(|e| Failure::usage(e.to_string()).field("peers"))?;
+        self.hub().name_list(fresh.list_digest);
         self.shared.peers.relist(&fresh).await;
         *self.shared.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+        // Who is new may hold statements, and lack some.
+        self.shared.keys_news.send_replace(());
         Ok(())
     }
 }

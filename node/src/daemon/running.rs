@@ -21,6 +21,7 @@ const WIND_UP: Duration = Duration::from_millis(500);
 /// Runs the daemon until it is asked to end (SIGTERM or SIGINT).
 pub fn run(arguments: NodeArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
+    process::write_no_cores();
     let config = Config::load(&arguments)?;
     for (field, value, place) in config.shown() {
         tracing::info!("{field} = {value}  # {place}");
@@ -51,9 +52,12 @@ async fn serve(config: Config, arguments: &NodeArgs) -> Result<(), Failure> {
     let mut hang_up = signal(SignalKind::hangup()).map_err(no_signals)?;
     let service = Service::start(config).await?;
     travel::answer(&service);
+    service.keep_keys();
     service.keep_runs();
+    service.keep_schedules();
+    service.read_results_back();
     let accepted = service.clone();
-    service.in_background(async move { accepted.take_up_accepted().await });
+    service.in_background(async move { accepted.take_up_again().await });
     let server = match Server::bind(&service.config().api, service.clone()).await {
         Ok(server) => server,
         Err(failure) => {

@@ -1,13 +1,17 @@
 //! The runs that the daemon knows: what is said of each, on disk and in memory, and who may still
 //! take one back.
 
+mod files;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use libp2p::PeerId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
@@ -17,7 +21,7 @@ use crate::daemon::event_log::EventLog;
 use crate::daemon::ledger::{Ledger, now_ms};
 use crate::daemon::mean_file::MeanFile;
 use crate::daemon::receipts::Receipts;
-use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::refusal::{Kind, Refusal, twice, unwritten};
 use crate::daemon::rounds_desk::RoundsDesk;
 use crate::daemon::state::{checksum, write_record, write_whole};
 use crate::daemon::status::{RunState, RunStatus};
@@ -75,6 +79,8 @@ pub(super) enum Stop {
     Withdrawn,
     /// The daemon comes to its end.
     DaemonEnds,
+    /// The key of this member was revoked.
+    Revoked(PeerId),
 }
 
 /// A run of this daemon, with its record on disk.
@@ -93,6 +99,8 @@ pub(super) struct Run {
     pub(super) nudge: Notify,
     /// Where its rounds are handed over, if it has any.
     pub(super) desk: OnceLock<Arc<RoundsDesk>>,
+    /// Whether this node has signed a START, by which others may begin.
+    signed: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -118,6 +126,7 @@ impl Run {
             events,
             nudge: Notify::new(),
             desk: OnceLock::new(),
+            signed: AtomicBool::new(false),
         }
     }
 
@@ -141,6 +150,21 @@ impl Run {
         locked(&self.stage)
     }
 
+    /// Whether this node has signed a START of it.
+    pub(super) fn has_signed(&self) -> bool {
+        self.signed.load(Ordering::Acquire)
+    }
+
+    /// Takes note that it did not start: the START that this node may have signed binds nobody, and
+    /// the run waits for its members again.
+    pub(super) fn wait_again(&self) {
+        self.signed.store(false, Ordering::Release);
+        self.update(|status| {
+            (status.state, status.phase) = (RunState::Accepted, None);
+            (status.round, status.started_ms) = (None, None);
+        });
+    }
+
     /// Where its driver's events go.
     pub(super) fn listener(self: &Arc<Self>) -> Events {
         let run = self.clone();
@@ -151,7 +175,11 @@ impl Run {
     fn observe(&self, event: &Value) {
         self.update(|status| {
             match event["event"].as_str() {
+                Some("signed") => self.signed.store(true, Ordering::Release),
                 Some("phase") => {
+                    // Gathering anew: the START before came to nothing.
+                    let gathers = event["phase"] == "gathering";
+                    self.signed.fetch_and(!gathers, Ordering::AcqRel);
                     status.phase = event["phase"].as_str().map(String::from);
                     (status.round, status.waiting_for) = (None, vec![]);
                 }
@@ -271,6 +299,30 @@ impl Run {
         self.events.close();
     }
 
+    /// Adds the result that other members gave to a run that a restart had interrupted, and its
+    /// receipt. Does nothing to any other.
+    ///
+    /// # Errors
+    /// The record cannot be written; the run is as it was then.
+    pub(super) fn complete(&self, mean: MeanFile, change: impl FnOnce(&mut RunStatus)) -> io::Result<()> {
+        let mut record = locked(&self.record);
+        if record.status.state != RunState::Interrupted {
+            return Ok(());
+        }
+        let mut completed = record.clone();
+        change(&mut completed.status);
+        completed.mean = Some(mean);
+        completed.receipt_sha256 = Some(checksum(&self.read_receipt()?.concat()));
+        write_record(&self.folder.join(ENDED), &completed)?;
+        *record = completed;
+        Ok(())
+    }
+
+    /// SHA-256 of its receipt and of that one's signature, if it has them.
+    fn written_receipt(&self) -> Option<String> {
+        locked(&self.record).receipt_sha256.clone()
+    }
+
     /// Whether it ended before this time (milliseconds since 1970).
     fn ended_before(&self, ms: u64) -> bool {
         let status = &locked(&self.record).status;
@@ -280,36 +332,6 @@ impl Run {
     /// The file of its mean, if it has one.
     pub(super) fn mean(&self) -> Option<MeanFile> {
         locked(&self.record).mean.clone()
-    }
-
-    fn read_receipt(&self) -> io::Result<[Vec<u8>; 2]> {
-        let read = |name: &str| std::fs::read(self.folder.join(name));
-        Ok([read("receipt.json")?, read("receipt.json.sig")?])
-    }
-
-    /// The bytes of its receipt and of the signature, as they were written. `None` if it ended
-    /// without one.
-    ///
-    /// # Errors
-    /// They are not what was written.
-    pub(super) fn receipt(&self) -> Result<Option<[Vec<u8>; 2]>, Failure> {
-        let Some(written) = locked(&self.record).receipt_sha256.clone() else {
-            return Ok(None);
-        };
-        let path = self.folder.join("receipt.json");
-        let damaged = |what: String| {
-            Failure::new(Exit::Internal, format!("{}: {what}", path.display()))
-                .hint("restore it and its .sig from a backup of the state folder")
-        };
-        let [json, signature] = self
-            .read_receipt()
-            .map_err(|e| damaged(format!("cannot be read: {e}")))?;
-        if checksum(&[&json[..], &signature].concat()) != written {
-            return Err(damaged(
-                "is not the receipt that was written, or its signature is not".into(),
-            ));
-        }
-        Ok(Some([json, signature]))
     }
 
     /// Refused while it goes on.
@@ -556,25 +578,6 @@ fn on_disk(folder: &Path, damaged: &Damaged) -> io::Result<Vec<(PathBuf, Record)
         found.extend(record.map(|record| (place, record)));
     }
     Ok(found)
-}
-
-/// The second submission of a plan whose run goes on.
-pub(super) fn twice() -> Refusal {
-    Refusal::new(
-        Kind::Conflict,
-        "this plan was submitted before, and its run goes on",
-    )
-    .field("plan")
-    .hint("`undertone watch DIGEST` follows it; every run needs a plan of its own")
-}
-
-pub(super) fn unwritten(path: &Path, error: &io::Error) -> Refusal {
-    Refusal::new(
-        Kind::Storage,
-        format!("{}: cannot be written: {error}", path.display()),
-    )
-    .field("state")
-    .hint("make room on the disk of the state folder")
 }
 
 #[cfg(test)]

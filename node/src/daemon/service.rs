@@ -3,40 +3,41 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-use libp2p::PeerId;
 use tempfile::NamedTempFile;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::plan::run_file::settings::TaskName;
 
-use crate::daemon::admission::{Admitted, PlanSource, admit, offer_status};
+use crate::daemon::admission::{Admitted, PlanSource, admit};
+use crate::daemon::clock::Clock;
 use crate::daemon::config::Config;
 use crate::daemon::contribution::Contribution;
 use crate::daemon::counters::Counters;
 use crate::daemon::event_log::EventStream;
 use crate::daemon::handed_in::HandedIn;
 use crate::daemon::kept::{self, ToKeep};
+use crate::daemon::keys::store::Keys;
 use crate::daemon::ledger::Ledger;
-use crate::daemon::ledger::account::unit_name;
 use crate::daemon::listening::{listening, relays, relays_others};
 use crate::daemon::offers::Offers;
 use crate::daemon::peers::Peers;
 use crate::daemon::policy;
 use crate::daemon::receipts::Receipts;
-use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::refusal::{Kind, Refusal, twice, unwritten};
 use crate::daemon::rounds_desk::RoundsDesk;
-use crate::daemon::runs::{Run, Runs, Stop, twice, unwritten};
+use crate::daemon::runs::{Run, Runs, Stop};
+use crate::daemon::schedule::forecasts::Schedules;
+use crate::daemon::schedule::timetable::Timetable;
 use crate::daemon::shared::Shared;
-use crate::daemon::state::{State, checksum};
+use crate::daemon::state::State;
 use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus, Status};
 use crate::daemon::taking_part::carry;
 use crate::network::config::{HubConfig, Patience};
 use crate::network::hub::Hub;
 use crate::party::journal::disk;
+use crate::party::reaching;
 use crate::party::spent::{KeyLock, User, marks_of};
-use crate::party::{part, reaching};
-use crate::planning::files;
 use crate::reporting::failure::Failure;
 use crate::vector_file::formats;
 
@@ -66,6 +67,11 @@ impl Service {
     /// Opens the state directory and the ledger, and listens on both graphs. Refused (exit 2) if
     /// something of that cannot be used.
     pub async fn start(config: Config) -> Result<Self, Failure> {
+        Service::start_by(config, Clock::system()).await
+    }
+
+    /// Starts a daemon as [`Service::start`] does, whose schedules go by this clock.
+    pub async fn start_by(config: Config, clock: Clock) -> Result<Self, Failure> {
         let state = State::open(&config.state)?;
         let key = KeyLock::take(&config.identity_file, User::Daemon)
             .map_err(|failure| failure.field("identity"))?;
@@ -84,18 +90,22 @@ impl Service {
         let runs = Runs::open(&config.identity.name, state.runs(), &ledger)?;
         let receipts = Receipts::open(state.folder(), disk())?;
         let offers = Offers::open(state.offers())?;
+        let timetable = Timetable::open(state.schedules())?;
+        let keys = Keys::open(state.keys())?;
         let hub = Hub::start(HubConfig {
             key: config.identity.keypair.clone(),
             version: reaching::MESSAGES_VERSION,
             private: listening(&config, Network::Private),
             public: listening(&config, Network::Public),
-            relays: relays(&config),
+            relays: relays(&config, &keys.barred()),
             relays_others: relays_others(&config),
             patience: Patience::default(),
         });
         let hub = hub
             .await
             .map_err(|e| Failure::usage(e.to_string()).field("listen"))?;
+        hub.name_list(config.list_digest);
+        hub.bar(&keys.barred());
         for offer in offers.all() {
             if offer.state == OfferState::Declined {
                 decline(&hub, &offer.digest);
@@ -107,9 +117,13 @@ impl Service {
             counters: Counters::default(),
             ledger: Mutex::new(ledger),
             checking: Semaphore::new(1),
+            reading: tokio::sync::Mutex::default(),
             tasks: Mutex::new(JoinSet::new()),
             stopping: watch::channel(false).0,
             begun: Instant::now(),
+            clock,
+            timetable,
+            schedules: Schedules::default(),
             rules: RwLock::new(Arc::new(config)),
             state,
             _key: key,
@@ -118,6 +132,8 @@ impl Service {
             receipts,
             offers,
             handed_in: HandedIn::default(),
+            keys,
+            keys_news: watch::Sender::default(),
         };
         let service = Service {
             shared: Arc::new(shared),
@@ -170,7 +186,7 @@ impl Service {
         let file = tempfile::Builder::new()
             .suffix(&format!(".{extension}"))
             .tempfile_in(&folder);
-        file.map_err(|e| super::runs::unwritten(&folder, &e))
+        file.map_err(|e| unwritten(&folder, &e))
     }
 
     /// All offers, the newest first.
@@ -221,15 +237,16 @@ impl Service {
 
     /// Takes a run back, before anything private has left.
     pub async fn withdraw(&self, digest: &str) -> Result<RunStatus, Refusal> {
-        let run = self
-            .shared
-            .runs
-            .get(digest)
-            .ok_or_else(|| unknown("run", digest))?;
+        let run = self.shared.runs.get(digest);
+        let run = run.ok_or_else(|| unknown("run", digest))?;
         if run.status().state.is_over() {
             return Err(Refusal::new(Kind::Conflict, "the run is over").field("digest"));
         }
         run.cancel(Stop::Withdrawn)?;
+        // At once: a daemon that is killed before the run's end would take it up again.
+        for folder in [run.folder(), &*self.shared.offers.folder(digest)] {
+            kept::let_go(folder);
+        }
         // Its end comes as its last event.
         let mut events = run.events.follow(u64::MAX);
         while events.next().await.is_some() {}
@@ -311,7 +328,14 @@ impl Service {
             runs: self.runs(),
             offers: self.offers(),
             budgets: self.budgets(),
+            schedules: self.schedules_in_brief(),
+            revoked: self.revoked_keys(),
         }
+    }
+
+    /// Notifies those who wait for this node in the run of this plan that it takes no part.
+    pub(super) fn tell_declined(&self, digest: &str) {
+        decline(self.hub(), digest);
     }
 
     /// Withdraws the runs that have not begun, notifies the neighbours, and ends. Later calls do
@@ -387,11 +411,13 @@ impl Service {
             );
         }
         let (service, proposer) = (self.clone(), offer.map(|offer| offer.proposer.clone()));
-        let accepted = offer.map(|offer| (offer.expires_ms, ToKeep::of(&contribution, unasked)));
+        let until_ms = offer.map(|offer| offer.expires_ms);
+        let to_keep = ToKeep::of(&contribution, unasked);
         self.check(move || {
             service.begin(
                 admit(&service.shared, plan.checked()?, contribution, proposer, unasked)?,
-                accepted,
+                until_ms,
+                to_keep,
             )
         })
         .await
@@ -410,8 +436,14 @@ impl Service {
         self.shared.ledger().check(digest)
     }
 
-    /// `accepted`: until when it waits for other members, and what is kept of it for a restart.
-    fn begin(&self, admitted: Admitted, accepted: Option<(u64, ToKeep)>) -> Result<RunStatus, Refusal> {
+    /// `until_ms`: until when an accepted offer waits for other members. `to_keep`: what a restart
+    /// needs to take it up.
+    fn begin(
+        &self,
+        admitted: Admitted,
+        until_ms: Option<u64>,
+        to_keep: ToKeep,
+    ) -> Result<RunStatus, Refusal> {
         let Admitted {
             mut job,
             mut status,
@@ -435,8 +467,11 @@ impl Service {
             self.shared.ledger().release(&digest);
             kept::let_go(&folder);
         };
-        if let Some((until_ms, contribution)) = accepted {
-            let kept = kept::keep(&folder, &digest, (of, charge), contribution, job.upload.take());
+        let mut own = Some((to_keep, (of, charge)));
+        if let Some(until_ms) = until_ms
+            && let Some((to_keep, charge)) = own.take()
+        {
+            let kept = kept::keep(&folder, &digest, charge, to_keep, job.upload.take());
             let place = kept.map_err(|e| unwritten(&folder, &e)).inspect_err(give_back)?;
             job.vector = place.unwrap_or(job.vector);
             job.until_ms = Some(until_ms);
@@ -444,94 +479,38 @@ impl Service {
         }
         let inserted = self.shared.runs.insert(status, job.plan.to_json());
         let run = inserted.inspect_err(give_back)?;
+        // Whoever takes a statement looks through the runs after it counts: one of both sees it.
+        if let Some(id) = self
+            .shared
+            .keys
+            .first_of(job.plan.draft().members.iter().map(|it| &it.id))
+        {
+            let _ = run.cancel(Stop::Revoked(id));
+        }
+        // Rounds are handed over by a program that knows nothing of a restart.
+        let has_desk = job.plan.draft().computation.task() == TaskName::Rounds;
+        if let Some((to_keep, charge)) = own.filter(|(to_keep, _)| !has_desk && to_keep.is_found_again()) {
+            // Only a restart is the worse for a record that is missing.
+            if let Err(error) = kept::keep(run.folder(), &digest, charge, to_keep, None) {
+                tracing::error!(%error, digest, "a restart will not take this run up");
+            }
+        }
         self.shared.counters.submitted();
         let (parties, proposer) = (job.plan.parties(), &run.status().proposer);
         tracing::info!(digest, parties, proposer, "a plan was accepted");
         while tasks.try_join_next().is_some() {}
         let taken = self.at_this_moment(&run);
-        if job.plan.draft().computation.task() == TaskName::Rounds {
+        if has_desk {
             run.desk
                 .get_or_init(|| Arc::new(RoundsDesk::of(&job.plan, job.me)));
         }
         tasks.spawn(carry(self.shared.clone(), run, job));
         Ok(taken)
     }
-
-    /// Takes a plan that another daemon offers, and accepts it if the configuration says so.
-    /// Refused if it does not verify, not within the policy, or is not of a peer.
-    pub async fn receive_offer(&self, from: PeerId, plan: Vec<u8>) -> Result<OfferState, Refusal> {
-        self.not_stopping()?;
-        let proposer = self.proposer(from)?;
-        self.shared.counters.offered();
-        let offered = checksum(&plan);
-        if let Some(offer) = self.shared.offers.get(&offered) {
-            return Ok(offer.state);
-        }
-        self.shared.offers.has_room_for(&proposer)?;
-        let shared = self.shared.clone();
-        let me = self.config().identity.peer_id();
-        let plan = self.check(move || {
-            let plan = files::parse(&plan, "the offered plan")?;
-            let me = part::member(&plan, me)?;
-            policy::check(&shared.config(), &plan, me)?;
-            Ok(plan)
-        });
-        // What is refused here stays refused: those who accept need not wait for this node.
-        let plan = plan.await.inspect_err(|_| decline(self.hub(), &offered))?;
-        self.shared
-            .offers
-            .insert(offer_status(&plan, &proposer), plan.to_json())?;
-        let digest = plan.digest_hex();
-        tracing::info!(digest, proposer, parties = plan.parties(), "a plan was offered");
-        self.accept_unasked(&digest).await;
-        Ok(self.offer(&digest)?.state)
-    }
-
-    /// Accepts an open offer by `auto_accept`; else it stays open, with the reason.
-    pub(super) async fn accept_unasked(&self, digest: &str) -> Option<RunStatus> {
-        let offer = self.offer(digest).ok()?;
-        let config = self.config();
-        let rules = config
-            .auto_accept
-            .iter()
-            .filter(|rule| rule.proposer == offer.proposer);
-        let fits = |name: &str| {
-            config
-                .data_sets
-                .iter()
-                .any(|set| set.name == name && unit_name(set.unit) == offer.unit)
-        };
-        let mut reason = format!(
-            "no auto_accept for {} and a data set of unit {:?}",
-            offer.proposer, offer.unit
-        );
-        for rule in rules.filter(|rule| fits(&rule.data_set)) {
-            let contribution = Contribution {
-                vector: None,
-                data_set: Some(rule.data_set.clone()),
-                records: None,
-            };
-            let plan = self.shared.offers.plan(digest).ok()?;
-            match self
-                .take(PlanSource::Text(plan), contribution, Some(&offer), true)
-                .await
-            {
-                Ok(run) => {
-                    self.shared.offers.settle(digest, OfferState::Accepted, None);
-                    return Some(run);
-                }
-                Err(refusal) => reason = format!("data set {}: {}", rule.data_set, refusal.message),
-            }
-        }
-        if self.not_twice(digest).is_ok() {
-            self.shared.offers.settle(digest, OfferState::Open, Some(reason));
-        }
-        None
-    }
 }
 
 /// Notifies those who wait for this node in the run of this plan that it takes no part.
-fn decline(hub: &Hub, digest: &str) {
+pub(super) fn decline(hub: &Hub, digest: &str) {
     let byte = |at: usize| u8::from_str_radix(digest.get(2 * at..2 * at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();
     if let Some(digest) = bytes.and_then(|bytes| bytes.try_into().ok()) {

@@ -7,6 +7,8 @@
 //!                           mean.EXT, receipt.json, its .sig
 //! receipts                  of runs whose folders `keep_days` had deleted (module `receipts`)
 //! offers/DIGEST/            plan.json, offer.json (a record)
+//! schedules/NAME/           occasions.json (a record)
+//! keys/ID.json              a statement that revokes that key (a record)
 //! incoming/                 uploads that no run has read yet; emptied at the start
 //! api.token, api.sock       of the API, unless the configuration says otherwise
 //! ```
@@ -91,7 +93,13 @@ impl State {
         if incoming.exists() {
             std::fs::remove_dir_all(&incoming).map_err(refused)?;
         }
-        for folder in [&incoming, &state.runs(), &state.offers()] {
+        for folder in [
+            &incoming,
+            &state.runs(),
+            &state.offers(),
+            &state.schedules(),
+            &state.keys(),
+        ] {
             make_folders(folder).map_err(refused)?;
             tempfile::tempfile_in(folder).map_err(refused)?;
         }
@@ -124,6 +132,16 @@ impl State {
     /// The folder with one folder a run.
     pub fn runs(&self) -> PathBuf {
         self.folder.join("runs")
+    }
+
+    /// The folder with one folder a schedule.
+    pub fn schedules(&self) -> PathBuf {
+        self.folder.join("schedules")
+    }
+
+    /// The folder of statements that revoke keys.
+    pub fn keys(&self) -> PathBuf {
+        self.folder.join("keys")
     }
 
     /// The folder of plans that others offered.

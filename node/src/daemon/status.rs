@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::daemon::keys::store::RevokedKey;
 use crate::daemon::rounds_desk::RoundPart;
 use crate::daemon::run_seconds::RunSeconds;
+use crate::daemon::schedule::schedule_status::ScheduleStatus;
 use crate::party::silence::Silence;
 
 /// Where a run is, seen from this node.
@@ -107,6 +109,13 @@ pub struct RunStatus {
     pub data_set: Option<String>,
     /// Who proposed it, if it came as an offer.
     pub proposer: Option<String>,
+    /// The occurrence of a schedule that it is an attempt at, as 64 hex digits; None of another
+    /// run.
+    #[serde(default)]
+    pub occurrence: Option<String>,
+    /// Which attempt, from 0.
+    #[serde(default)]
+    pub attempt: Option<u32>,
     /// When the run was taken.
     pub submitted_ms: u64,
     /// When it got its place.
@@ -223,6 +232,9 @@ pub struct PeerStatus {
     pub private: Reachability,
     /// Whether it answers on the public graph.
     pub public: Reachability,
+    /// Whether its peer list is the same as this node's, to the last byte; None: it did not say.
+    /// Schedules of different lists do not meet.
+    pub same_list: Option<bool>,
 }
 
 /// What a data set has spent.
@@ -285,6 +297,12 @@ pub struct Status {
     pub offers: Vec<OfferStatus>,
     /// What the data sets have spent.
     pub budgets: Vec<BudgetStatus>,
+    /// The schedules, each with its latest occurrence alone: `GET /v1/schedules` has more.
+    #[serde(default)]
+    pub schedules: Vec<ScheduleStatus>,
+    /// Keys that were revoked, for as long as the daemon holds the statements: for ever.
+    #[serde(default)]
+    pub revoked: Vec<RevokedKey>,
 }
 
 /// What `GET /readyz` answers.
@@ -340,8 +358,14 @@ pub struct Metrics {
     pub peers_public: u64,
     /// Bytes that listed peers have sent to this node as their relay; `None`: it is none.
     pub relayed_bytes: Option<u64>,
+    /// Keys that were revoked.
+    pub revoked_keys: u64,
     /// What the data sets have spent.
     pub budgets: Vec<BudgetStatus>,
+    /// The schedules.
+    pub schedules: Vec<ScheduleStatus>,
+    /// Occurrences of schedules that are over: those that had a run, and those that were missed.
+    pub occurrences: [(&'static str, u64); 2],
     /// How long runs took, by outcome.
     pub(super) run_seconds: Option<RunSeconds>,
 }

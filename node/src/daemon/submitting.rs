@@ -55,6 +55,7 @@ impl Service {
         let shared = self.shared.clone();
         self.check(move || {
             let plan = plan.checked()?;
+            shared.keys.check(&plan)?;
             check(&shared.config(), &plan)?;
             shared.handed_in.keep(plan);
             Ok(())
@@ -72,6 +73,7 @@ impl Service {
             let peers = &config.peers;
             let run = make::run_file(&run_file, peers, "RUN.toml".as_ref())?;
             let plan = make::make(run, peers, rand::random())?;
+            shared.keys.check(&plan)?;
             let made = KeptPlan {
                 digest: plan.digest_hex(),
                 quote: Some(quote::comparing_json(&plan, &alternatives::of(&plan))),

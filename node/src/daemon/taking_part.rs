@@ -1,7 +1,6 @@
 //! The life of a run in the daemon: it waits for a place, takes part over the daemon's network, and
 //! leaves its mean and receipt. Whatever happens to it stays its own affair.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +18,12 @@ use crate::daemon::charged::{Charged, Iterations, Rooms};
 use crate::daemon::kept;
 use crate::daemon::ledger::now_ms;
 use crate::daemon::mean_file::MeanFile;
+use crate::daemon::outcome_file;
+use crate::daemon::published::hand_out;
 use crate::daemon::runs::{Run, Stop};
 use crate::daemon::shared::Shared;
 use crate::daemon::status::{OfferState, RunState, RunStatus};
+use crate::party::agreed_outcome::AgreedOutcome;
 use crate::party::driver::{self, Finish, Part};
 use crate::party::part::{OwnData, Private};
 use crate::party::receipt::Account;
@@ -29,7 +31,6 @@ use crate::party::silence::Silence;
 use crate::party::{input, part, randomness, shelf};
 use crate::planning::template;
 use crate::reporting::failure::{Exit, Failure};
-use crate::reporting::output_file;
 use crate::vector_file::layout::Layout;
 
 /// The inputs that a run needs to begin.
@@ -80,10 +81,7 @@ pub(super) async fn carry(shared: Arc<Shared>, run: Arc<Run>, mut job: Job) {
             until_ms: job.until_ms,
         };
         match take_place(&shared, &run, again).await {
-            Ok(Left::Unstarted) => run.update(|status| {
-                (status.state, status.phase) = (RunState::Accepted, None);
-                (status.round, status.started_ms) = (None, None);
-            }),
+            Ok(Left::Unstarted) => run.wait_again(),
             left => break left,
         }
     };
@@ -91,10 +89,18 @@ pub(super) async fn carry(shared: Arc<Shared>, run: Arc<Run>, mut job: Job) {
     let digest = run.status().digest;
     let is_kept =
         matches!(left, Ok(Left::Stopped(Stop::DaemonEnds))) && shared.ledger().charged(&digest).is_none();
-    if job.until_ms.is_some() && !is_kept {
-        kept::let_go(&shared.offers.folder(&digest));
+    if !is_kept {
+        kept::let_go(&kept_in(&shared, &run, job.until_ms));
     }
     conclude(&shared, &run, left);
+}
+
+/// The folder that has what a restart needs of a run: its offer's, if it was one.
+fn kept_in(shared: &Shared, run: &Run, until_ms: Option<u64>) -> PathBuf {
+    match until_ms {
+        Some(_) => shared.offers.folder(&run.status().digest),
+        None => run.folder().to_owned(),
+    }
 }
 
 /// Waits for a place, and takes part.
@@ -105,7 +111,13 @@ async fn take_place(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Le
         why = run.stopped() => return Ok(Left::Stopped(why)),
         place = shared.places.clone().acquire_owned() => place,
     };
-    run.update(|status| (status.state, status.started_ms) = (RunState::Gathering, Some(now_ms())));
+    let now = now_ms();
+    run.update(|status| (status.state, status.started_ms) = (RunState::Gathering, Some(now)));
+    if job.until_ms.is_none()
+        && let Err(error) = kept::gathers(run.folder(), now)
+    {
+        tracing::error!(%error, digest = run.status().digest, "a restart does not know since when this run gathers");
+    }
     let (handle, shared, run) = (Handle::current(), shared.clone(), run.clone());
     // Every line of the run's own says of which run it is.
     let of_run = tracing::info_span!("run", digest = run.status().digest);
@@ -130,6 +142,13 @@ fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
         let mut ledger = shared.ledger();
         ledger.release(&digest);
         ledger.charged(&digest)
+    };
+    let left = match left {
+        Ok(Left::Stopped(Stop::Revoked(id))) => Err(Failure::new(
+            Exit::Aborted,
+            format!("it names {id}, whose key was revoked before the run began"),
+        )),
+        left => left,
     };
     run.end(None, |status| {
         let (state, reason, exit) = match (&left, charged) {
@@ -184,6 +203,7 @@ fn ready(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Ready, Failur
     } = job;
     // An uploaded vector is gone from the disk before anything is sent.
     let data = part::own_data(&plan, me, &vector, false)?;
+    shared.timetable.check_file(plan.draft().scheduled, &vector)?;
     drop(upload);
     let plan = recounted(run, plan, me, data.layout())?;
     let layout = layout_of_result(shared, &plan, data.layout())?;
@@ -254,9 +274,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
             unstarted = true;
             return Ok(());
         }
-        if until_ms.is_some() {
-            kept::let_go(&shared.offers.folder(&run.status().digest));
-        }
+        kept::let_go(&kept_in(shared, run, until_ms));
         rooms.give();
         let delivered = deliver(&destination, me, finish);
         match delivered.charged {
@@ -384,6 +402,8 @@ struct Delivered {
     account: Option<Account>,
     /// Rounds to which this party contributed nothing.
     silence: Silence,
+    /// The part of it that all members hold alike, for those that restart.
+    agreed: Option<AgreedOutcome>,
     /// The mean, until it is written.
     values: Option<Vec<f64>>,
     mean: Option<MeanFile>,
@@ -406,11 +426,14 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
         shared, run, plan, ..
     } = *destination;
     let digest = run.status().digest;
+    let mut agreed = None;
     // The outcome is reported also where its files cannot be written.
     let (account, values, (mean, problem)) = match Account::of(plan, me, finish) {
         Ok(mut account) => {
             let values = account.mean(plan, &finish.outcome);
             let written = write_results(destination, &mut account, values.as_deref());
+            let mean = values.as_deref();
+            agreed = mean.and_then(|mean| AgreedOutcome::of(plan, &account, (&finish.outcome, mean)));
             (Some(account), values, sorted(written))
         }
         Err(failure) => (None, None, (None, Some(failure))),
@@ -438,6 +461,7 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     Delivered {
         account,
         silence: finish.silence.clone(),
+        agreed,
         values,
         mean,
         problem,
@@ -476,12 +500,17 @@ fn end(run: &Run, delivered: Delivered) {
     let Delivered {
         account,
         silence,
+        agreed,
         mean,
         problem,
         charged,
         bytes,
         ..
     } = delivered;
+    // After the result itself, so that a disk which was full has room.
+    if let Some(agreed) = &agreed {
+        outcome_file::keep(run, agreed);
+    }
     run.end(mean, |status| {
         (status.state, status.phase) = (RunState::Ended, Some("done".into()));
         status.charged = charged.map(|charge| charge.mu_squared);
@@ -535,29 +564,6 @@ fn write_results(
     let mean = mean.map(written).transpose()?;
     account.name_result(mean.as_ref().map(|mean| mean.sha256.clone()));
     account.write(&folder.join("receipt.json"), &shared.config().identity.keypair)?;
-    if let Some(output) = &shared.config().output {
-        let place = output.join(plan.digest_hex());
-        let name = mean.as_ref().map(|mean| mean.name.as_str());
-        let files = name.into_iter().chain(["receipt.json", "receipt.json.sig"]);
-        publish(folder, &place, files).map_err(|e| {
-            Failure::storage(&e, format!("{}: cannot be written: {e}", place.display())).field("output")
-        })?;
-    }
+    hand_out(shared, run, mean.as_ref())?;
     Ok(mean)
-}
-
-/// Copies files in this order, each whole or not at all, for others to read.
-fn publish<'a>(from: &Path, to: &Path, files: impl Iterator<Item = &'a str>) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::create_dir_all(to)?;
-    for name in files {
-        let (bytes, place) = (std::fs::read(from.join(name))?, to.join(name));
-        let is_new = !place.exists();
-        output_file::write_whole(&place, |out| out.write_all(&bytes))?;
-        if is_new {
-            // Whatever the daemon's umask is.
-            std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o644))?;
-        }
-    }
-    Ok(())
 }

@@ -1,17 +1,20 @@
-//! Plans travel: how this daemon offers one to the members over the public graph, and what it
-//! answers when others do.
+//! Plans travel: how this daemon offers one to the members, and what it answers when others do. One
+//! of a schedule has every member's number of records in it: it goes over encrypted connections
+//! alone, the others over the public graph.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
 use libp2p::PeerId;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::accept_by::AcceptBy;
+use undertone_protocol::plan::scheduled::Scheduled;
 
 use crate::daemon::kept;
 use crate::daemon::refusal::{Kind, Refusal};
@@ -24,6 +27,10 @@ const QUESTIONS: usize = 16;
 
 /// Offers of others that are looked at or wait for that: each holds a plan's bytes.
 const LOOKED_AT: usize = 4;
+
+/// Plans of schedules that are due and looked at: they have places of their own, since an attempt
+/// has one proposer and little time.
+const DUE_LOOKED_AT: usize = 2;
 
 /// How long whoever offers a plan waits to hear what is thought of it. Shorter than the hub's own
 /// patience; after it the offer counts as taken.
@@ -43,11 +50,11 @@ const SELDOM: Duration = Duration::from_secs(60);
 pub(super) fn answer(service: &Service) {
     let (sender, mut questions) = mpsc::channel(QUESTIONS);
     service.hub().answer_with(sender);
-    let service = service.downgrade();
-    let places = Arc::new(Semaphore::new(LOOKED_AT));
-    tokio::spawn(async move {
+    let weak = service.downgrade();
+    let places = Arc::new(OfferPlaces::new());
+    service.in_background(async move {
         while let Some(asked) = questions.recv().await {
-            let Some(service) = service.upgrade() else {
+            let Some(service) = weak.upgrade() else {
                 return;
             };
             match asked {
@@ -56,12 +63,56 @@ pub(super) fn answer(service: &Service) {
                     let _ = answer.send(service.word_for(&digest));
                     service.nudge(peer, &digest);
                 }
-                Asked::Offer { peer, plan, answer } => match places.clone().try_acquire_owned() {
-                    Err(_) => drop(answer.send(Err(NotTaken::Busy))),
-                    Ok(place) => {
-                        tokio::spawn(async move {
-                            service.consider(peer, plan, answer).await;
-                            drop(place);
+                Asked::Attend {
+                    peer,
+                    scheduled,
+                    answer,
+                } => {
+                    let daemon = service.clone();
+                    daemon.in_background(async move {
+                        let said = match service.is_early(scheduled) {
+                            Some(time_ms) => Err(NotTaken::Early { time_ms }),
+                            None => {
+                                let said = service.attend(peer, scheduled).await;
+                                said.map_err(|refusal| NotTaken::Unacceptable(refusal.for_others()))
+                            }
+                        };
+                        drop(answer.send(said));
+                    });
+                }
+                Asked::Outcome {
+                    peer,
+                    digest,
+                    from,
+                    answer,
+                } => {
+                    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                    let daemon = service.clone();
+                    daemon.in_background(async move {
+                        let _ = answer.send(service.outcome_for(peer, &digest, from).await);
+                    });
+                }
+                Asked::Keys {
+                    held,
+                    statements,
+                    answer,
+                } => {
+                    // Signatures, and files that are synced.
+                    tokio::task::spawn_blocking(move || {
+                        drop(answer.send(service.keys_for(held, &statements)))
+                    });
+                }
+                Asked::Offer {
+                    peer,
+                    graph,
+                    plan,
+                    answer,
+                } => match places.clone().of_peer(peer) {
+                    None => drop(answer.send(Err(NotTaken::Busy))),
+                    Some(place) => {
+                        let daemon = service.clone();
+                        daemon.in_background(async move {
+                            service.consider(&place, (graph, plan), answer).await;
                         });
                     }
                 },
@@ -70,7 +121,71 @@ pub(super) fn answer(service: &Service) {
     });
 }
 
+/// OfferPlaces for offers of others that are looked at.
+struct OfferPlaces {
+    peers: Mutex<BTreeSet<PeerId>>,
+    due: Semaphore,
+    others: Semaphore,
+}
+
+impl OfferPlaces {
+    fn new() -> Self {
+        OfferPlaces {
+            peers: Mutex::default(),
+            due: Semaphore::new(DUE_LOOKED_AT),
+            others: Semaphore::new(LOOKED_AT),
+        }
+    }
+
+    fn peers(&self) -> MutexGuard<'_, BTreeSet<PeerId>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one place that a peer may have, unless it has it.
+    fn of_peer(self: Arc<Self>, peer: PeerId) -> Option<OfPeer> {
+        let is_new = self.peers().insert(peer);
+        is_new.then(|| OfPeer { places: self, peer })
+    }
+}
+
+/// A peer whose offer is looked at, until this is dropped.
+struct OfPeer {
+    places: Arc<OfferPlaces>,
+    peer: PeerId,
+}
+
+impl Drop for OfPeer {
+    fn drop(&mut self) {
+        self.places.peers().remove(&self.peer);
+    }
+}
+
 impl Service {
+    /// A place for an offer, before anything expensive is done with it. One of a schedule must be
+    /// due, its proposer's, and have come over Noise: it has everybody's number of records in it.
+    fn look_at<'a>(
+        &self,
+        place: &'a OfPeer,
+        graph: Network,
+        plan: &[u8],
+    ) -> Result<SemaphorePermit<'a>, NotTaken> {
+        let places = match Scheduled::named(plan) {
+            None => &place.places.others,
+            Some(_) if graph != Network::Private => {
+                let reason = "plans of schedules are taken over encrypted connections only";
+                return Err(NotTaken::Unacceptable(reason.to_owned()));
+            }
+            Some(scheduled) => {
+                self.due(place.peer, scheduled).map_err(|refusal| {
+                    tracing::warn!(from = %place.peer, "a schedule's plan was refused: {refusal}");
+                    NotTaken::Unacceptable(refusal.for_others())
+                })?;
+                &place.places.due
+            }
+        };
+        places.try_acquire().map_err(|_| NotTaken::Busy)
+    }
+
     /// The fate of a plan, in a word.
     fn word_for(&self, digest: &str) -> Option<String> {
         let offer = self.offer(digest).ok().map(|offer| offer.state);
@@ -100,7 +215,17 @@ impl Service {
     }
 
     /// Looks at an offer, and answers once it is known what becomes of it, or that it takes longer.
-    async fn consider(&self, from: PeerId, plan: Vec<u8>, answer: oneshot::Sender<Result<(), NotTaken>>) {
+    async fn consider(
+        &self,
+        place: &OfPeer,
+        (graph, plan): (Network, Vec<u8>),
+        answer: oneshot::Sender<Result<(), NotTaken>>,
+    ) {
+        let from = place.peer;
+        let _permit = match self.look_at(place, graph, &plan) {
+            Ok(permit) => permit,
+            Err(not_taken) => return drop(answer.send(Err(not_taken))),
+        };
         let mut answer = Some(answer);
         let mut tell = |said| answer.take().map(|answer| answer.send(said));
         let looked = self.receive_offer(from, plan);
@@ -122,17 +247,21 @@ impl Service {
         }
     }
 
-    /// Offers a plan to all other members: what each says to it. Those who cannot be reached are
-    /// tried again in the background for as long as the offer is open.
+    /// Offers a plan to all other members: what each says to it. Those who cannot be reached, or
+    /// look at other offers, are tried again in the background for as long as the offer is open.
     pub(super) async fn offer_to_members(&self, plan: &Plan) -> Vec<(String, String)> {
         let me = self.config().identity.peer_id();
         let others = plan.draft().members.iter().filter(|member| member.id != me);
         let others: Vec<(String, PeerId)> = others.map(|member| (member.name.clone(), member.id)).collect();
         let text: Arc<str> = plan.to_json().into();
+        let graph = match plan.draft().scheduled {
+            Some(_) => Network::Private,
+            None => Network::Public,
+        };
         let said = join_all(
             others
                 .iter()
-                .map(|(_, peer)| self.offer_to(*peer, &text, *plan.digest())),
+                .map(|(_, peer)| self.offer_to((graph, *peer), &text, *plan.digest())),
         )
         .await;
         let run = &plan.draft().run;
@@ -145,24 +274,36 @@ impl Service {
                 while Instant::now() + pause < until {
                     sleep(pause).await;
                     pause = (2 * pause).min(SELDOM);
-                    if service.offer_to(peer, &text, digest).await.is_ok() {
+                    if service.offer_to((graph, peer), &text, digest).await.is_ok() {
                         return;
                     }
                 }
             });
         }
-        let words = said
-            .into_iter()
-            .map(|said| said.unwrap_or_else(|why| format!("not reached: {why}")));
+        let words = said.into_iter().map(|said| {
+            said.unwrap_or_else(|why| match why {
+                AskFault::Busy => why.to_string(),
+                why => format!("not reached: {why}"),
+            })
+        });
         others.into_iter().map(|(name, _)| name).zip(words).collect()
     }
 
     /// Offers the plan to one member and returns its answer, or why it cannot be reached.
-    async fn offer_to(&self, peer: PeerId, plan: &str, digest: [u8; 32]) -> Result<String, AskFault> {
+    pub(super) async fn offer_to(
+        &self,
+        (graph, peer): (Network, PeerId),
+        plan: &str,
+        digest: [u8; 32],
+    ) -> Result<String, AskFault> {
         let ask = async {
-            let mut inquiry = self.hub().inquire(Network::Public, peer).await?;
+            let mut inquiry = self.hub().inquire(graph, peer).await?;
             let (reply, _) = inquiry.ask(&Question::Offer, plan.as_bytes()).await?;
             if let Reply::Refused { reason } = reply {
+                // Its places are taken by others, who may want just that.
+                if reason == NotTaken::Busy.to_string() {
+                    return Err(AskFault::Busy);
+                }
                 return Ok(format!("refused: {reason}"));
             }
             let (reply, _) = inquiry
@@ -182,15 +323,36 @@ impl Service {
         timeout(ANSWER, ask).await.unwrap_or(Err(AskFault::Silent))
     }
 
-    /// Returns the proposer's name, if this node's peer list has it: other peers' plans are not
-    /// looked at.
+    /// Returns the proposer's name, if this node's peer list has it and its key was not revoked:
+    /// other peers' plans are not looked at.
     pub(super) fn proposer(&self, from: PeerId) -> Result<String, Refusal> {
         let config = self.config();
-        let peers = config.peers.as_slice();
-        peers
-            .iter()
-            .find(|peer| peer.id == from)
-            .map(|peer| peer.name.clone())
-            .ok_or_else(|| Refusal::new(Kind::Policy, "the proposer is not in this node's peer list"))
+        let name = config.peers.as_slice().iter().find(|peer| peer.id == from);
+        let unknown = || Refusal::new(Kind::Policy, "the proposer is not in this node's peer list");
+        let name = name.map(|peer| peer.name.clone()).ok_or_else(unknown)?;
+        match self.shared.keys.sentence(&name, &from) {
+            None => Ok(name),
+            Some(sentence) => Err(Refusal::new(Kind::Policy, sentence)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::simulated_keypair;
+
+    use super::*;
+
+    #[test]
+    fn a_peer_has_one_place_until_its_offer_was_looked_at() {
+        let id = |party| simulated_keypair(party).public().to_peer_id();
+        let places = Arc::new(OfferPlaces::new());
+        let of = |party| places.clone().of_peer(id(party));
+        let first = of(0).expect("a place");
+        assert!(of(0).is_none());
+        let other = of(1);
+        assert!(other.is_some());
+        drop(first);
+        assert!(of(0).is_some());
     }
 }

@@ -16,13 +16,15 @@ use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::{PeerId, Stream, StreamProtocol};
 use rand::Rng;
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 use undertone_protocol::messages::ask::{
     AskError, Context, TEXT_LIMIT, question_frame_limit, reply_frame_limit,
 };
+use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
+use undertone_protocol::plan::scheduled::{OccurrenceId, Scheduled};
 
 use crate::network::dial_fault::DialFault;
 use crate::network::hello::{self, Credentials, HelloError};
@@ -35,7 +37,28 @@ pub(super) const ASK: StreamProtocol = StreamProtocol::new("/undertone/ask/1");
 /// Named in the hello of a stream that carries questions: they belong to no run.
 pub(super) const NO_RUN: [u8; 32] = [0; 32];
 /// Streams of one peer on one graph that are served at the same time.
-pub(super) const SERVED: usize = 2;
+const SERVED: usize = 2;
+/// Streams of one peer on one graph that are open for questions: the others wait for their turn.
+/// Our choice: a daemon asks as many things at once where several runs begin together.
+pub(super) const OPEN: usize = 16;
+
+/// The turns of one peer on one graph to be served.
+#[derive(Clone)]
+pub(super) struct ServedTurns(Arc<Semaphore>);
+
+impl Default for ServedTurns {
+    fn default() -> Self {
+        ServedTurns(Arc::new(Semaphore::new(SERVED)))
+    }
+}
+
+impl ServedTurns {
+    /// Waits for a turn, which is over when this is dropped.
+    pub(super) async fn next(self) -> OwnedSemaphorePermit {
+        self.0.acquire_owned().await.expect("nobody closes it")
+    }
+}
+
 /// Questions on one stream.
 const QUESTIONS: usize = 64;
 /// Questions that a peer may ask at once.
@@ -66,10 +89,41 @@ pub enum Asked {
     Offer {
         /// The peer that offers it; it has proved that.
         peer: PeerId,
+        /// The graph over which it came.
+        graph: Network,
         /// The plan file's bytes.
         plan: Vec<u8>,
         /// Taken, or why not.
         answer: oneshot::Sender<Result<(), NotTaken>>,
+    },
+    /// Will you take part in the plan that the asker makes for this attempt of a schedule?
+    Attend {
+        /// The peer that asks; it has proved that, on the encrypted graph.
+        peer: PeerId,
+        /// The occurrence, and the attempt at it.
+        scheduled: Scheduled,
+        /// The number of records that are brought, where that is asked for; or why not.
+        answer: oneshot::Sender<Result<Option<u32>, NotTaken>>,
+    },
+    /// Which outcome has the run of this plan?
+    Outcome {
+        /// The peer that asks, over Noise; it has proved that.
+        peer: PeerId,
+        /// The plan's digest.
+        digest: [u8; 32],
+        /// The first byte that it asks for.
+        from: u64,
+        /// The reply, with a piece of the outcome beside it.
+        answer: oneshot::Sender<(Reply, Vec<u8>)>,
+    },
+    /// Which keys are revoked?
+    Keys {
+        /// Stands for what the asker holds.
+        held: [u8; 32],
+        /// Statements that the asker knows this node to lack. Nothing of them was checked.
+        statements: Vec<u8>,
+        /// The reply, with the statements that are held beside it.
+        answer: oneshot::Sender<(Reply, Vec<u8>)>,
     },
 }
 
@@ -85,6 +139,12 @@ pub enum NotTaken {
     /// Something about the plan is not acceptable here.
     #[error("{0}")]
     Unacceptable(String),
+    /// The attempt of a schedule has not begun by this node's clock.
+    #[error("it is earlier by this node's clock")]
+    Early {
+        /// That clock, in milliseconds since 1970.
+        time_ms: u64,
+    },
     /// Nobody here looks at offers, or nobody made up their mind in time.
     #[error("this node takes no offers now")]
     Closed,
@@ -113,6 +173,9 @@ pub enum AskFault {
     /// The peer is not listed here.
     #[error("it is not listed")]
     NotListed,
+    /// A statement says that its key is not to be trusted any more.
+    #[error("its key was revoked")]
+    Revoked,
     /// The peer cannot be reached.
     #[error(transparent)]
     Dial(#[from] DialFault),
@@ -122,6 +185,9 @@ pub enum AskFault {
     /// It takes no questions, or closed the stream.
     #[error("it did not take the question: {0}")]
     Closed(#[from] Closed),
+    /// It looks at other offers, and takes this one later.
+    #[error("{}", NotTaken::Busy)]
+    Busy,
     /// It took the question and said nothing in time.
     #[error("it did not answer in time")]
     Silent,
@@ -194,6 +260,8 @@ impl Inquiry {
 pub(super) struct Desk {
     peer_table: Arc<PeerTable>,
     asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
+    /// SHA-256 of this node's peer list, if it has one.
+    list: watch::Receiver<Option<[u8; 32]>>,
     allowances: Mutex<BTreeMap<PeerId, Allowance>>,
 }
 
@@ -204,10 +272,15 @@ struct Allowance {
 }
 
 impl Desk {
-    pub(super) fn new(peer_table: Arc<PeerTable>, asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>) -> Desk {
+    pub(super) fn new(
+        peer_table: Arc<PeerTable>,
+        asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
+        list: watch::Receiver<Option<[u8; 32]>>,
+    ) -> Desk {
         Desk {
             peer_table,
             asked,
+            list,
             allowances: Mutex::default(),
         }
     }
@@ -233,11 +306,13 @@ impl Desk {
             ref key,
             peer,
             ref peer_key,
-            version,
             ..
         } = *credentials;
         let frame = read_frame(stream, question_frame_limit()).await?;
         sleep(self.wait(peer, Instant::now())).await;
+        if self.peer_table.is_barred(&peer) {
+            return Err(AskFault::Revoked);
+        }
         let context = Context {
             asker: peer,
             answerer: key.public().to_peer_id(),
@@ -246,11 +321,25 @@ impl Desk {
         };
         let (context, question, payload) = context.read_question(peer_key, &frame)?;
         let (reply, payload) = match question {
-            Question::Check { digest } => (self.check((peer, version), digest, seen).await, &[][..]),
-            Question::Echo => (Reply::Echoed, payload),
-            Question::Offer => (self.offer(peer, payload.to_vec()).await, &[][..]),
+            Question::Check { digest } => (self.check(credentials, digest, seen).await, vec![]),
+            Question::Echo => (Reply::Echoed, payload.to_vec()),
+            Question::Offer => (self.offer((graph, peer), payload.to_vec()).await, vec![]),
+            // How many records a party has is for the proposer alone.
+            Question::Attend { .. } if graph != Network::Private => (refused(NotTaken::Closed), vec![]),
+            Question::Attend { occurrence, attempt } => {
+                let occurrence = OccurrenceId(occurrence);
+                (self.attend(peer, Scheduled { occurrence, attempt }).await, vec![])
+            }
+            // Anybody on the way reads a plain connection: results are their owners', and who heard
+            // of a revocation is nobody else's concern.
+            Question::Outcome { .. } | Question::Keys { .. } if graph == Network::Public => {
+                let reason = "this is told over encrypted connections only".to_owned();
+                (Reply::Refused { reason }, vec![])
+            }
+            Question::Outcome { digest, from } => self.outcome(peer, digest, from).await,
+            Question::Keys { held } => self.keys(held, payload.to_vec()).await,
         };
-        Ok(write_frame(stream, &context.reply(key, &reply, payload)).await?)
+        Ok(write_frame(stream, &context.reply(key, &reply, &payload)).await?)
     }
 
     /// How long the peer's next question must wait.
@@ -265,7 +354,10 @@ impl Desk {
         Duration::from_secs_f64((-allowance.left / PER_SECOND).max(0.0))
     }
 
-    async fn check(&self, (peer, version): (PeerId, u32), digest: Option<[u8; 32]>, seen: &str) -> Reply {
+    async fn check(&self, credentials: &Credentials, digest: Option<[u8; 32]>, seen: &str) -> Reply {
+        let Credentials {
+            graph, peer, version, ..
+        } = *credentials;
         let plan = match digest {
             Some(digest) if self.peer_table.has(&digest) => Some("running".to_owned()),
             Some(digest) => {
@@ -282,17 +374,62 @@ impl Desk {
             plan: plan.map(shortened),
             other: self.peer_table.only().filter(|only| Some(*only) != digest),
             seen: shortened(seen.to_owned()),
+            // Who is in a group is not for everybody on the way.
+            list: self.list.borrow().filter(|_| graph == Network::Private),
         }
     }
 
-    async fn offer(&self, peer: PeerId, plan: Vec<u8>) -> Reply {
-        let said = self.put(|answer| Asked::Offer { peer, plan, answer }).await;
+    async fn offer(&self, (graph, peer): (Network, PeerId), plan: Vec<u8>) -> Reply {
+        let said = self.put(|answer| Asked::Offer {
+            peer,
+            graph,
+            plan,
+            answer,
+        });
+        let said = said.await;
         match said.unwrap_or(Err(NotTaken::Closed)) {
             Ok(()) => Reply::Taken,
-            Err(why) => Reply::Refused {
-                reason: shortened(why.to_string()),
-            },
+            Err(why) => refused(why),
         }
+    }
+
+    async fn attend(&self, peer: PeerId, scheduled: Scheduled) -> Reply {
+        let said = self.put(|answer| Asked::Attend {
+            peer,
+            scheduled,
+            answer,
+        });
+        match said.await.unwrap_or(Err(NotTaken::Closed)) {
+            Ok(records) => Reply::Attends { records },
+            Err(NotTaken::Early { time_ms }) => Reply::Early { time_ms },
+            Err(why) => refused(why),
+        }
+    }
+
+    async fn outcome(&self, peer: PeerId, digest: [u8; 32], from: u64) -> (Reply, Vec<u8>) {
+        if self.peer_table.has(&digest) {
+            return (Reply::NoOutcome { running: true }, vec![]);
+        }
+        let asked = |answer| Asked::Outcome {
+            peer,
+            digest,
+            from,
+            answer,
+        };
+        // Whether there is one is not known now, which is no "none".
+        self.put(asked)
+            .await
+            .unwrap_or_else(|| (refused(NotTaken::Closed), vec![]))
+    }
+
+    async fn keys(&self, held: [u8; 32], statements: Vec<u8>) -> (Reply, Vec<u8>) {
+        let asked = |answer| Asked::Keys {
+            held,
+            statements,
+            answer,
+        };
+        let nobody = || (refused(NotTaken::Closed), vec![]);
+        self.put(asked).await.unwrap_or_else(nobody)
     }
 
     /// Asks whoever owns the hub.
@@ -305,6 +442,12 @@ impl Desk {
         let (answer, answered) = oneshot::channel();
         sender.try_send(asked(answer)).ok()?;
         timeout(THOUGHT, answered).await.ok()?.ok()
+    }
+}
+
+fn refused(why: NotTaken) -> Reply {
+    Reply::Refused {
+        reason: shortened(why.to_string()),
     }
 }
 
@@ -350,7 +493,6 @@ async fn read_frame(stream: &mut Stream, limit: usize) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use libp2p::identity::Keypair;
-    use undertone_protocol::messages::notice::Network;
 
     use super::*;
     use crate::network::address::Whereabouts;
@@ -358,7 +500,7 @@ mod tests {
     #[test]
     fn a_peer_may_ask_64_questions_at_once_and_ten_a_second() {
         let peer_table = Arc::new(PeerTable::new(Network::Private, None, false));
-        let desk = Desk::new(peer_table.clone(), Arc::default());
+        let desk = Desk::new(peer_table.clone(), Arc::default(), watch::channel(None).1);
         let [asker, other] = [(); 2].map(|()| Keypair::generate_ed25519().public());
         for key in [&asker, &other] {
             peer_table.list(key.to_peer_id(), key, &Whereabouts::default());

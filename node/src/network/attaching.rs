@@ -113,6 +113,8 @@ impl Builder<'_> {
         for (peer, neighbour) in neighbours.0 {
             let line = self.line(side.graph, peer, settings, &sent);
             self.lines.insert((side.graph, peer), line.clone());
+            let presence = self.presences.entry(peer).or_default().clone();
+            presence.add(line.clone());
             let (arrivals, receiver) = mpsc::channel(ARRIVALS);
             side.carrier.peer_table.enter(&peer, self.digest, arrivals);
             let edge = Edge {
@@ -127,7 +129,7 @@ impl Builder<'_> {
                     patience: self.state.patience.hello,
                 },
                 digest: self.digest,
-                presence: self.presences.entry(peer).or_default().clone(),
+                presence,
                 dial_patience: self.state.patience.dial,
                 ways: self.ways(side.graph, peer),
                 arrivals: receiver,

@@ -87,7 +87,7 @@ impl Door {
     }
 
     fn handler(&self, peer: &PeerId) -> Result<Handler, ConnectionDenied> {
-        if !self.peer_table.lists(peer) {
+        if !self.peer_table.admits(peer) {
             return Err(ConnectionDenied::new(NotListed));
         }
         Ok(Handler {

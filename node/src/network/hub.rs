@@ -1,6 +1,6 @@
 //! One identity's presence on both graphs, and the runs that are attached to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use crate::network::handle::Handle;
 use crate::network::hello::Credentials;
 use crate::network::hub_state::{HubState, Side};
 use crate::network::lane::NotOpened;
+use crate::network::links::LinkNews;
 use crate::network::metered::Meters;
 use crate::network::neighbours::Neighbours;
 use crate::network::peer_table::PeerTable;
@@ -174,6 +175,7 @@ impl Hub {
         let public = makes.listening(Network::Public, &Neighbours::default()).await?;
         // A task for each swarm; all that is left here are their ends.
         let asked = Arc::new(Mutex::new(None));
+        let list = watch::Sender::new(None);
         let mut swarms = JoinSet::new();
         let public_table = public.peer_table.clone();
         let [private, public] = [private, public].map(|listens: Listens| {
@@ -188,7 +190,7 @@ impl Hub {
                 relays_others: config.relays_others,
             };
             let peer_table = listens.peer_table;
-            let desk = Desk::new(peer_table.clone(), asked.clone());
+            let desk = Desk::new(peer_table.clone(), asked.clone(), list.subscribe());
             let driver = SwarmDriver::new(introduction, listens.swarm, receiver, peer_table.clone(), desk);
             swarms.spawn(driver.run());
             Side {
@@ -219,8 +221,14 @@ impl Hub {
                 runs,
                 swarms,
                 asked,
+                list,
             }),
         })
+    }
+
+    /// From now on listed peers that ask over Noise are given this SHA-256 of our peer list.
+    pub fn name_list(&self, digest: [u8; 32]) {
+        self.state.list.send_replace(Some(digest));
     }
 
     /// Lists these peers on both graphs, and relays, for whatever runs there are, and nobody else;
@@ -245,6 +253,19 @@ impl Hub {
         state.private.carrier.peer_table.keep_only(&private);
         state.public.carrier.peer_table.keep_only(&public);
         Ok(())
+    }
+
+    /// Turns these peers away from now on, whose keys were revoked, and nobody else: they get no
+    /// hello, and no answer to a question. Runs that are attached keep their edges with them.
+    pub fn bar(&self, peers: &BTreeSet<PeerId>) {
+        for side in [&self.state.private, &self.state.public] {
+            side.carrier.peer_table.bar(peers.clone());
+        }
+    }
+
+    /// News of listed peers that have an encrypted connection, and had none before.
+    pub fn links(&self) -> LinkNews {
+        self.state.private.carrier.peer_table.links.news()
     }
 
     /// Attaches a run and starts to connect its edges. Of the events its driver must not stop
@@ -328,8 +349,11 @@ impl Hub {
     /// Opens a stream on which a listed peer can be asked several things.
     ///
     /// # Errors
-    /// The peer is not listed, cannot be reached, or does not say hello.
+    /// The peer is not listed or its key revoked, it cannot be reached, or does not say hello.
     pub async fn inquire(&self, graph: Network, peer: PeerId) -> Result<Inquiry, AskFault> {
+        if self.side(graph).carrier.peer_table.is_barred(&peer) {
+            return Err(AskFault::Revoked);
+        }
         // One without a plain address is asked over the encrypted connection.
         let plain = &self.state.public.carrier;
         let link = plain.peer_table.link(&peer);
@@ -341,31 +365,12 @@ impl Hub {
         let carrier = &self.side(graph).carrier;
         let peer_key = carrier.peer_table.key(&peer).ok_or(AskFault::NotListed)?;
         let link = carrier.peer_table.link(&peer).ok_or(AskFault::NotListed)?;
-        let best = link.borrow().best;
-        let connection = match best {
-            Some(connection) => connection,
-            None => self.reach_anywhere(carrier, peer).await?,
-        };
-        let (answer, opened) = oneshot::channel();
-        let command = SwarmCommand::Open {
-            peer,
-            connection,
-            protocol: ASK,
-            answer,
-        };
-        carrier.command(command).await;
         let HubState {
             ref key,
             version,
             patience,
             ..
         } = *self.state;
-        let lane = match timeout(patience.hello, opened).await {
-            Ok(Ok(Ok(lane))) => lane,
-            Ok(Ok(Err(error))) => return Err(Closed::from(error).into()),
-            Ok(Err(_)) => return Err(Closed::from(NotOpened::Lost).into()),
-            Err(_) => return Err(AskFault::Silent),
-        };
         let credentials = Credentials {
             graph,
             asks: true,
@@ -374,6 +379,46 @@ impl Hub {
             peer,
             peer_key,
             patience: patience.hello,
+        };
+        let mut closed = None;
+        loop {
+            let there = link.borrow().best.filter(|best| closed != Some(*best));
+            let connection = match there {
+                Some(connection) => connection,
+                None => self.reach_anywhere(carrier, peer).await?,
+            };
+            match self.inquire_on(carrier, connection, credentials.clone()).await {
+                // Its other end was closing it: another connection does.
+                Err(AskFault::Closed(Closed::NotOpened(_) | Closed::Broken(_)))
+                    if there.is_some() && closed.is_none() =>
+                {
+                    closed = there;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn inquire_on(
+        &self,
+        carrier: &Carrier,
+        connection: ConnectionId,
+        credentials: Credentials,
+    ) -> Result<Inquiry, AskFault> {
+        let peer = credentials.peer;
+        let (answer, opened) = oneshot::channel();
+        let command = SwarmCommand::Open {
+            peer,
+            connection,
+            protocol: ASK,
+            answer,
+        };
+        carrier.command(command).await;
+        let lane = match timeout(self.state.patience.hello, opened).await {
+            Ok(Ok(Ok(lane))) => lane,
+            Ok(Ok(Err(error))) => return Err(Closed::from(error).into()),
+            Ok(Err(_)) => return Err(Closed::from(NotOpened::Lost).into()),
+            Err(_) => return Err(AskFault::Silent),
         };
         let inquiry = Inquiry::begin(lane, credentials).await?;
         carrier.command(SwarmCommand::Proved { peer, connection }).await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use undertone_protocol::messages::notice::Network;
 
@@ -27,6 +27,8 @@ pub(super) struct HubState {
     pub(super) swarms: Mutex<JoinSet<()>>,
     /// The channel to the code that answers what the hub cannot.
     pub(super) asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
+    /// SHA-256 of this node's peer list, if it has one.
+    pub(super) list: watch::Sender<Option<[u8; 32]>>,
 }
 
 /// One graph's swarm, from outside of its task.

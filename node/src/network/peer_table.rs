@@ -18,6 +18,7 @@ use crate::network::dial_fault::DialFault;
 use crate::network::event::NetworkEvent;
 use crate::network::hello::Verdict;
 use crate::network::lane::Lane;
+use crate::network::links::LinkLog;
 use crate::network::neighbours::Neighbours;
 use crate::network::offence::Offence;
 use crate::network::pending_connections::PendingConnections;
@@ -78,6 +79,8 @@ struct Lists {
     runs: BTreeMap<[u8; 32], Reports>,
     /// Runs in which this node takes no part, the latest at the end.
     declined: VecDeque<[u8; 32]>,
+    /// Peers whose keys were revoked.
+    barred: BTreeSet<PeerId>,
 }
 
 /// The peers that are listed on one graph, and the runs that are attached.
@@ -94,9 +97,16 @@ pub(super) struct PeerTable {
     reached: AtomicBool,
     /// Where those wait who have not said who they are.
     pending_connections: PendingConnections,
+    /// Peers that got a connection and had none.
+    pub(super) links: LinkLog,
 }
 
 impl Listed {
+    /// Whether a run lists it, beside the operator.
+    fn is_in_a_run(&self) -> bool {
+        self.uses > usize::from(self.kept.is_some())
+    }
+
     /// Where to dial it: a run does not move whom the operator has listed with an address.
     fn places(&self) -> &Whereabouts {
         let kept = self.kept.as_ref().filter(|places| !places.is_empty());
@@ -113,7 +123,26 @@ impl PeerTable {
             lists: Mutex::default(),
             reached: AtomicBool::new(false),
             pending_connections: PendingConnections::default(),
+            links: LinkLog::default(),
         }
+    }
+
+    /// Turns these peers away from now on, whose keys were revoked, and nobody else. Runs that go
+    /// on with one of them keep their edges, and lose them at their end.
+    pub(super) fn bar(&self, peers: BTreeSet<PeerId>) {
+        self.lock().barred = peers;
+    }
+
+    /// Whether a peer's key was revoked.
+    pub(super) fn is_barred(&self, peer: &PeerId) -> bool {
+        self.lock().barred.contains(peer)
+    }
+
+    /// Whether a peer may connect: one whose key was revoked may for a run alone.
+    pub(super) fn admits(&self, peer: &PeerId) -> bool {
+        let lists = self.lock();
+        let listed = lists.peers.get(peer);
+        listed.is_some_and(|listed| !lists.barred.contains(peer) || listed.is_in_a_run())
     }
 
     /// A listed peer has come directly.
@@ -218,7 +247,8 @@ impl PeerTable {
     /// Forgets peers that nobody has listed for a while, and that are not in use; returns them.
     pub(super) fn expire(&self, now: Instant, in_use: &BTreeSet<PeerId>) -> Vec<PeerId> {
         let mut expired = Vec::new();
-        self.lock().peers.retain(|peer, listed| {
+        let mut lists = self.lock();
+        lists.peers.retain(|peer, listed| {
             let keep = listed
                 .unused_since
                 .is_none_or(|since| now.duration_since(since) < RETAINED || in_use.contains(peer));
@@ -227,6 +257,7 @@ impl PeerTable {
             }
             keep
         });
+        self.links.retain(|peer| lists.peers.contains_key(peer));
         expired
     }
 

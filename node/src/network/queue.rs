@@ -107,6 +107,17 @@ impl Waiting {
     fn frames(&self) -> usize {
         self.first.len() + self.frames.len()
     }
+
+    fn clear(&mut self) -> Offence {
+        let offence = Offence::QueueFull {
+            frames: self.frames(),
+            bytes: self.bytes,
+        };
+        self.first.clear();
+        self.frames.clear();
+        self.bytes = 0;
+        offence
+    }
 }
 
 impl Queue {
@@ -183,15 +194,15 @@ impl Queue {
 
     /// Drops all frames; returns what the peer is to be blamed for.
     pub(super) fn clear(&self) -> Offence {
+        self.lock().clear()
+    }
+
+    /// Drops all frames unless the edge is up.
+    pub(super) fn clear_if_down(&self) {
         let mut waiting = self.lock();
-        let offence = Offence::QueueFull {
-            frames: waiting.frames(),
-            bytes: waiting.bytes,
-        };
-        waiting.first.clear();
-        waiting.frames.clear();
-        waiting.bytes = 0;
-        offence
+        if !waiting.edge_is_up {
+            waiting.clear();
+        }
     }
 }
 
@@ -253,6 +264,19 @@ mod tests {
             .for_each(|bytes| queue.push(frame(bytes)).unwrap());
         let lengths = std::iter::from_fn(|| queue.pop()).map(|frame| frame.bytes.len());
         assert_eq!(lengths.collect::<Vec<_>>(), [2, 0, 1]);
+    }
+
+    #[test]
+    fn frames_of_an_edge_that_is_up_are_kept_when_those_of_the_others_are_dropped() {
+        let queue = Queue::new(9, 100);
+        queue.push(frame(5)).unwrap();
+        queue.set_edge_is_up(true);
+        queue.clear_if_down();
+        assert_eq!(queue.pop().unwrap().bytes.len(), 5);
+        queue.push(frame(6)).unwrap();
+        queue.set_edge_is_up(false);
+        queue.clear_if_down();
+        assert!(queue.pop().is_none());
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
 //! The relays that this node and its peers use, and at which of them to look for whom.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use libp2p::PeerId;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// Circuits over one relay that are being opened at the same time: it takes ten handshakes at a
 /// time on each connection and drops the others.
@@ -20,34 +20,39 @@ pub(super) struct ListedRelay {
 
 /// All relays that are listed.
 #[derive(Default)]
-pub(super) struct Relays(Mutex<BTreeMap<PeerId, Arc<Semaphore>>>);
+pub(super) struct Relays(watch::Sender<BTreeMap<PeerId, Arc<Semaphore>>>);
 
 impl Relays {
     /// Lists these relays and no others.
     pub(super) fn list(&self, relays: impl IntoIterator<Item = PeerId>) {
-        let mut listed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::take(&mut *listed);
-        listed.extend(relays.into_iter().map(|peer| {
-            let opening = before.get(&peer).cloned();
-            (peer, opening.unwrap_or_else(|| Arc::new(Semaphore::new(OPENING))))
-        }));
+        self.0.send_modify(|listed| {
+            let before = std::mem::take(listed);
+            listed.extend(relays.into_iter().map(|peer| {
+                let opening = before.get(&peer).cloned();
+                (peer, opening.unwrap_or_else(|| Arc::new(Semaphore::new(OPENING))))
+            }));
+        });
+    }
+
+    /// Changes whenever other relays may be listed.
+    pub(super) fn changes(&self) -> watch::Receiver<impl Sized> {
+        self.0.subscribe()
     }
 
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.0.borrow().is_empty()
     }
 
     /// Whether this peer is one.
     pub(super) fn has(&self, peer: &PeerId) -> bool {
-        let listed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        listed.contains_key(peer)
+        self.0.borrow().contains_key(peer)
     }
 
     /// A party's order of the relays: it keeps places at the first two that take it. The same for
     /// whoever looks for it, without a word between them.
     pub(super) fn of(&self, party: &PeerId) -> Vec<ListedRelay> {
-        let listed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = self.0.borrow();
         let of = |(peer, opening): (&PeerId, &Arc<Semaphore>)| ListedRelay {
             peer: *peer,
             opening: opening.clone(),

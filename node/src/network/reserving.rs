@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::future::select_all;
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use crate::network::address;
@@ -22,8 +23,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const OFTEN: Duration = Duration::from_secs(5);
 /// Longest pause.
 const PAUSE_LIMIT: Duration = Duration::from_secs(60);
-/// How often the list of relays is looked at, which the operator may change.
-const LOOK: Duration = Duration::from_secs(1);
+/// A relay that has not taken us for this long counts for nobody: the next is asked, too.
+const IN_VAIN: Duration = Duration::from_secs(2);
 
 /// One that has an address keeps places, too, if no listed peer has come to it within this time:
 /// its firewall may let nobody in.
@@ -34,8 +35,24 @@ struct KeptPlace {
     relay: PeerId,
     /// Whether the relay has us.
     held: watch::Receiver<bool>,
-    /// Since when it has been asked in vain.
-    since: Instant,
+    /// Whether it had us when that was last looked at.
+    had: bool,
+    /// Until when it is waited for, while it does not have us.
+    until: Instant,
+}
+
+impl KeptPlace {
+    /// Looks whether the relay has us; one that has lost us is waited for anew.
+    fn look(&mut self) {
+        let had = std::mem::replace(&mut self.had, *self.held.borrow_and_update());
+        if had && !self.had {
+            self.until = Instant::now() + IN_VAIN;
+        }
+    }
+
+    fn is_good(&self) -> bool {
+        self.had || Instant::now() < self.until
+    }
 }
 
 /// Keeps places at the first two relays of our order that take us, for as long as it is polled; for
@@ -49,36 +66,48 @@ pub(super) async fn keep_places(carrier: Carrier, own: PeerId) {
     }
     let mut tasks = JoinSet::new();
     let mut kept: Vec<KeptPlace> = Vec::new();
+    let mut listed = carrier.relays.changes();
     loop {
+        listed.borrow_and_update();
         let order: Vec<PeerId> = carrier.relays.of(&own).into_iter().map(|r| r.peer).collect();
+        kept.iter_mut().for_each(KeptPlace::look);
+        let is_good = |kept: &&KeptPlace| order.contains(&kept.relay) && kept.is_good();
+        let lacking = PLACES.saturating_sub(kept.iter().filter(is_good).count());
         let asked: BTreeSet<PeerId> = kept.iter().map(|kept| kept.relay).collect();
-        for kept in &mut kept {
-            if *kept.held.borrow() {
-                kept.since = Instant::now();
-            }
-        }
-        // One that has not taken us twice in a row counts for nobody: the next is asked, too.
-        let good = kept
-            .iter()
-            .filter(|kept| order.contains(&kept.relay) && kept.since.elapsed() < 2 * PAUSE)
-            .count();
-        if good < PLACES
-            && let Some(relay) = order.iter().find(|relay| !asked.contains(relay))
-        {
+        let new = order.iter().filter(|relay| !asked.contains(relay)).take(lacking);
+        for relay in new {
             let (sender, held) = watch::channel(false);
             tasks.spawn(keep_place(carrier.clone(), *relay, sender));
             kept.push(KeptPlace {
                 relay: *relay,
                 held,
-                since: Instant::now(),
+                had: false,
+                until: Instant::now() + IN_VAIN,
             });
         }
-        sleep(if good < PLACES && kept.len() < order.len() {
-            PAUSE / 10
-        } else {
-            LOOK
+        let waiting = kept.iter().filter(|kept| !kept.had && kept.is_good());
+        let next = waiting.map(|kept| kept.until).min();
+        tokio::select! {
+            _ = listed.changed() => {}
+            () = any_changes(&mut kept) => {}
+            () = async { sleep_until(next.unwrap_or_else(Instant::now)).await }, if next.is_some() => {}
+        }
+    }
+}
+
+/// Comes once a relay has taken us, or has us no longer.
+async fn any_changes(kept: &mut [KeptPlace]) {
+    let changes = kept.iter_mut().map(|kept| {
+        Box::pin(async {
+            // Its task is gone: nothing of it changes any more.
+            if kept.held.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         })
-        .await;
+    });
+    match changes.len() {
+        0 => std::future::pending().await,
+        _ => drop(select_all(changes).await),
     }
 }
 

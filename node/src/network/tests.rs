@@ -1,6 +1,7 @@
 //! Whole networks on loopback. Nothing sleeps: tests wait for events, under one generous deadline.
 
 mod ask;
+mod barred;
 mod dialling;
 mod hub;
 mod impostor;

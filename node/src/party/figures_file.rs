@@ -65,7 +65,7 @@ impl FiguresFile {
             figures: Value::Null,
         };
         let figures = file.released().ok()?.figures(&ReadingAs::default());
-        file.figures = rounded(json!(figures));
+        file.figures = rounded(as_json(&figures, &ReadingAs::default()));
         Some(file)
     }
 
@@ -164,6 +164,26 @@ fn sums_sha256(sums: &[f64]) -> String {
     let mut hash = Sha256::new();
     sums.iter().for_each(|sum| hash.update(sum.to_le_bytes()));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The figures as JSON, with an interval for each correlation. Those of all other figures lie as
+/// far on both sides as z times the noise that is beside them; a correlation's do not.
+pub fn as_json(figures: &AllFigures, asked: &ReadingAs) -> Value {
+    let (mut value, z) = (json!(figures), asked.z());
+    for (k, covariance) in figures.covariances.iter().enumerate() {
+        let d = covariance.columns.len();
+        let row = |i: usize| -> Vec<_> {
+            (0..d)
+                .map(|j| covariance.correlation_interval((i, j), z))
+                .collect()
+        };
+        let intervals: Vec<_> = (0..d).map(row).collect();
+        value["covariances"][k]["correlation_interval"] = match covariance.correlation {
+            Some(_) => json!(intervals),
+            None => Value::Null,
+        };
+    }
+    value
 }
 
 /// The receipt's member on statistics: which sums were agreed on, and with how much noise; null of

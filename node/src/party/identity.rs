@@ -26,6 +26,8 @@ pub struct Identity {
     pub private: Option<String>,
     /// Multiaddress of the public listener, if it was given.
     pub public: Option<String>,
+    /// The id of the key that can revoke this one, if there is such a key.
+    pub recovery: Option<PeerId>,
 }
 
 impl fmt::Debug for Identity {
@@ -42,6 +44,7 @@ struct Contents {
     secret: String,
     private: Option<String>,
     public: Option<String>,
+    recovery: Option<String>,
 }
 
 /// Longer than any identity file.
@@ -55,7 +58,16 @@ impl Identity {
             name,
             private,
             public,
+            recovery: None,
         }
+    }
+
+    /// A second key, which can revoke this one, and whose id is from now on among this one's lines.
+    pub fn with_recovery(&mut self) -> Identity {
+        let short: String = self.name.chars().take(23).collect();
+        let key = Identity::generate(format!("{short}-recovery"), None, None);
+        self.recovery = Some(key.peer_id());
+        key
     }
 
     /// The id that peers know the key by.
@@ -88,11 +100,7 @@ impl Identity {
             self.name,
             STANDARD.encode(secret)
         );
-        for (key, address) in [("private", &self.private), ("public", &self.public)] {
-            if let Some(address) = address {
-                text += &format!("{key} = {address:?}\n");
-            }
-        }
+        text += &self.key_lines();
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -136,22 +144,36 @@ impl Identity {
         let keypair = keypair.ok_or_else(|| {
             at("its secret is not an ed25519 key".into()).hint("restore the file from a backup")
         })?;
+        let recovery = contents.recovery.map(|id| id.parse()).transpose();
+        let recovery = recovery
+            .map_err(|_| at("its recovery key is not an id".into()).hint("restore the file from a backup"))?;
         Ok(Identity {
             keypair,
             name: contents.name,
             private: contents.private,
             public: contents.public,
+            recovery,
         })
+    }
+
+    /// The lines that the identity file and the peer list both have after name and key.
+    fn key_lines(&self) -> String {
+        let recovery = self.recovery.map(|id| id.to_string());
+        let keys = [
+            ("private", &self.private),
+            ("public", &self.public),
+            ("recovery", &recovery),
+        ];
+        let given = keys
+            .iter()
+            .filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        given.map(|(key, value)| format!("{key} = {value:?}\n")).collect()
     }
 
     /// The lines that the others paste into their `peers.toml`.
     pub fn peer_lines(&self) -> String {
         let mut lines = format!("[[peer]]\nname = {:?}\nid = \"{}\"\n", self.name, self.peer_id());
-        for (key, address) in [("private", &self.private), ("public", &self.public)] {
-            if let Some(address) = address {
-                lines += &format!("{key} = {address:?}\n");
-            }
-        }
+        lines += &self.key_lines();
         if self.private.is_none() {
             lines +=
                 "# private = \"/ip4/192.0.2.1/tcp/7001\"  # where the others reach it; none behind NAT\n";
@@ -166,6 +188,7 @@ impl Identity {
             "id": self.peer_id().to_string(),
             "private": self.private,
             "public": self.public,
+            "recovery": self.recovery.map(|id| id.to_string()),
         })
     }
 }
@@ -202,6 +225,21 @@ mod tests {
             format!("{identity:?}"),
             format!("Identity(alice, {})", identity.peer_id())
         );
+    }
+
+    #[test]
+    fn a_recovery_key_is_another_key_whose_id_stands_in_the_file_and_the_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut identity = Identity::generate("a".repeat(32), None, None);
+        assert!(!identity.peer_lines().contains("recovery"));
+        let recovery = identity.with_recovery();
+        assert!(recovery.name.len() <= 32 && recovery.peer_id() != identity.peer_id());
+        let path = folder.path().join("alice.key");
+        identity.create(&path).unwrap();
+        let again = Identity::load(&path).unwrap();
+        assert_eq!(again.recovery, Some(recovery.peer_id()));
+        let line = format!("recovery = \"{}\"\n", recovery.peer_id());
+        assert!(again.peer_lines().contains(&line), "{}", again.peer_lines());
     }
 
     #[cfg(unix)]

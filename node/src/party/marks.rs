@@ -231,6 +231,18 @@ impl Marks {
         .hint("a second run with fresh noise would cost privacy twice; make a new plan"))
     }
 
+    fn refuse_occurred(&self, occurrence: &str) -> Result<(), Failure> {
+        if !self.is_spent(occurrence) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Exit::PrivacyRefused,
+            "this node has taken part in this occurrence of its schedule",
+        )
+        .field(self.path().display())
+        .hint("an occurrence has one run; wait for the next one"))
+    }
+
     fn refuse_reveal(&self, digest: &str) -> Result<(), Failure> {
         self.refuse_draws(self.marked(digest).map_or(0, |marked| u64::from(marked.draws)))
     }
@@ -270,6 +282,20 @@ impl Marks {
         self.locked(|marks| {
             marks.refuse_spent(digest)?;
             marks.add(digest, Happened::Spent, charge)
+        })
+    }
+
+    /// Refuses (exit 6) an occurrence of a schedule of which a plan is spent.
+    pub fn check_occurrence(&mut self, occurrence: &str) -> Result<(), Failure> {
+        self.locked(|marks| marks.refuse_occurred(occurrence))
+    }
+
+    /// Marks an occurrence of a schedule as spent, before its plan is; refused (exit 6) if it is.
+    /// Its mark is that of a plan: both are hashes, of different domains.
+    pub fn spend_occurrence(&mut self, occurrence: &str) -> Result<(), Failure> {
+        self.locked(|marks| {
+            marks.refuse_occurred(occurrence)?;
+            marks.add(occurrence, Happened::Spent, None)
         })
     }
 

@@ -14,7 +14,7 @@ use undertone_protocol::topology::party::Party;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress, RunConfig, RunGraph};
 
 /// Version of the messages in frames.
-pub const MESSAGES_VERSION: u32 = 6;
+pub const MESSAGES_VERSION: u32 = 8;
 
 /// A multiaddress that was checked as a plan's or a peer list's are.
 pub fn parse(address: &str) -> Multiaddr {

@@ -2,6 +2,7 @@
 //! mean, if there is one.
 
 mod finals;
+pub mod resumed;
 pub mod signing;
 
 use std::collections::BTreeSet;
@@ -198,6 +199,11 @@ impl Account {
     /// alone.
     pub fn name_result(&mut self, sha256: Option<String>) {
         self.receipt["result_sha256"] = json!(sha256.filter(|_| !self.is_own));
+    }
+
+    /// Whether the result is this party's alone.
+    pub fn is_own(&self) -> bool {
+        self.is_own
     }
 
     /// Whether a mean was written.
@@ -509,10 +515,15 @@ impl Account {
 
     /// Writes the receipt and, beside it, its signature. Both appear whole, or neither does.
     pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
-        let text = format!("{:#}\n", self.receipt);
-        let signed = signature(&text, key)? + "\n";
-        write_signed(path, "--receipt", [&text, &signed])
+        write(path, &self.receipt, key)
     }
+}
+
+/// Writes a receipt and, beside it, its signature. Both appear whole, or neither does.
+pub fn write(path: &Path, receipt: &Value, key: &Keypair) -> Result<(), Failure> {
+    let text = format!("{receipt:#}\n");
+    let signed = signature(&text, key)? + "\n";
+    write_signed(path, "--receipt", [&text, &signed])
 }
 
 /// The weights of the mean that gossip's estimates are near to.

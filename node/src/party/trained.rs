@@ -42,11 +42,17 @@ impl SummedStream {
         let of_use =
             |round: &u64| !training.rejected.contains(round) && !training.unopened.contains_key(round);
         let rounds = (1..=training.iterations).filter(of_use);
-        plan.draft().sums_everybody().then(|| SummedStream {
+        protect(plan).map(|protect| SummedStream {
             standard_error: stream_error(plan, rounds, &departed),
-            protect: plan.draft().computation.protect(),
+            protect,
         })
     }
+}
+
+/// Which releases one change may be in, of a stream of sums of everybody; `None` of any other task.
+pub(super) fn protect(plan: &Plan) -> Option<Protect> {
+    let draft = plan.draft();
+    draft.sums_everybody().then(|| draft.computation.protect())
 }
 
 /// Returns the standard error of the last row of a stream of sums of everybody: the means of these

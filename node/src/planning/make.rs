@@ -84,7 +84,16 @@ pub(crate) fn calibrated(run: RunFile, peers: &Peers, seed: u64) -> Result<(Draf
 
 /// The second half of [`make`].
 pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, Failure> {
-    Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
+    assemble_with(draft, calibration, rand::random())
+}
+
+/// [`assemble`] with this nonce, which a schedule's plan has no say in.
+pub(super) fn assemble_with(
+    draft: Draft,
+    calibration: Calibration,
+    nonce: [u8; 16],
+) -> Result<Plan, Failure> {
+    Plan::assemble(draft.clone(), calibration.clone(), nonce).map_err(|e| {
         let failure = match e {
             // Too few to hold shares: a plan that could not be carried out, not a file in error.
             PlanError::Threshold(_) | PlanError::PrecomputedNoise { .. } => {
@@ -126,7 +135,7 @@ fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Opt
 
 /// A graph that cannot protect somebody is a refused plan; all else is a run file that makes no
 /// sense.
-fn uncalibrated(error: &CalibrateError) -> Failure {
+pub(super) fn uncalibrated(error: &CalibrateError) -> Failure {
     match error {
         CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")

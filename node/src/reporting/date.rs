@@ -10,7 +10,7 @@ pub fn utc(ms: u64) -> String {
 
 /// Year, month and day of a day that is counted from 1970-01-01, by eras of 400 years that begin on
 /// a first of March, so that a leap day is the last of its year.
-fn civil(days: u64) -> (u64, u64, u64) {
+pub fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

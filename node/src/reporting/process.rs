@@ -83,8 +83,24 @@ pub fn allow_open_files(most: u64) -> u64 {
     now
 }
 
+/// Has the system write no core of this process, which would have the party's data and keys in it.
+/// The limit is one byte, not none: at none Linux still hands a core to a program that collects
+/// them; at one byte it does not (core(5)).
+pub fn write_no_cores() {
+    if let Err(error) = setrlimit(Resource::RLIMIT_CORE, 1, 1) {
+        tracing::warn!(%error, "the system may write a core of this process, with its keys, if it crashes");
+    }
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    #[test]
+    fn no_core_is_written_once_it_is_forbidden() {
+        use nix::sys::resource::{Resource, getrlimit};
+        super::write_no_cores();
+        assert_eq!(getrlimit(Resource::RLIMIT_CORE), Ok((1, 1)));
+    }
+
     #[test]
     fn linux_tells() {
         assert!(super::peak_memory_bytes().unwrap() > 1 << 20);

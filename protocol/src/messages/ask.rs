@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::messages::notice::Network;
 use crate::messages::question::{ECHO_LIMIT, OFFER_LIMIT, Question, Reply};
+use crate::messages::revocation::STATEMENTS_LIMIT;
 use crate::messages::signature::Signature;
 use crate::messages::wire::{WireError, asks};
 
@@ -147,7 +148,13 @@ impl Context {
                 software, plan, seen, ..
             } => fits(software) && fits(seen) && plan.as_deref().is_none_or(fits),
             Reply::Refused { reason } => fits(reason),
-            Reply::Echoed | Reply::Taken => true,
+            Reply::Echoed
+            | Reply::Taken
+            | Reply::Attends { .. }
+            | Reply::Early { .. }
+            | Reply::Outcome { .. }
+            | Reply::NoOutcome { .. } => true,
+            Reply::Keys { .. } => payload.len() <= STATEMENTS_LIMIT,
         };
         if fine && payload.len() <= ECHO_LIMIT {
             Ok((reply, payload))
@@ -246,6 +253,15 @@ mod tests {
             &[],
         );
         assert_eq!(ours.read_reply(&answerer.public(), &long), Err(AskError::TooLong));
+        // More statements than a list can have ids.
+        for (more, expected) in [(0, true), (1, false)] {
+            let payload = vec![0; STATEMENTS_LIMIT + more];
+            let keys = ours.reply(&answerer, &Reply::Keys { held: [0; 32] }, &payload);
+            assert_eq!(ours.read_reply(&answerer.public(), &keys).is_ok(), expected);
+            let keys = ours.question(&simulated_keypair(0), &Question::Keys { held: [0; 32] }, &payload);
+            let read = ours.read_question(&simulated_keypair(0).public(), &keys);
+            assert_eq!(read.is_ok(), expected);
+        }
         let payload = ours.question(&simulated_keypair(0), &Question::Check { digest: None }, &[1]);
         assert_eq!(
             ours.read_question(&simulated_keypair(0).public(), &payload)

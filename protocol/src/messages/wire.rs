@@ -31,6 +31,7 @@ pub use bytes::Bytes;
 pub mod asks;
 mod frames;
 mod framing;
+pub mod lobbies;
 
 pub use frames::{PrivateFrame, PublicFrame};
 use framing::{PREFIX, compact, decode, decode_all, encode, expand, expand_all, frame, frame_with, kind};

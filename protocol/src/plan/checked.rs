@@ -21,6 +21,7 @@ use crate::plan::exchange::injector::Mechanism;
 use crate::plan::exchange::rules::Planned;
 use crate::plan::hex::hex;
 use crate::plan::known_signatures::{KnownSignatures, WhileRun};
+use crate::plan::peers::contact::Contact;
 use crate::plan::precomputed_noise;
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::records::Records;
@@ -50,6 +51,23 @@ pub struct Plan {
     pub(super) json: Arc<str>,
     pub(super) digest: [u8; 32],
     known: WhileRun,
+}
+
+/// Refuses what a proposer of a schedule's plan has no say in: its nonce, and where members are.
+fn check_scheduled(draft: &Draft, nonce: &[u8; 16]) -> Result<(), PlanError> {
+    let Some(scheduled) = &draft.scheduled else {
+        return Ok(());
+    };
+    let derived = |field: String| Err(PlanError::Derived { field });
+    if scheduled.nonce(draft.identified()) != *nonce {
+        return derived("nonce".into());
+    }
+    let mut members = draft.members.iter();
+    match members.position(|member| member.contact != Contact::default()) {
+        Some(index) => derived(format!("members.{index}")),
+        None if draft.relays.is_empty() => Ok(()),
+        None => derived("relays".into()),
+    }
 }
 
 /// The numbers of records of parties for which the plan has only a bound.
@@ -96,6 +114,7 @@ impl Plan {
         nonce: [u8; 16],
     ) -> Result<Self, PlanError> {
         draft.check()?;
+        check_scheduled(&draft, &nonce)?;
         let settings = |(field, problem)| PlanError::Settings { field, problem };
         draft.asked().check_carried().map_err(settings)?;
         calibration.check(&draft)?;

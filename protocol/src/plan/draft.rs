@@ -21,6 +21,7 @@ use crate::plan::run_file::records::{RecordCounts, Records};
 use crate::plan::run_file::settings::{
     Coalitions, Contributed, Data, GraphChoice, Privacy, RunSettings, Unit,
 };
+use crate::plan::scheduled::{Identified, Scheduled};
 use crate::topology::connectivity::at_least;
 use crate::topology::graph::Graph;
 
@@ -68,6 +69,9 @@ pub struct Draft {
     pub members: Vec<Member>,
     /// Relays that are no parties.
     pub relays: Vec<Relay>,
+    /// The attempt at an occurrence of a schedule that the plan is, if it is one. Such a plan has
+    /// no addresses: each member has them in its own list.
+    pub scheduled: Option<Scheduled>,
     /// The graph of the parties that may exchange shares.
     pub private_graph: Graph,
     /// The graph of the parties that exchange in the clear.
@@ -77,6 +81,26 @@ pub struct Draft {
 impl Draft {
     /// Joins a run file and a peer list. `graph_seed` draws random graphs; it is public.
     pub fn new(file: RunFile, peers: &Peers, graph_seed: u64) -> Result<Self, DraftError> {
+        Draft::joined(file, peers, |_| (graph_seed, None))
+    }
+
+    /// Joins a run file and those of a peer list who take part in an attempt of a schedule. Where
+    /// they are is left out, and the graphs' seed follows from the attempt and from them.
+    pub fn scheduled(file: RunFile, peers: &Peers, scheduled: Scheduled) -> Result<Self, DraftError> {
+        let peers = peers.without_contacts();
+        Draft::joined(file, &peers, |members| {
+            let ids = identified(members).map(|(id, _)| id);
+            (scheduled.seed(ids, "graph"), Some(scheduled))
+        })
+    }
+
+    fn joined(
+        file: RunFile,
+        peers: &Peers,
+        seeded: impl FnOnce(&[Member]) -> (u64, Option<Scheduled>),
+    ) -> Result<Self, DraftError> {
+        let members = members(&file.data, peers.as_slice())?;
+        let (graph_seed, scheduled) = seeded(&members);
         let name = |party: usize| peers.as_slice()[party].name.clone();
         let named = |field, graph| NamedGraph {
             field,
@@ -104,7 +128,6 @@ impl Draft {
             topology: _,
             run,
         } = file;
-        let members = members(&data, peers.as_slice())?;
         let draft = Draft {
             name,
             computation,
@@ -114,11 +137,17 @@ impl Draft {
             run,
             members,
             relays: peers.relays().to_vec(),
+            scheduled,
             private_graph,
             public_graph,
         };
         draft.check()?;
         Ok(draft)
+    }
+
+    /// Its members as the nonce of a schedule's plan has them.
+    pub fn identified(&self) -> impl Iterator<Item = Identified> + '_ {
+        identified(&self.members)
     }
 
     /// All checks; also for what was read from a plan.
@@ -198,8 +227,12 @@ impl Draft {
         })
     }
 
-    /// Two parties of which nobody can dial the other need a relay.
+    /// Two parties of which nobody can dial the other need a relay. Where everybody is in a
+    /// schedule's plan, everybody's own list says.
     fn check_ways(&self) -> Result<(), DraftError> {
+        if self.scheduled.is_some() {
+            return Ok(());
+        }
         let dialled = |party: usize| !self.members[party].contact.at.is_empty();
         if !self.relays.is_empty() || self.members.iter().any(|member| member.contact.relay) {
             return Ok(());
@@ -390,6 +423,10 @@ const ROUNDING_SHARE: f64 = 1e-4;
 
 /// Numbers of all rows whose sum a program hands over, at most.
 const MOST_SUMMED: u64 = 1 << 40;
+
+fn identified(members: &[Member]) -> impl Iterator<Item = Identified> + '_ {
+    members.iter().map(|member| (member.id, member.records))
+}
 
 /// Members with their derived sensitivities.
 pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftError> {

@@ -23,6 +23,7 @@ use crate::plan::peers::contact::{Relay, RelayKeys};
 use crate::plan::peers::{Peer, check_entries, check_relays};
 use crate::plan::run_file::limits::MOST_PARTIES;
 use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings};
+use crate::plan::scheduled::{OccurrenceId, Scheduled};
 use crate::topology::graph::Graph;
 use crate::topology::schedule::Schedule;
 
@@ -35,6 +36,11 @@ struct PlanFile {
     version: u32,
     name: String,
     nonce: String,
+    /// The attempt at an occurrence of a schedule that this is: both or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    occurrence: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
     computation: Computation,
     data: Data,
     privacy: Privacy,
@@ -64,6 +70,8 @@ impl Plan {
             version: 1,
             name: draft.name.clone(),
             nonce: hex(&self.nonce),
+            occurrence: draft.scheduled.map(|it| it.occurrence.to_string()),
+            attempt: draft.scheduled.map(|it| it.attempt),
             computation: draft.computation.clone(),
             data: draft.data.clone(),
             privacy: draft.privacy.clone(),
@@ -130,6 +138,7 @@ impl PlanFile {
             return Err(PlanError::Version { found: self.version });
         }
         let nonce = unhex::<16>("nonce", &self.nonce)?;
+        let scheduled = self.scheduled()?;
         let drawn = self.drawn()?;
         let exchange = self.mechanism.exchange()?;
         let peers = self.peers()?;
@@ -171,6 +180,7 @@ impl PlanFile {
             run: self.run,
             members,
             relays,
+            scheduled,
         };
         // What the accountant answered is checked again with all that follows from it.
         let calibration = Calibration {
@@ -187,6 +197,19 @@ impl PlanFile {
             return Err(derived("predicted.bytes_per_party"));
         }
         Ok(plan)
+    }
+
+    /// The attempt that it is, if the file names one.
+    fn scheduled(&self) -> Result<Option<Scheduled>, PlanError> {
+        match (&self.occurrence, self.attempt) {
+            (None, None) => Ok(None),
+            (Some(occurrence), Some(attempt)) => Ok(Some(Scheduled {
+                occurrence: OccurrenceId(unhex::<32>("occurrence", occurrence)?),
+                attempt,
+            })),
+            (None, Some(_)) => Err(derived("attempt")),
+            (Some(_), None) => Err(derived("occurrence")),
+        }
     }
 
     /// The schedule and its seed, which stand in a plan together or not at all.

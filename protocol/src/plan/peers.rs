@@ -11,11 +11,15 @@ use crate::plan::defaults::Setting;
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::peers::contact::{Contact, Relay, RelayKeys};
 use crate::plan::peers::entry::{Address, MOST_RELAYS, PeerProblem, id};
+use crate::plan::peers::number::{ListDigest, list_digest};
 use crate::plan::run_file::limits::MOST_PARTIES;
 use crate::plan::values::Values;
 
 pub mod contact;
+pub mod difference;
 pub mod entry;
+pub mod number;
+mod written;
 
 /// One `[[peer]]` of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +30,14 @@ pub struct Peer {
     pub id: PeerId,
     /// Where it is reached.
     pub contact: Contact,
+    /// The id of a second key, kept off the machine, that can revoke the first; nobody else's.
+    pub recovery: Option<PeerId>,
 }
 
 /// The checked list: names, ids and addresses are unique. Its order is plan order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peers {
+    follows: Option<ListDigest>,
     peers: Vec<Peer>,
     relays: Vec<Relay>,
 }
@@ -99,6 +106,8 @@ const ADDRESS: Values = Values::Text(
 #[rustfmt::skip] // a table: one line a row
 pub const PEER_KEYS: &[Setting] = &[
     Setting::of_file(("", "version"), None, (Values::Whole(1, 1), ""), "version of this format").such_as("1"),
+    Setting::of_file(("", "follows"), None, (Values::Text("^[0-9a-f]{64}$", "64 of 0-9 and a-f"), ""),
+        "the SHA-256 of the list that it takes the place of; lobbies write it"),
     Setting::of_file(("peer", "name"), None, (Values::Text("^[a-z0-9-]{1,32}$", "[a-z0-9-], 1 to 32"), ""),
         "[[peer]]: the party's name, unlike all others").such_as(r#""aarhus""#),
     Setting::of_file(("peer", "id"), None, (ID, ""),
@@ -111,6 +120,8 @@ pub const PEER_KEYS: &[Setting] = &[
         "[[peer]]: where it listens for plain ones, on another port; without it all is encrypted").such_as(r#""/ip4/192.0.2.1/tcp/7002""#),
     Setting::of_file(("peer", "relay"), Some("false"), (Values::Flag, ""),
         "[[peer]]: whether it passes on connections of peers that nobody can dial"),
+    Setting::of_file(("peer", "recovery"), None, (ID, ""),
+        "[[peer]]: the id of its recovery key, which `undertone identity new --recovery FILE` makes").such_as(r#""12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo""#),
     Setting::of_file(("relay", "name"), None, (Values::Text("^[a-z0-9-]{1,32}$", "[a-z0-9-], 1 to 32"), ""),
         "[[relay]]: a relay that is no peer; its name").such_as(r#""port-443""#),
     Setting::of_file(("relay", "id"), None, (ID, ""),
@@ -123,6 +134,7 @@ pub const PEER_KEYS: &[Setting] = &[
 #[serde(deny_unknown_fields)]
 struct RawPeers {
     version: u32,
+    follows: Option<String>,
     #[serde(default)]
     peer: Vec<RawPeer>,
     #[serde(default)]
@@ -140,6 +152,7 @@ struct RawPeer {
     public: Option<String>,
     #[serde(default)]
     relay: bool,
+    recovery: Option<String>,
 }
 
 /// Whether this is a party's name: `[a-z0-9-]{1,32}`.
@@ -167,17 +180,25 @@ pub fn public_key(id: &PeerId) -> Option<PublicKey> {
 impl RawPeer {
     fn peer(self) -> Result<Peer, (&'static str, PeerProblem)> {
         let (private, public) = (self.private.as_deref(), self.public.as_deref());
+        let recovery = self.recovery.as_deref().map(id).transpose();
         Ok(Peer {
             id: id(&self.id)?,
             contact: Contact::of_keys(private, self.at.as_deref(), public, self.relay)?,
+            recovery: recovery.map_err(|(_, problem)| ("recovery", problem))?,
             name: self.name,
         })
     }
 }
 
-impl Peers {
-    /// Reads a peer list.
-    pub fn parse(text: &str) -> Result<Self, PeersError> {
+/// The entries of a file, checked but for their number.
+struct Listed {
+    follows: Option<ListDigest>,
+    peers: Vec<Peer>,
+    relays: Vec<Relay>,
+}
+
+impl Listed {
+    fn parse(text: &str) -> Result<Self, PeersError> {
         let lines = Lines::of(text);
         let raw: RawPeers = toml::from_str(text).map_err(|error| PeersError::Toml {
             line: error.span().map(|span| line_at(text, span.start)),
@@ -189,6 +210,12 @@ impl Peers {
                 found: raw.version,
             });
         }
+        let follows = raw.follows.as_deref().map(ListDigest::parse).transpose();
+        let follows = follows.map_err(|problem| PeersError::Entry {
+            line: lines.line("follows"),
+            field: "follows".into(),
+            problem,
+        })?;
         let entry = |index: usize, (key, problem): (&str, PeerProblem)| {
             let field = format!("peer.{index}.{key}");
             PeersError::Entry {
@@ -203,9 +230,6 @@ impl Peers {
             .enumerate()
             .map(|(index, peer)| peer.peer().map_err(|e| entry(index, e)));
         let peers: Vec<Peer> = checked.collect::<Result<_, _>>()?;
-        if !(3..=MOST_PARTIES).contains(&peers.len()) {
-            return Err(PeersError::Count { found: peers.len() });
-        }
         check_entries(&peers).map_err(|(index, key, problem)| entry(index, (key, problem)))?;
         let relay = |index: usize, (key, problem): (&str, PeerProblem)| {
             let field = format!("relay.{index}.{key}");
@@ -219,21 +243,98 @@ impl Peers {
         let relays = relays.map(|(index, keys)| keys.relay().map_err(|e| relay(index, e)));
         let relays: Vec<Relay> = relays.collect::<Result<_, _>>()?;
         check_relays(&peers, &relays).map_err(|(index, key, problem)| relay(index, (key, problem)))?;
-        Ok(Peers { peers, relays })
+        Ok(Listed {
+            follows,
+            peers,
+            relays,
+        })
+    }
+}
+
+impl Peers {
+    /// Reads a peer list.
+    pub fn parse(text: &str) -> Result<Self, PeersError> {
+        let listed = Listed::parse(text)?;
+        if !(3..=MOST_PARTIES).contains(&listed.peers.len()) {
+            let found = listed.peers.len();
+            return Err(PeersError::Count { found });
+        }
+        let Listed {
+            follows,
+            peers,
+            relays,
+        } = listed;
+        Ok(Peers {
+            follows,
+            peers,
+            relays,
+        })
+    }
+
+    /// Reads a file that has relays only.
+    ///
+    /// # Errors
+    /// As [`Peers::parse`], and [`PeersError::Count`] if there are peers.
+    pub fn parse_relays(text: &str) -> Result<Vec<Relay>, PeersError> {
+        let listed = Listed::parse(text)?;
+        match listed.peers.len() {
+            0 => Ok(listed.relays),
+            found => Err(PeersError::Count { found }),
+        }
+    }
+
+    /// Reads one `[[peer]]`, as [`Peer::to_toml`] writes it.
+    ///
+    /// # Errors
+    /// As [`Peers::parse`], and [`PeersError::Count`] if it is not one.
+    pub fn parse_peer(lines: &str) -> Result<Peer, PeersError> {
+        let mut listed = Listed::parse(&format!("version = 1\n{lines}"))?;
+        match (listed.peers.pop(), listed.peers.len()) {
+            (Some(peer), 0) => Ok(peer),
+            (_, found) => Err(PeersError::Count { found }),
+        }
     }
 
     /// A list that a program made (`local`, `simulate`, tests), under the same rules.
     pub fn new(peers: Vec<Peer>) -> Result<Self, PeersError> {
+        Peers::with_relays(peers, vec![])
+    }
+
+    /// A list that a program made, with relays, under the same rules.
+    pub fn with_relays(peers: Vec<Peer>, relays: Vec<Relay>) -> Result<Self, PeersError> {
         if !(3..=MOST_PARTIES).contains(&peers.len()) {
             return Err(PeersError::Count { found: peers.len() });
         }
-        check_entries(&peers).map_err(|(index, key, problem)| PeersError::Entry {
-            field: format!("peer.{index}.{key}"),
+        let entry = |(field, problem): (String, PeerProblem)| PeersError::Entry {
+            field,
             line: None,
             problem,
-        })?;
-        let relays = vec![];
-        Ok(Peers { peers, relays })
+        };
+        check_entries(&peers)
+            .map_err(|(index, key, problem)| entry((format!("peer.{index}.{key}"), problem)))?;
+        check_relays(&peers, &relays)
+            .map_err(|(index, key, problem)| entry((format!("relay.{index}.{key}"), problem)))?;
+        Ok(Peers {
+            follows: None,
+            peers,
+            relays,
+        })
+    }
+
+    /// This list as the one that takes the place of `old`.
+    pub fn following(mut self, old: &Peers) -> Self {
+        self.follows = Some(old.digest());
+        self
+    }
+
+    /// The list that this one says it takes the place of.
+    pub fn follows(&self) -> Option<ListDigest> {
+        self.follows
+    }
+
+    /// Its own digest: that of the file as programs write it.
+    pub fn digest(&self) -> ListDigest {
+        ListDigest(list_digest(self.to_toml().as_bytes()))
     }
 
     /// `parties` peers `party-0`, `party-1`, … for simulations and tests, with the keys of
@@ -251,6 +352,7 @@ impl Peers {
                 public: Some(address("dns6", party)),
                 relay: false,
             },
+            recovery: None,
         };
         Peers::new((0..parties.min(MOST_PARTIES + 1)).map(peer).collect())
     }
@@ -263,6 +365,35 @@ impl Peers {
     /// The relays that are no peers.
     pub fn relays(&self) -> &[Relay] {
         &self.relays
+    }
+
+    /// The recovery key of a listed peer or relay, if it has one; `None` of an id that is not
+    /// listed.
+    pub fn recovery_of(&self, id: &PeerId) -> Option<Option<PeerId>> {
+        let peer = self.peers.iter().find(|peer| peer.id == *id);
+        let relay = || self.relays.iter().any(|relay| relay.id == *id).then_some(None);
+        peer.map(|peer| peer.recovery).or_else(relay)
+    }
+
+    /// The name of a listed peer or relay.
+    pub fn name_of(&self, id: &PeerId) -> Option<&str> {
+        let peers = self.peers.iter().map(|peer| (&peer.id, &*peer.name));
+        let relays = self.relays.iter().map(|relay| (&relay.id, &*relay.name));
+        let mut all = peers.chain(relays);
+        all.find(|(listed, _)| *listed == id).map(|(_, name)| name)
+    }
+
+    /// Returns these parties without where they are reached.
+    pub fn without_contacts(&self) -> Self {
+        let peer = |peer: &Peer| Peer {
+            contact: Contact::default(),
+            ..peer.clone()
+        };
+        Peers {
+            follows: None,
+            peers: self.peers.iter().map(peer).collect(),
+            relays: vec![],
+        }
     }
 
     /// The index of a name.
@@ -286,6 +417,9 @@ pub(crate) fn check_entries(peers: &[Peer]) -> Result<(), (usize, &'static str, 
         if public_key(&peer.id).is_none() {
             return Err((index, "id", PeerProblem::Id));
         }
+        if peer.recovery.is_some_and(|id| public_key(&id).is_none()) {
+            return Err((index, "recovery", PeerProblem::Id));
+        }
         for (key, address) in peer.contact.keyed() {
             address
                 .check_reachable()
@@ -306,7 +440,8 @@ pub(crate) fn check_relays(
     }
     let mut ids: BTreeMap<_, _> = peers
         .iter()
-        .map(|peer| (peer.id.to_bytes(), peer.name.clone()))
+        .flat_map(|peer| [Some(peer.id), peer.recovery].map(|id| (id, &peer.name)))
+        .filter_map(|(id, name)| Some((id?.to_bytes(), name.clone())))
         .collect();
     for (index, relay) in relays.iter().enumerate() {
         if !is_party_name(&relay.name) {
@@ -340,8 +475,11 @@ fn unique(peers: &[Peer]) -> Result<(), (usize, &'static str, PeerProblem)> {
         if let Some(earlier) = names.insert(&peer.name, index) {
             return duplicate("name", earlier);
         }
-        if let Some(earlier) = ids.insert(peer.id.to_bytes(), index) {
-            return duplicate("id", earlier);
+        // A key that anybody speaks with is nobody's recovery key.
+        for (key, id) in [("id", Some(peer.id)), ("recovery", peer.recovery)] {
+            if let Some(earlier) = id.and_then(|id| ids.insert(id.to_bytes(), index)) {
+                return duplicate(key, earlier);
+            }
         }
         for (key, address) in peer.contact.keyed() {
             if let Some(earlier) = addresses.insert(address, index) {

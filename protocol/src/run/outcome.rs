@@ -191,6 +191,8 @@ pub enum Event {
     Ready(usize),
     /// Before START: these are waited for; after this node has signed it: for their START.
     Awaiting(Vec<Party>),
+    /// This node has signed a START: others may begin by it.
+    Signed,
     /// This node has given up the START that it signed, since these have not signed the same:
     /// others go on without them.
     GivenUp(Vec<Party>),

@@ -73,4 +73,18 @@ mod tests {
         clock.is_due(Time::FAR);
         assert_eq!(clock.missed_ms(at(3_600_000)), 0, "nothing was due");
     }
+
+    /// Who is fed once more after it was due has run since then; a driver's clock that goes back is
+    /// taken for one that stood.
+    #[test]
+    fn missed_time_counts_from_the_latest_moment_at_which_the_node_ran() {
+        let at = Time::from_millis;
+        let mut clock = TaskClock::new(at(0));
+        clock.is_due(at(20));
+        clock.is_fed(at(30));
+        assert_eq!((clock.missed_ms(at(30)), clock.missed_ms(at(33))), (0, 3));
+        clock.is_fed(at(25));
+        clock.stand_still(at(40));
+        assert_eq!(clock.at(at(40)), at(30));
+    }
 }

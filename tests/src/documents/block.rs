@@ -1,11 +1,12 @@
 //! The commands of a document: its blocks fenced as `sh`.
 
 /// The reasons why a block may not be run by a test of its document.
-const REASONS: [&str; 5] = [
+const REASONS: [&str; 6] = [
     "needs another machine",
     "needs the network",
     "it is the test command itself",
     "tests/tests/waiting/compose.rs runs it",
+    "tests/tests/waiting/labs.rs runs it",
     "tests/tests/deploy.rs checks what it adds",
 ];
 

@@ -30,6 +30,7 @@ pub const ORDERS: [Order; 3] = [
             "plan",
             "clipping",
             "messages",
+            "lobby",
             "agreement",
             "mixing",
             "publishing",

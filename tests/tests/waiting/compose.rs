@@ -394,11 +394,16 @@ fn it_is_back_for_the_third(composition: &Composition, task: &Task) {
         assert_eq!(watch(composition, node, &digest), 0, "{node}");
     }
     task.check(composition, &NODES, &digest);
-    // What it was killed in the middle of stays charged.
+    // The run that it was killed in stays charged, and it has read the result of the others.
     let status = composition.exec("node-4", ["status", "--json"]).json_of(0);
+    let interrupted = &status["runs"][1];
     assert_eq!(
-        (&status["runs"][1]["state"], &status["budgets"][0]["runs"]),
-        (&"interrupted".into(), &3.into()),
+        (
+            &interrupted["state"],
+            &interrupted["exit_code"],
+            &status["budgets"][0]["runs"]
+        ),
+        (&"ended".into(), &5.into(), &3.into()),
         "{status}"
     );
 }

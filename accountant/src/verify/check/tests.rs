@@ -39,6 +39,11 @@ fn an_honest_plan_is_accepted_and_each_lie_named() {
         matches!(delta, Err(VerifyError::Delta { index: 1, .. })),
         "{delta:?}"
     );
+    let delta = changed(&plan, |value| value["claims"][1]["delta"] = json!(1e-9));
+    assert!(
+        matches!(delta, Err(VerifyError::Delta { index: 1, .. })),
+        "{delta:?}"
+    );
     let larger = changed(&plan, |value| value["claims"][0]["size"] = json!(3));
     assert!(
         matches!(larger, Err(VerifyError::Unknown { index: 0, .. })),
@@ -63,8 +68,10 @@ fn an_honest_plan_is_accepted_and_each_lie_named() {
         ),
         "{predicted:?}"
     );
-    let promise = changed(&plan, |value| value["privacy"]["epsilon"] = json!(0.9));
-    assert!(matches!(promise, Err(VerifyError::Budget { .. })), "{promise:?}");
+    for epsilon in [0.9, 0.999] {
+        let promise = changed(&plan, |value| value["privacy"]["epsilon"] = json!(epsilon));
+        assert!(matches!(promise, Err(VerifyError::Budget { .. })), "{promise:?}");
+    }
 }
 
 /// The claims of a plan, each as it is found under a key.
@@ -321,5 +328,25 @@ fn each_predicted_number_is_checked() {
                 ),
             }
         }
+    }
+}
+
+/// A claim that rests on a draw has δ but for the draw's part: an ε for the whole of it is too
+/// small.
+#[test]
+fn an_epsilon_that_counts_the_draws_part_of_delta_as_the_noises_is_refused() {
+    let lines =
+        "[privacy]\ncoalitions = \"static\"\n[mechanism]\ncorrelated = \"uniform\"\n[run]\nsealed = true\n";
+    let plan = plan(8, lines);
+    assert_eq!(verify(&plan), Ok(()));
+    let claims = plan.calibration().claims.iter().enumerate();
+    let drawn: Vec<(usize, &Claim)> = claims.filter(|(_, claim)| claim.draw.is_some()).collect();
+    assert!(!drawn.is_empty());
+    for (at, claim) in drawn {
+        let of_all = gaussian::epsilon(claim.delta, claim.mu).expect("in range");
+        assert!(of_all < claim.epsilon);
+        let lie = changed(&plan, |value| value["claims"][at]["epsilon"] = json!(of_all));
+        let named = matches!(lie, Err(VerifyError::Epsilon { index, .. }) if index == at);
+        assert!(named, "{lie:?}");
     }
 }

@@ -10,9 +10,12 @@ use serde_json::{Value, json};
 
 use crate::commands::client::connection::{Answer, Sent};
 use crate::commands::client::daemon::{ApiArgs, run};
+use crate::commands::client::schedule::latest_result;
 use crate::commands::client::show;
+use crate::commands::from_peers::FromPeers;
 use crate::daemon::status::RunStatus;
 use crate::party::receipt;
+use crate::planning::revoked::KnownKeys;
 use crate::reporting::failure::Failure;
 use crate::reporting::output_file::{self, OutputFile};
 use crate::reporting::report::Report;
@@ -22,6 +25,8 @@ use crate::reporting::report::Report;
 #[group(id = "files", required = true, multiple = true, args = ["output", "receipt"])]
 pub struct ResultArgs {
     /// The run's digest; its first digits will do
+    ///
+    /// Or a schedule's name, for its latest result. With --from-peers: the plan's file.
     #[arg(value_name = "DIGEST")]
     digest: String,
     /// Where to write the mean: .npy or .json; .csv or .safetensors if the input was one
@@ -30,8 +35,39 @@ pub struct ResultArgs {
     /// Where to write the receipt; its signature goes to FILE.sig
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
+    /// Ask the other members' daemons instead, after `join` ended in the middle of a run
+    ///
+    /// A result counts once at least two members, and more than privacy.colluding, give the same.
+    #[arg(long, requires = "identity", conflicts_with_all = ["api", "token_file", "config"])]
+    from_peers: bool,
+    /// This party's key, for --from-peers
+    #[arg(long, value_name = "FILE", requires = "from_peers", hide_short_help = true)]
+    identity: Option<PathBuf>,
+    #[command(flatten)]
+    known: KnownKeys,
     #[command(flatten)]
     api: ApiArgs,
+}
+
+impl ResultArgs {
+    /// The files to go by where the other members are asked.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or a format that there is none of (exit 2).
+    pub fn of_peers(&self) -> Result<Option<FromPeers<'_>>, Failure> {
+        let Some(identity) = self.identity.as_deref().filter(|_| self.from_peers) else {
+            return Ok(None);
+        };
+        self.output.as_deref().map(media_type).transpose()?;
+        check_outputs(self)?;
+        Ok(Some(FromPeers {
+            plan: Path::new(&self.digest),
+            identity,
+            known: &self.known,
+            output: self.output.as_ref(),
+            receipt: self.receipt.as_ref(),
+        }))
+    }
 }
 
 /// Writes what a run gave.
@@ -40,7 +76,10 @@ pub fn result(arguments: ResultArgs) -> Result<Report, Failure> {
     let media_type = arguments.output.as_deref().map(media_type).transpose()?;
     check_outputs(&arguments)?;
     run(async {
-        let digest = daemon.digest(&arguments.digest, "runs").await?;
+        let digest = match latest_result(&daemon, &arguments.digest).await? {
+            Some(digest) => digest,
+            None => daemon.digest(&arguments.digest, "runs").await?,
+        };
         let at = |what: &str| format!("/v1/runs/{digest}{what}");
         // The receipt first: there is one even where there is no mean, or no folder of the run any
         // more.

@@ -3,9 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::daemon::keys::store::RevokedKey;
 use crate::daemon::ledger::now_ms;
+use crate::daemon::schedule::schedule_status::ScheduleStatus;
 use crate::daemon::status::{OfferStatus, PeerStatus, Reachability, RunState, RunStatus, Status};
 use crate::planning::deadlines;
+use crate::reporting::date::utc;
 use crate::reporting::table::{Table, bytes, number};
 
 /// An object of the API as `--json` prints it.
@@ -215,6 +218,8 @@ pub(super) fn status(status: &Status) -> String {
         ["data set", "ε spent", "of", "δ", "runs", "left like the latest"],
         budgets,
     );
+    schedules(&mut text, &status.schedules);
+    revoked(&mut text, &status.revoked);
     for budget in &status.budgets {
         if let Some(since) = &budget.closed_since {
             text += &format!(
@@ -225,6 +230,41 @@ pub(super) fn status(status: &Status) -> String {
         }
     }
     text
+}
+
+/// Keys that are not to be trusted any more.
+fn revoked(text: &mut String, keys: &[RevokedKey]) {
+    let rows = keys.iter().map(|key| {
+        let name = key.name.clone().unwrap_or_default();
+        [name, key.id.clone(), key.signer().into(), utc(key.at_ms)]
+    });
+    section(text, "Revoked keys", ["peer", "id", "by", "at"], rows);
+}
+
+/// The schedules: when each is due next, and what became of its latest time.
+fn schedules(text: &mut String, schedules: &[ScheduleStatus]) {
+    let rows = schedules.iter().map(|schedule| {
+        let met = schedule.occasions.first();
+        let latest = met.map(|met| {
+            format!(
+                "{}: {}",
+                utc(met.due_ms),
+                met.outcome.as_deref().unwrap_or("open")
+            )
+        });
+        [
+            schedule.name.clone(),
+            schedule.next_ms.first().map_or("–".into(), |ms| utc(*ms)),
+            schedule.runs_left.map_or("–".into(), |left| left.to_string()),
+            latest.unwrap_or_else(|| "–".into()),
+        ]
+    });
+    section(
+        text,
+        "Schedules",
+        ["schedule", "due next", "runs paid for", "latest"],
+        rows,
+    );
 }
 
 /// A table under its title; nothing if it would be empty.
@@ -267,7 +307,11 @@ fn peer(peer: &PeerStatus) -> [String; 3] {
             (None, _) => address.clone(),
         }
     };
-    [peer.name.clone(), answers(&peer.private), answers(&peer.public)]
+    let name = match peer.same_list {
+        Some(false) => format!("{} (has another peer list)", peer.name),
+        _ => peer.name.clone(),
+    };
+    [name, answers(&peer.private), answers(&peer.public)]
 }
 
 /// Shows a daemon's answer to a proposed run file.
@@ -308,6 +352,8 @@ mod tests {
             runs: vec![],
             offers: vec![],
             budgets: vec![],
+            schedules: vec![],
+            revoked: vec![],
         }
     }
 

@@ -54,6 +54,8 @@ pub(super) struct Answers {
     pub(super) software: String,
     pub(super) plan: Option<String>,
     pub(super) seen: String,
+    /// SHA-256 of its peer list, if it has one and was asked over Noise.
+    pub(super) list: Option<[u8; 32]>,
     pub(super) rtt_ms: f64,
     /// The peer's clock minus ours, to within half a round trip.
     pub(super) clock_ms: f64,
@@ -150,6 +152,7 @@ async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u
             plan,
             other,
             seen,
+            list,
             ..
         } = reply
         else {
@@ -162,6 +165,7 @@ async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u
                     software,
                     plan,
                     seen,
+                    list,
                     rtt_ms,
                     clock_ms,
                     bytes_per_s: None,

@@ -89,6 +89,25 @@ impl<'a> Findings<'a> {
         }
     }
 
+    /// Members with different peer lists cannot meet by a schedule, and may know another key by the
+    /// same name.
+    pub(super) fn look_at_lists(&mut self, ours: &[u8; 32]) {
+        let differs = |visit: &&Visit| {
+            let theirs = visit.answers.as_ref().and_then(|answers| answers.list);
+            theirs.is_some_and(|theirs| theirs != *ours)
+        };
+        let others: BTreeSet<&str> = self
+            .visits
+            .iter()
+            .filter(differs)
+            .map(|visit| &*visit.subject.name)
+            .collect();
+        let text = |name: &str| {
+            format!("{name} has another peer list: compare both files, or `undertone peers number` of them")
+        };
+        self.notes.extend(others.into_iter().map(text));
+    }
+
     fn look_at_clocks(&mut self) {
         let mut apart: BTreeMap<&str, f64> = BTreeMap::new();
         for visit in &self.visits {

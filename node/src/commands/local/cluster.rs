@@ -90,6 +90,7 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders, handed: Handed)
                 public: Some(parse(public)?),
                 relay: false,
             },
+            recovery: None,
         });
         let output = party_folder(&folders.output, &party.name);
         std::fs::create_dir_all(&output).map_err(unwritable)?;

@@ -12,6 +12,7 @@ use undertone_accountant::account::{inca, ppsc};
 use undertone_accountant::bounds::static_draw::delta_of_noise;
 use undertone_accountant::calibration::utility::error_of_whole;
 use undertone_accountant::gate::decision::withheld;
+use undertone_accountant::gate::plan_facts::delta_of;
 use undertone_accountant::gate::stated::{StatedError, StatedExecution};
 use undertone_accountant::losses::loss::Noise;
 use undertone_accountant::losses::{gaussian, releases};
@@ -20,6 +21,7 @@ use undertone_protocol::plan::computation::choice::Computation;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::receipt::stated::{Stated, StatedEnd};
+use crate::daemon::policy;
 use crate::party::gossiped;
 use crate::party::trained;
 use crate::reporting::failure::Failure;
@@ -71,6 +73,9 @@ impl Stated {
             return Err(self.refused(
                 "its mu and epsilon are null if and only if \"unbounded\" is true, unless the run was aborted",
             ));
+        }
+        if self.is_resumed() {
+            return self.recompute_resumed(plan);
         }
         if self.gossips() {
             return self.recompute_gossip(plan);
@@ -140,6 +145,52 @@ impl Stated {
         unchecked
     }
 
+    /// A party that restarted in the middle of the run has no log, so that nothing shows what
+    /// happened: it states what it was charged with before anything left. For one release that is
+    /// no less than the plan's claims; of several it is its word how many have left.
+    fn recompute_resumed(&self, plan: Option<&Plan>) -> Result<Recomputed, Failure> {
+        if !self.object["execution"].is_null() || self.end()? != StatedEnd::Carried {
+            return Err(
+                self.refused("it says that its party restarted, and states what only one that did not has")
+            );
+        }
+        let party = self.word("party");
+        let mut unchecked = vec![format!(
+            "{party} restarted in the middle of the run: that its result is the others' is its word, and who holds \
+             another member's receipt can compare the two."
+        )];
+        let member = |plan: &Plan| {
+            plan.draft()
+                .members
+                .iter()
+                .position(|member| member.name == party)
+        };
+        let least = match plan {
+            Some(plan) if self.object["iterations"].is_null() => {
+                member(plan).map(|me| policy::charged_mu(plan, me))
+            }
+            _ => None,
+        };
+        let epsilon = |mu: f64| match plan {
+            Some(plan) => gaussian::epsilon(delta_of(plan), mu).unwrap_or(f64::INFINITY),
+            None => self.epsilon(mu),
+        };
+        match least {
+            Some(least) if least.is_finite() => self.check_loss(least, epsilon)?,
+            Some(_) if self.object["unbounded"] != true => {
+                return Err(self.refused("it states a loss, and nothing bounds that of its plan"));
+            }
+            Some(_) => {}
+            None => unchecked.push(format!(
+                "How much of its budget {party} had spent before that is its word."
+            )),
+        }
+        Ok(Recomputed {
+            mu: least.filter(|least| least.is_finite()),
+            unchecked,
+        })
+    }
+
     /// A run that did not begin has no loss, and states nothing that only one that began has.
     fn recompute_aborted(&self) -> Result<Recomputed, Failure> {
         let zero = |key: &str| self.number(key) == Some(0.0);
@@ -202,6 +253,8 @@ impl Stated {
         // releases.
         let least = match draft.averages() {
             true => run.min(draft.releases()),
+            // The others went on without it.
+            false if self.is_resumed() => 0,
             false => run,
         };
         let whole = self.word("outcome") != "done" || run == planned;

@@ -25,6 +25,9 @@ impl Stated {
         );
         let how = match outcome {
             "done" => "it was carried through",
+            "degraded" if self.is_resumed() => {
+                "this node restarted in the middle of it, and read the result from other members"
+            }
             "degraded" => "it ended with less than was planned",
             "aborted" => "it never began",
             _ => "this node gave nothing of its own to be read",

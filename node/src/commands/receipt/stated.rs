@@ -135,6 +135,11 @@ impl Stated {
         }
     }
 
+    /// Whether its party restarted in the middle of the run, and read the result from others.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.object["resumed"] == true
+    }
+
     /// Whether each node has estimates of its own.
     pub(super) fn gossips(&self) -> bool {
         self.object["gossip"].is_object()

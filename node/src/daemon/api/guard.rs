@@ -22,13 +22,15 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 /// The routes that the token which may only read is for. No receipt is among them: it has the hash
 /// of the mean's file, from which a mean of few bits can be found by trying. Events would hold a
 /// watcher's place.
-const READABLE: [&str; 9] = [
+const READABLE: [&str; 11] = [
     "/metrics",
     "/v1/openapi.json",
     "/v1/status",
     "/v1/runs",
     "/v1/runs/{digest}",
     "/v1/runs/{digest}/plan",
+    "/v1/schedules",
+    "/v1/keys",
     "/v1/offers",
     "/v1/offers/{digest}",
     "/v1/offers/{digest}/plan",

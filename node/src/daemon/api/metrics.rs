@@ -14,6 +14,7 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use crate::daemon::run_seconds::RUN_SECONDS;
+use crate::daemon::schedule::schedule_status::ScheduleStatus;
 use crate::daemon::status::{BudgetStatus, Metrics};
 
 /// The media type of the text.
@@ -155,6 +156,33 @@ const FAMILIES: &[MetricFamily] = &[
         samples: |metrics, _| one(metrics.offers_received),
     },
     MetricFamily {
+        name: "undertone_schedule_occurrences",
+        kind: MetricType::Counter,
+        explanation: "Times at which schedules were due, with a run or missed",
+        samples: |metrics, _| {
+            let occurrences = metrics.occurrences.iter();
+            occurrences
+                .map(|&(outcome, count)| (vec![("outcome", outcome.to_owned())], count as f64))
+                .collect()
+        },
+    },
+    MetricFamily {
+        name: "undertone_schedule_next_timestamp_seconds",
+        kind: MetricType::Gauge,
+        explanation: "When a schedule is due next, in seconds since 1970",
+        samples: |metrics, _| {
+            scheduled(metrics, |schedule| {
+                schedule.next_ms.first().map(|ms| *ms as f64 / 1000.0)
+            })
+        },
+    },
+    MetricFamily {
+        name: "undertone_schedule_runs_left",
+        kind: MetricType::Gauge,
+        explanation: "Runs of a schedule that its budget pays for, 1000 at most",
+        samples: |metrics, _| scheduled(metrics, |schedule| schedule.runs_left.map(|left| left as f64)),
+    },
+    MetricFamily {
         name: "undertone_reloads",
         kind: MetricType::Counter,
         explanation: "Readings of the configuration after the first, by what came of them",
@@ -191,6 +219,12 @@ const FAMILIES: &[MetricFamily] = &[
             Some(bytes) => one(bytes),
             None => vec![],
         },
+    },
+    MetricFamily {
+        name: "undertone_revoked_keys",
+        kind: MetricType::Gauge,
+        explanation: "Keys of listed peers that were revoked",
+        samples: |metrics, _| one(metrics.revoked_keys),
     },
     MetricFamily {
         name: "undertone_data_set_epsilon",
@@ -264,6 +298,14 @@ fn budgets(metrics: &Metrics, value: fn(&BudgetStatus) -> f64) -> Samples {
         .budgets
         .iter()
         .map(|budget| (labelled(budget), value(budget)))
+        .collect()
+}
+
+fn scheduled(metrics: &Metrics, value: fn(&ScheduleStatus) -> Option<f64>) -> Samples {
+    let labelled = |schedule: &ScheduleStatus| vec![("schedule", schedule.name.clone())];
+    let schedules = metrics.schedules.iter();
+    schedules
+        .filter_map(|schedule| Some((labelled(schedule), value(schedule)?)))
         .collect()
 }
 

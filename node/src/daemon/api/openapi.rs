@@ -10,7 +10,7 @@ use utoipa::OpenApi;
 
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::shown::Owners;
-use crate::daemon::api::{offers, page, plans, rounds, runs, status};
+use crate::daemon::api::{keys, offers, page, plans, rounds, runs, status};
 use crate::vector_file::formats::JSON;
 
 /// The document as JSON.
@@ -40,8 +40,10 @@ pub(super) fn text() -> &'static str {
     servers((url = "http://127.0.0.1:7300")),
     paths(
         page::page, status::health, status::ready, status::metrics, document, status::status,
-        plans::hand_in, runs::list, runs::submit, runs::one, runs::withdraw, runs::plan, runs::events,
-        runs::result, rounds::mean, rounds::hand_over, runs::utility, runs::receipt, runs::signature,
+        status::schedules, keys::list, keys::revoke, plans::hand_in,
+        runs::list, runs::submit, runs::one, runs::withdraw,
+        runs::plan, runs::events, runs::result, rounds::mean, rounds::hand_over, runs::utility,
+        runs::receipt, runs::signature,
         offers::list, offers::propose, offers::one, offers::decline, offers::plan, offers::accept,
     ),
     components(schemas(Problem)),

@@ -14,7 +14,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::problem::Problem;
-use crate::daemon::api::{body, guard, offers, openapi, page, plans, rounds, runs, status};
+use crate::daemon::api::{body, guard, keys, offers, openapi, page, plans, rounds, runs, status};
 use crate::daemon::refusal::{Kind, Refusal};
 
 /// Every path with its methods. The OpenAPI document has the same ones, which a test holds.
@@ -42,6 +42,8 @@ pub(super) fn router(api: ApiState) -> Router {
         .route("/v1/runs/{digest}/utility", get(runs::utility))
         .route("/v1/runs/{digest}/receipt", get(runs::receipt))
         .route("/v1/runs/{digest}/receipt.sig", get(runs::signature))
+        .route("/v1/schedules", get(status::schedules))
+        .route("/v1/keys", get(keys::list).post(keys::revoke))
         .route("/v1/offers", get(offers::list))
         .route(
             "/v1/offers/{digest}",

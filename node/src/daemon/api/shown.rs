@@ -9,6 +9,8 @@ use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::daemon::api::problem::MEDIA_TYPE;
+use crate::daemon::keys::store::RevokedKey;
+use crate::daemon::schedule::schedule_status::ScheduleStatus;
 use crate::daemon::status::{OfferStatus, RunStatus};
 
 /// Names sets of statuses that stand for refusals.
@@ -28,6 +30,8 @@ macro_rules! refusals {
 refusals! {
     /// How what the owner alone may ask is refused.
     Owners: 401;
+    /// How a statement that revokes a key is refused.
+    Revoking: 400 401 403 408 413 503 507;
     /// How a question with a query is refused.
     Queried: 400 401;
     /// How readiness is denied.
@@ -92,6 +96,20 @@ pub(super) struct RunList {
 #[schema(as = Offers)]
 pub(super) struct OfferList {
     pub(super) offers: Vec<OfferStatus>,
+}
+
+/// Keys that were revoked.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RevokedKeys)]
+pub(super) struct RevokedList {
+    pub(super) revoked: Vec<RevokedKey>,
+}
+
+/// Schedules, in the configuration's order.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Schedules)]
+pub(super) struct ScheduleList {
+    pub(super) schedules: Vec<ScheduleStatus>,
 }
 
 /// Schemas of what the API takes or answers without an object of its own.

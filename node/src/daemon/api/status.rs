@@ -10,7 +10,7 @@ use crate::daemon::api::api_state::ApiState;
 use crate::daemon::api::metrics as prometheus;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::query::Limit;
-use crate::daemon::api::shown::{Health, NotReady, Owners, Queried};
+use crate::daemon::api::shown::{Health, NotReady, Owners, Queried, ScheduleList};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::{OfferState, Readiness, Status};
 use crate::vector_file::formats::JSON;
@@ -67,6 +67,18 @@ pub(super) async fn ready(State(api): State<ApiState>) -> Response {
 pub(super) async fn metrics(State(api): State<ApiState>) -> Response {
     let page = prometheus::page(&api.service.metrics(), &api.requests);
     ([(header::CONTENT_TYPE, prometheus::MEDIA_TYPE)], page).into_response()
+}
+
+/// Shows the schedules: when each is due next, who met at the last times, what the budget pays for.
+#[utoipa::path(
+    get,
+    path = "/v1/schedules",
+    operation_id = "schedules",
+    responses((status = 200, body = ScheduleList), Owners),
+)]
+pub(super) async fn schedules(State(api): State<ApiState>) -> Response {
+    let schedules = api.service.schedules();
+    json(StatusCode::OK, &ScheduleList { schedules })
 }
 
 /// Shows everything at a glance: peers and whether they answer, runs, offers, budgets.

@@ -43,3 +43,19 @@ fn a_draw_counts_before_anything_leaves_and_sampling_with_the_first_release() {
         assert_eq!((cost.draw, cost.distance), (ALL.draw, ALL.distance));
     }
 }
+
+/// No iteration leaves before it is charged, and those that are charged are not charged again.
+#[test]
+fn iterations_are_charged_some_ahead_before_the_first_of_them_leaves() {
+    let mut iterations = Iterations::new(25, ALL);
+    iterations.charged = AHEAD;
+    let mut charged = vec![];
+    for iteration in 2..=26 {
+        if let Some(count) = iterations.lacking(iteration) {
+            iterations.charged = count;
+            charged.push((iteration, count));
+        }
+        assert!(iterations.charged >= iteration.min(25), "{iteration} leaves");
+    }
+    assert_eq!(charged, [(11, 20), (21, 25)]);
+}

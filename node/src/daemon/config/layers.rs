@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use undertone_protocol::plan::defaults::Setting;
 use undertone_protocol::plan::lines::{Lines, line_at};
 use undertone_protocol::plan::peers::ID;
+use undertone_protocol::plan::run_file::limits::MOST_RECORDS;
 use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::plan::values::{CHANCE, POSITIVE, Values};
 
@@ -86,7 +87,27 @@ pub const KEYS: &[Setting] = &[
         "[[auto_accept]]: whose plans are accepted unasked if they are within the policy").such_as(r#""bergen""#),
     Setting::of_file(("auto_accept", "data_set"), None, (NAME, ""),
         "[[auto_accept]]: with which data set").such_as(r#""patients""#),
+    Setting::of_file(("schedule", "name"), None, (NAME, ""),
+        "[[schedule]]: what this node calls it").such_as(r#""weekly""#),
+    Setting::of_file(("schedule", "run"), None, (FILE, ""),
+        "[[schedule]]: the run file, the same bytes at all members, as the peer list").such_as(r#""weekly.toml""#),
+    Setting::of_file(("schedule", "every"), None, (EVERY, "UTC"),
+        "[[schedule]]: when it is due").such_as(r#""Mon 03:00""#),
+    Setting::of_file(("schedule", "window"), Some(r#""30min""#), (DURATION, ""),
+        "[[schedule]]: how long it is tried, a proposer after another, each for 90 s; what is missed is missed"),
+    Setting::of_file(("schedule", "data_set"), None, (NAME, ""),
+        "[[schedule]]: with which data set, whose budget pays").such_as(r#""patients""#),
+    Setting::of_file(("schedule", "fresh"), None, (DURATION, ""),
+        "[[schedule]]: how old its file may be; else this node sits it out; default: any age").such_as(r#""20h""#),
+    Setting::of_file(("schedule", "records_at_most"), None, (Values::Whole(1, MOST_RECORDS), "rows"),
+        "[[schedule]]: refuse a member with more rows, where each says its own; default: no bound").such_as("5000"),
 ];
+
+const EVERY: Values = Values::Text(
+    "^(daily|Mon|Tue|Wed|Thu|Fri|Sat|Sun|1st|2nd|3rd|2[0-8]th|[4-9]th|1[0-9]th|21st|22nd|23rd) [0-2][0-9]:[0-5][0-9]$",
+    "daily, Mon … Sun or 1st … 28th, and HH:MM",
+);
+const DURATION: Values = Values::Text("^[0-9]+ ?(d|h|min|s)$", "30min, 20h");
 
 /// The settings in `node.toml`, the environment or the flags.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -104,6 +125,7 @@ pub(super) struct RawConfig {
     pub(super) policy: RawPolicy,
     pub(super) data_set: Option<Vec<RawDataSet>>,
     pub(super) auto_accept: Option<Vec<RawAutoAccept>>,
+    pub(super) schedule: Option<Vec<RawSchedule>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -154,6 +176,21 @@ fn whole_parties() -> Unit {
 pub(super) struct RawAutoAccept {
     pub(super) proposer: String,
     pub(super) data_set: String,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSchedule {
+    pub(super) name: String,
+    pub(super) run: PathBuf,
+    pub(super) every: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) window: Option<String>,
+    pub(super) data_set: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fresh: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) records_at_most: Option<u64>,
 }
 
 /// Where a value was written.
@@ -273,7 +310,12 @@ impl RawConfig {
             &mut self.api.token,
             &mut self.api.read_token,
         ];
-        for path in paths.into_iter().flatten() {
+        let runs = self
+            .schedule
+            .iter_mut()
+            .flatten()
+            .map(|schedule| &mut schedule.run);
+        for path in paths.into_iter().flatten().chain(runs) {
             *path = folder.join(&*path);
         }
         if let Some(socket) = self.api.listen.as_mut()
@@ -313,6 +355,7 @@ impl RawConfig {
         beat!(policy.max_runs);
         beat!(data_set);
         beat!(auto_accept);
+        beat!(schedule);
     }
 }
 

@@ -186,3 +186,117 @@ pub(super) fn draw_of(charge: Charge) -> Charge {
         ..Charge::NOTHING
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::run_file::settings::{Adjacency, Unit};
+
+    use super::*;
+
+    fn key() -> String {
+        format!("{:064x}", 7)
+    }
+
+    fn of() -> Protected {
+        Protected {
+            data_set: "ward-7".into(),
+            unit: Unit::Party,
+            adjacency: Adjacency::ReplaceOne,
+        }
+    }
+
+    fn drawn(draw: f64) -> Entry {
+        Entry::Drawn {
+            digest: key(),
+            of: of(),
+            charge: Charge {
+                draw,
+                ..Charge::NOTHING
+            },
+            at_ms: 0,
+        }
+    }
+
+    fn charged(charge: Charge) -> Entry {
+        let (digest, of, at_ms) = (key(), of(), 0);
+        Entry::Charged {
+            digest,
+            of,
+            charge,
+            at_ms,
+        }
+    }
+
+    const WHOLE: Charge = Charge {
+        mu_squared: 0.4,
+        draw: 1e-9,
+        distance: 2e-10,
+    };
+
+    #[test]
+    fn a_draw_fits_as_often_as_numbers_may_be_revealed_and_not_after_the_charge() {
+        let mut books = Books::default();
+        for count in 0..MOST_REVEALS {
+            assert_eq!(books.reveals(&key()), count);
+            assert!(books.fits(&drawn(1e-9)));
+            books.count(drawn(1e-9));
+        }
+        assert!(!books.fits(&drawn(1e-9)), "one more than may be");
+        let mut books = Books::default();
+        books.count(charged(WHOLE));
+        assert!(!books.fits(&drawn(1e-9)) && !books.fits(&charged(WHOLE)));
+    }
+
+    /// Each part of what is booked is to be as large, and a draw alone stands for no spent plan.
+    #[test]
+    fn what_is_booked_covers_no_more_than_it_says() {
+        let digest = PlanDigest::parse(&key()).expect("a digest");
+        let mut books = Books::default();
+        let draw = draw_of(WHOLE);
+        assert!(
+            !books.covers(&digest, false, Charge::NOTHING),
+            "nothing is booked"
+        );
+        books.count(drawn(1e-9));
+        assert!(books.covers(&digest, false, draw));
+        assert!(!books.covers(&digest, true, draw), "it is only drawn");
+        books.count(charged(WHOLE));
+        assert!(books.covers(&digest, true, WHOLE) && books.covers(&digest, false, draw));
+        for more in [
+            Charge {
+                mu_squared: 0.5,
+                ..WHOLE
+            },
+            Charge { draw: 2e-9, ..WHOLE },
+            Charge {
+                distance: 3e-10,
+                ..WHOLE
+            },
+        ] {
+            assert!(!books.covers(&digest, true, more), "{more:?}");
+        }
+    }
+
+    /// A line that says that a run has cost less lowers each part, and none that says more raises
+    /// one.
+    #[test]
+    fn a_settled_charge_is_raised_in_no_part() {
+        let mut books = Books::default();
+        books.count(charged(WHOLE));
+        books.count(Entry::Settled {
+            digest: key(),
+            charge: Charge {
+                mu_squared: 0.1,
+                draw: 1.0,
+                distance: 1.0,
+            },
+            at_ms: 0,
+        });
+        let settled = books.charged(&key()).map(|booked| booked.charge);
+        let expected = Charge {
+            mu_squared: 0.1,
+            ..WHOLE
+        };
+        assert_eq!(settled, Some(expected));
+    }
+}

@@ -4,14 +4,18 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use libp2p::PeerId;
 use undertone_protocol::plan::checked::Plan;
 
+use crate::daemon::admission::offer_status;
 use crate::daemon::charged::{Charged, Rooms};
 use crate::daemon::config::NodeArgs;
 use crate::daemon::contribution::Vector;
 use crate::daemon::mean_file::MeanFile;
 use crate::daemon::runs::Stage;
+use crate::daemon::state::checksum;
 use crate::party::identity::Identity;
+use crate::party::part;
 use crate::party::spent::Costs;
 use crate::planning::make;
 use crate::reporting::failure::Exit;

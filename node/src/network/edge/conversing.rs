@@ -59,6 +59,7 @@ impl Edge {
         self.presence.declined.store(false, Ordering::Relaxed);
         self.presence.unanswered.store(false, Ordering::Relaxed);
         self.presence.up.fetch_add(1, Ordering::Relaxed);
+        self.presence.comings.fetch_add(1, Ordering::Relaxed);
         self.lost = true;
         self.reported = None;
         self.absent = false;

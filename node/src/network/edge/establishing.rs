@@ -90,6 +90,8 @@ pub(super) struct Establishing<'a> {
     link: Link,
     /// How often the link had changed when the attempt was made.
     attempted: u64,
+    /// How often an edge of the peer had come up when the attempt was made.
+    comings: u64,
     begun: watch::Receiver<bool>,
     /// The news that everybody is up is still to come.
     begins: bool,
@@ -114,6 +116,7 @@ impl<'a> Establishing<'a> {
             next: now,
             halfway: now,
             attempted: link.changes,
+            comings: edge.presence.comings.load(Ordering::Relaxed),
             link,
             begun,
             begins,
@@ -274,6 +277,7 @@ impl<'a> Establishing<'a> {
             .take()
             .filter(|lane| live.contains(&lane.stay.connection));
         self.attempted = self.link.changes;
+        self.comings = self.edge.presence.comings.load(Ordering::Relaxed);
         let theirs = self.inward.as_ref().map(|lane| lane.stay.connection);
         self.opening_on = theirs.or(self.link.best);
         match self.opening_on {
@@ -310,6 +314,10 @@ impl<'a> Establishing<'a> {
                 debug!(%graph, %peer, "no stream in time");
                 self.edge.unanswered(connection).await;
                 self.try_later();
+            }
+            // Its other edge has come up meanwhile: it refused before it was there.
+            Attempt::Refused if self.comings != self.edge.presence.comings.load(Ordering::Relaxed) => {
+                self.after_reaching(false);
             }
             Attempt::Refused => {
                 if self.edge.is_missed() {

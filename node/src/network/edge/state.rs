@@ -1,7 +1,7 @@
 //! The state of one edge, and its reports.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libp2p::swarm::ConnectionId;
@@ -20,6 +20,8 @@ use crate::network::reports::Reports;
 /// The state that the edges of one peer share.
 #[derive(Default)]
 pub(in crate::network) struct Presence {
+    /// The queues towards it, of both graphs.
+    lines: Mutex<Vec<Arc<Line>>>,
     /// It was reported gone, and has not been connected since.
     pub(super) unreachable: AtomicBool,
     /// It was reported to refuse connections, and has not been connected since.
@@ -30,11 +32,30 @@ pub(in crate::network) struct Presence {
     pub(super) unanswered: AtomicBool,
     /// Edges that are up.
     pub(super) up: AtomicUsize,
+    /// How often an edge came up.
+    pub(super) comings: AtomicU64,
     /// It was found out, or is being found out, whether its address leads to it.
     pub(super) probed: AtomicBool,
     /// Its address leads to it: if that refuses connections, it is not there. One behind address
     /// translation may be there all the same.
     pub(super) reached: AtomicBool,
+}
+
+impl Presence {
+    /// Adds the queue of another edge.
+    pub(in crate::network) fn add(&self, line: Arc<Line>) {
+        self.lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(line);
+    }
+
+    /// Drops what waits for the peer on edges that are down. All of them, before it is reported
+    /// gone: its other edge may find that out only once the peer is back.
+    fn drop_waiting(&self) {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().for_each(|line| line.queue.clear_if_down());
+    }
 }
 
 /// One edge's task.
@@ -97,7 +118,7 @@ impl Edge {
     /// of its own any more. What waits for it is dropped.
     pub(super) async fn mourn(&mut self) {
         self.lost = false;
-        self.line.queue.clear();
+        self.presence.drop_waiting();
         if !self.presence.unreachable.swap(true, Ordering::Relaxed) {
             self.reports
                 .tell(NetworkEvent::Unreachable { peer: self.line.peer })
@@ -172,5 +193,38 @@ impl Edge {
         let peer = self.line.peer;
         let command = || SwarmCommand::Broken { peer, connection };
         self.ways.command(connection, command).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use libp2p::PeerId;
+    use undertone_protocol::messages::notice::Network;
+
+    use super::*;
+    use crate::network::queue::{Frame, Queue};
+
+    #[test]
+    fn what_waits_for_a_peer_that_is_gone_is_dropped_on_both_graphs() {
+        let presence = Presence::default();
+        let lines = [Network::Private, Network::Public].map(|graph| {
+            Arc::new(Line {
+                graph,
+                peer: PeerId::random(),
+                queue: Queue::new(9, 100),
+                max_frame: 100,
+                inbound_bytes: 100,
+                stall: Duration::MAX,
+                sent: Arc::default(),
+            })
+        });
+        for line in &lines {
+            presence.add(line.clone());
+            line.queue.push(Frame::new([7].into())).unwrap();
+        }
+        presence.drop_waiting();
+        assert!(lines.iter().all(|line| line.queue.pop().is_none()));
     }
 }

@@ -203,9 +203,12 @@ impl Making<'_> {
             .reservation_rate_per_peer(RESERVATIONS_AT_ONCE, Duration::from_secs(2));
         let table = self.peer_table.clone();
         let within_the_day = move |peer: PeerId, _: &Multiaddr, _: std::time::Instant| {
-            meters.may_open(&peer, table.len(), tokio::time::Instant::now())
+            !table.is_barred(&peer) && meters.may_open(&peer, table.len(), tokio::time::Instant::now())
         };
         config.circuit_src_rate_limiters.push(Box::new(within_the_day));
+        let table = self.peer_table.clone();
+        let trusted = move |peer: PeerId, _: &Multiaddr, _: std::time::Instant| !table.is_barred(&peer);
+        config.reservation_rate_limiters.push(Box::new(trusted));
         let mut relay = relay::Behaviour::new(own, config);
         // It is one because it is listed, not because it was dialled back.
         relay.set_status(Some(relay::Status::Enable));

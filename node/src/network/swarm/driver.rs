@@ -287,7 +287,9 @@ impl SwarmDriver {
     /// Notifies the edges of the changes.
     fn relink(&mut self, peer: PeerId) {
         let Some(port) = self.ports.get(&peer) else { return };
+        let mut is_new = false;
         self.peer_table.update(&peer, |link| {
+            let had_one = link.best.is_some();
             link.live = port.usable().map(|(id, _)| *id).collect();
             link.best = port.best();
             link.since = link.best.and(link.since.or(Some(Instant::now())));
@@ -297,7 +299,11 @@ impl SwarmDriver {
                 .usable()
                 .any(|(_, connection)| connection.dialled && connection.relayed.is_none());
             link.changes += 1;
+            is_new = !had_one && link.best.is_some();
         });
+        if is_new {
+            self.peer_table.links.note(peer);
+        }
     }
 
     /// Closes connections on which nobody has said hello in time, and those of peers that are no
@@ -310,6 +316,7 @@ impl SwarmDriver {
             self.ports.remove(&peer);
             let _ = self.swarm.disconnect_peer_id(peer);
         }
+        self.turn_away();
         let patience = self.introduction.patience;
         let late = self.ports.iter().flat_map(|(peer, port)| {
             let late =
@@ -321,6 +328,17 @@ impl SwarmDriver {
         });
         for (peer, connection) in late.collect::<Vec<_>>() {
             self.close(peer, connection);
+        }
+    }
+
+    /// Closes the connections of peers whose keys were revoked. A relay does not: a run may go on
+    /// over a circuit, and the peer gets no other circuit, and no place.
+    fn turn_away(&mut self) {
+        let ports = self.ports.keys().filter(|peer| self.peer_table.is_barred(peer));
+        let away = ports.filter(|peer| !self.introduction.relays_others && !self.peer_table.admits(peer));
+        for peer in away.copied().collect::<Vec<_>>() {
+            self.ports.remove(&peer);
+            let _ = self.swarm.disconnect_peer_id(peer);
         }
     }
 

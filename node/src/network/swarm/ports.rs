@@ -8,6 +8,7 @@ use libp2p::swarm::ConnectionId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::network::ask::ServedTurns;
 use crate::network::dial_fault::DialFault;
 
 /// Usable connections of one peer. It needs one; two that dial each other at once have two for a
@@ -52,8 +53,9 @@ pub(super) struct Port {
     pub(super) settled: Option<ConnectionId>,
     /// The channels to the code that waits for the dial.
     pub(super) reaching: Vec<oneshot::Sender<Result<ConnectionId, DialFault>>>,
-    /// Streams on which its questions are answered.
+    /// Streams for its questions.
     pub(super) served: usize,
+    pub(super) turns: ServedTurns,
 }
 
 impl Port {

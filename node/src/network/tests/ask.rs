@@ -1,8 +1,11 @@
 //! Questions that one hub asks another.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 
@@ -31,6 +34,7 @@ async fn a_peer_says_who_it_is_what_it_runs_and_sends_bytes_back() {
     let addresses = Addresses::new(&[1, 2]);
     let (one, two) = (hub(&addresses, 1).await, hub(&addresses, 2).await);
     let _run = two.attach(addresses.config(2).run).unwrap();
+    two.name_list([0x1d; 32]);
     for graph in GRAPHS {
         let mut inquiry = soon(one.inquire(graph, id(2))).await.unwrap();
         for (digest, known) in [
@@ -46,10 +50,13 @@ async fn a_peer_says_who_it_is_what_it_runs_and_sends_bytes_back() {
                 other: None,
                 seen,
                 time_ms,
+                list,
             } = reply
             else {
                 panic!("{reply:?}")
             };
+            // In the clear it is not named.
+            assert_eq!(list, (graph == Network::Private).then_some([0x1d; 32]));
             assert_eq!(
                 (software.as_str(), plan.as_deref()),
                 (env!("CARGO_PKG_VERSION"), known)
@@ -110,10 +117,12 @@ async fn an_offer_reaches_whoever_owns_the_hub_and_nobody_else() {
             match asked.recv().await {
                 Some(Asked::Offer {
                     peer,
+                    graph,
                     plan,
                     answer: slot,
                 }) => {
                     assert_eq!((peer, &plan[..]), (id(1), &b"plan"[..]));
+                    assert_eq!(graph, Network::Public);
                     slot.send(answer.clone()).unwrap();
                 }
                 other => panic!("{other:?}"),
@@ -236,7 +245,7 @@ async fn who_takes_a_connection_and_closes_it_is_said_to() {
 }
 
 #[tokio::test]
-async fn a_peer_is_served_on_two_streams_with_64_questions_each() {
+async fn a_peer_is_served_on_two_streams_with_64_questions_each_and_others_wait_their_turn() {
     let addresses = Addresses::new(&[1, 2]);
     let (one, _two) = (hub(&addresses, 1).await, hub(&addresses, 2).await);
     let begin = async || soon(one.inquire(Network::Private, id(2))).await.unwrap();
@@ -244,17 +253,35 @@ async fn a_peer_is_served_on_two_streams_with_64_questions_each() {
     for inquiry in [&mut first, &mut second] {
         soon(inquiry.ask(&Question::Echo, b"served")).await.unwrap();
     }
-    let third = soon(begin().await.ask(&Question::Echo, b"one too many")).await;
-    assert!(third.is_err(), "{third:?}");
+    let mut third = begin().await;
+    let mut third = Box::pin(third.ask(&Question::Echo, b"one too many"));
+    assert!(
+        timeout(Duration::from_millis(50), &mut third).await.is_err(),
+        "it waits"
+    );
     for _ in 1..64 {
         soon(first.ask(&Question::Echo, b"again")).await.unwrap();
     }
     let last = soon(first.ask(&Question::Echo, b"the 65th")).await;
     assert!(last.is_err(), "{last:?}");
-    // The place of a stream that has ended is free, as soon as that is noticed.
-    drop(first);
-    let served = async { while begin().await.ask(&Question::Echo, b"in its place").await.is_err() {} };
-    soon(served).await;
+    soon(third).await.expect("the first is over");
+}
+
+#[tokio::test]
+async fn fourteen_streams_wait_beside_the_two_that_are_served_and_one_more_is_turned_away() {
+    let addresses = Addresses::new(&[1, 2]);
+    let (one, _two) = (hub(&addresses, 1).await, hub(&addresses, 2).await);
+    let begin = async || soon(one.inquire(Network::Private, id(2))).await.unwrap();
+    let mut served = [begin().await, begin().await];
+    for inquiry in &mut served {
+        soon(inquiry.ask(&Question::Echo, b"served")).await.unwrap();
+    }
+    let waits = || async { begin().await.ask(&Question::Echo, b"waits").await };
+    let mut waiting = Box::pin(join_all((0..14).map(|_| waits())));
+    assert!(timeout(Duration::from_millis(100), &mut waiting).await.is_err());
+    assert!(soon(waits()).await.is_err());
+    drop(served);
+    assert!(soon(waiting).await.iter().all(Result::is_ok));
 }
 
 #[tokio::test]
@@ -271,4 +298,22 @@ async fn a_peer_that_asks_with_another_version_learns_of_it() {
         ),
         "{fault:?}"
     );
+}
+
+#[tokio::test]
+async fn one_that_closed_its_connections_a_moment_ago_is_asked_on_a_new_one() {
+    let addresses = Addresses::new(&[1, 2]);
+    let one = hub(&addresses, 1).await;
+    for graph in GRAPHS.repeat(10) {
+        let two = hub(&addresses, 2).await;
+        soon(two.ask(graph, id(1), &Question::Echo, b"here"))
+            .await
+            .unwrap();
+        two.shutdown().await;
+        let two = hub(&addresses, 2).await;
+        // Its end of the old connection may not be known yet.
+        let asked = soon(one.ask(graph, id(2), &Question::Echo, b"there")).await;
+        assert!(asked.is_ok(), "{graph}: {:?}", asked.err());
+        two.shutdown().await;
+    }
 }

@@ -3,6 +3,7 @@
 use libp2p::Multiaddr;
 use tokio::net::TcpStream;
 use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::question::Question;
 
 use super::nodes::{Addresses, DEADLINE, Node, NodeConfig, id, key, soon};
 use crate::network::address::Whereabouts;
@@ -96,6 +97,29 @@ async fn two_that_nobody_can_dial_meet_over_a_relay_on_both_graphs() {
     let _relay = relay(&at, &[1, 2]).await;
     let (mut one, mut two) = hidden_pair(&addresses, &at).await;
     speaks(&mut one, &mut two, (1, 2)).await;
+}
+
+#[tokio::test]
+async fn a_relay_opens_no_new_circuit_of_a_revoked_key_and_keeps_those_there_are() {
+    let addresses = Addresses::new(&[1, 2, 3, RELAY]);
+    let at = address_of(&addresses, RELAY);
+    let relay = relay(&at, &[1, 2, 3]).await;
+    let hub = async |number| {
+        let NodeConfig { mut hub, run } =
+            without_addresses(addresses.config(number), &[1, 2, 3], number, &at);
+        (hub.private.peers, hub.public.peers) = (run.private.peers, run.public.peers);
+        Hub::start(hub).await.unwrap()
+    };
+    let (one, two, three) = (hub(1).await, hub(2).await, hub(3).await);
+    let echo = async |from: &Hub, to| from.ask(Network::Private, id(to), &Question::Echo, &[]).await;
+    for (from, to) in [(&one, 2), (&two, 3), (&three, 2)] {
+        // Until it has its place at the relay.
+        soon(async { while echo(from, to).await.is_err() {} }).await;
+    }
+    relay.bar(&[id(1)].into());
+    soon(echo(&one, 2)).await.unwrap();
+    assert!(soon(echo(&one, 3)).await.is_err());
+    soon(echo(&two, 3)).await.unwrap();
 }
 
 #[tokio::test]

@@ -68,6 +68,7 @@ impl Driver {
                 tracing::info!(ready, waiting_for = names, "gathering");
                 self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
             }
+            Event::Signed => self.emit("signed", json!({ "ready": progress.ready })),
             Event::GivenUp(parties) => {
                 let names = self.names(&parties).join(", ");
                 tracing::warn!(not_signed_by = names, "START is given up; going on without them");

@@ -123,3 +123,32 @@ fn numbers_that_are_none_are_never_written_and_never_read() {
         assert_eq!(refused.exit.code(), 2, "{refused}");
     }
 }
+
+#[test]
+fn a_correlations_interval_stands_beside_it_and_is_the_one_that_is_shown() {
+    let run = "task = \"describe\"\nname = \"t\"\n[data]\nrecords = 1000\n\
+               [[describe.column]]\nname = \"x\"\nlow = 0\nhigh = 1\nwant = []\n\
+               [[describe.column]]\nname = \"y\"\nlow = -2\nhigh = 2\nwant = []\n\
+               [[describe.covariance]]\ncolumns = [\"x\", \"y\"]\n";
+    let run = RunFile::parse(run, 4).unwrap_or_else(|e| panic!("{e}"));
+    let plan = make::make(run, &Peers::simulated(4).expect("peers"), 1).unwrap_or_else(|e| panic!("{e}"));
+    // Of 1,000 complete rows: twice 0, and second moments of 0.3, 0.1 and 0.4.
+    let sums = [3000.0, 0.0, 0.0, 300.0, 141.0, 400.0];
+    assert_eq!(sums.len(), plan.draft().dimension());
+    let file = FiguresFile::of(&plan, &sums, (4.0, 4000.0), &["a".into()]).expect("described");
+    let covariance = &file.figures["covariances"][0];
+    let correlation = covariance["correlation"][0][1].as_f64().expect("it is shown");
+    let interval = &covariance["correlation_interval"][0][1];
+    let [low, high] = [0, 1].map(|end| interval[end].as_f64().expect("an interval"));
+    assert!(low < correlation && correlation < high, "{covariance}");
+    let csv = file.csv(&ReadingAs::default(), false).expect("figures");
+    let row = csv
+        .lines()
+        .find(|line| line.contains(",correlation,"))
+        .expect("a row");
+    let cells: Vec<f64> = row.split(',').filter_map(|cell| cell.parse().ok()).collect();
+    assert!(
+        (cells[3] - low).abs() < 1e-9 && (cells[4] - high).abs() < 1e-9,
+        "{row}"
+    );
+}

@@ -272,3 +272,52 @@ fn half_a_million_marks_are_read_and_looked_up() {
         begun.elapsed() / 2000
     );
 }
+
+/// The marks of a backup are added, part by part and once; those that are here stay.
+#[test]
+fn marks_of_another_file_are_added_where_they_are_missing_and_take_nothing_back() {
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(digest);
+    let mut marks = open(&ours);
+    marks.spend(&a, Some(noted(1.0))).unwrap();
+    marks.reveal(&b, Some(noted(0.1))).unwrap();
+    let mut others = open(&theirs);
+    others.spend(&a, Some(noted(2.0))).unwrap();
+    others.reveal(&a, None).unwrap();
+    for _ in 0..3 {
+        others.reveal(&b, Some(noted(0.2))).unwrap();
+    }
+    others.spend(&c, Some(noted(3.0))).unwrap();
+    // Somebody's whose key it was before, and a line that was torn.
+    let path = in_folder(theirs.path());
+    Marks::open(&path, "alice-before", disk())
+        .unwrap()
+        .spend(&d, Some(noted(4.0)))
+        .unwrap();
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    text += "{\"digest\":\"eeee";
+    std::fs::write(&path, text).unwrap();
+    let others = open(&theirs);
+
+    // A number of a, two of b, c, d, and what was torn.
+    assert_eq!(marks.take_in(&others).unwrap(), 6);
+    assert_eq!(marks.take_in(&others).unwrap(), 0, "once");
+    for mut marks in [marks, open(&ours)] {
+        let expected = [
+            (&a, true, 1.0),
+            (&b, false, 0.2),
+            (&c, true, 3.0),
+            (&d, true, 4.0),
+        ];
+        let expected = expected.map(|(digest, spent, mu)| (digest.clone(), spent, mu));
+        assert_eq!(charges(&marks), expected);
+        for spent in [&a, &c, &digest('e').replace('0', "e")] {
+            assert!(marks.check_spent(spent).is_err(), "{spent}");
+        }
+        marks.check_spent(&d).expect("another key spent it");
+        assert!(marks.check(&b).is_err(), "three numbers were revealed");
+        marks.check_spent(&b).unwrap();
+        marks.refuse_draws(MOST_REVEALS - 1).unwrap();
+        assert!(marks.refuse_draws(MOST_REVEALS).is_err());
+    }
+}

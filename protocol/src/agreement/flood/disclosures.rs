@@ -4,8 +4,11 @@
 //! than it comes. So a slot has room for a few that differ, and one that is found to be wrong gives
 //! its place back: a later good one of the same author counts. Memory stays bounded by the slots,
 //! and so does what is passed on for one of them.
+//!
+//! One that was found to be wrong is not taken again: others pass it on for a while, and each copy
+//! would use up what the author may still say, the good one included.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
@@ -26,6 +29,8 @@ struct Candidates {
     held: Vec<Held>,
     /// The number of notices that were ever taken.
     taken: u32,
+    /// Those of them that were found to be wrong.
+    wrong: BTreeSet<Disclosed>,
 }
 
 /// The notices that open something, by slot.
@@ -47,8 +52,13 @@ impl Disclosures {
         self.of(slot).last()
     }
 
+    /// Whether a notice was taken before: it is held, or was found to be wrong.
     pub(super) fn contains(&self, slot: Slot, notice: &Notice) -> bool {
-        self.of(slot).iter().any(|held| held.notice == *notice)
+        self.slots.get(&slot).is_some_and(|candidates| {
+            let is_wrong = |revealed| candidates.wrong.contains(revealed);
+            candidates.held.iter().any(|held| held.notice == *notice)
+                || notice.disclosed().is_some_and(is_wrong)
+        })
     }
 
     /// Keeps a notice if there is room; whether there was.
@@ -68,9 +78,13 @@ impl Disclosures {
     /// Gives back the place of a notice that was found to be wrong.
     pub(super) fn retract(&mut self, slot: Slot, revealed: &Disclosed) {
         if let Some(candidates) = self.slots.get_mut(&slot) {
+            let before = candidates.held.len();
             candidates
                 .held
                 .retain(|held| held.notice.disclosed() != Some(revealed));
+            if candidates.held.len() < before {
+                candidates.wrong.insert(*revealed);
+            }
         }
     }
 

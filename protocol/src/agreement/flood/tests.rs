@@ -455,6 +455,29 @@ fn a_wrong_secret_gives_its_place_back_and_a_later_one_counts() {
     assert_eq!(passed_on.count() as u32, disclosures::MOST_TAKEN - 5);
 }
 
+/// Others pass a wrong one on until they know that it is: each copy would be one more that is
+/// taken.
+#[test]
+fn a_wrong_secret_that_comes_again_uses_up_no_room_of_the_good_one() {
+    let (mut flood, mut signer) = (
+        flood().with_stages(Stages::sealed(1)),
+        Signer::new(1, [1; 32], key(1), 0),
+    );
+    let slot = Slot::Key(0, 1);
+    let (frame, wrong) = signed(&mut signer, key_notice(1));
+    assert_eq!(flood.receive(&frame, wrong.clone(), true), Ok(Receipt::New(slot)));
+    flood.retract(slot, &disclosed(1));
+    for _ in 0..disclosures::MOST_TAKEN {
+        assert_eq!(
+            flood.receive(&frame, wrong.clone(), true),
+            Ok(Receipt::Known(slot))
+        );
+    }
+    assert_eq!(flood.revealed(slot).count(), 0, "it stays out");
+    let (frame, good) = signed(&mut signer, key_notice(2));
+    assert_eq!(flood.receive(&frame, good, true), Ok(Receipt::New(slot)));
+}
+
 #[test]
 fn shares_are_kept_by_whose_they_are() {
     let mut flood = flood().with_stages(Stages::sealed(1));

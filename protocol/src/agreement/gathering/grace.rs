@@ -1,5 +1,6 @@
 //! The parties for which START does not wait for ever: those that cannot be reached.
 
+use crate::agreement::flood::Flood;
 use crate::agreement::gathering::Gathering;
 use crate::agreement::presence::Standing;
 use crate::messages::notice::Seat;
@@ -8,9 +9,22 @@ use crate::topology::party::Party;
 
 impl Gathering {
     /// Returns the parties that were not ready and there when this node signed START first,
-    /// ascending, with their standings.
-    pub fn without(&self) -> &[(Party, Standing)] {
-        &self.without
+    /// ascending, with their standings then; of those that were still waited for, with what this
+    /// node has found by now. A node that joined another's START may find out only after it why a
+    /// party is away.
+    pub fn without(&self, flood: &Flood, now: Time) -> Vec<(Party, Standing)> {
+        let found = self.presence.standings(flood, now);
+        let latest = |&(party, stood): &(Party, Standing)| {
+            let known = if stood.is_away() { stood } else { found[party] };
+            (party, known)
+        };
+        self.without.iter().map(latest).collect()
+    }
+
+    /// Whether a START signed by now was signed before the time to be ready was over: some member's
+    /// grace has ended its wait for those left out.
+    pub fn is_within_join(&self, now: Time) -> bool {
+        now < self.opened.plus_millis(self.attendance.join_ms)
     }
 
     /// Whether these have been all who can be reached for long enough.

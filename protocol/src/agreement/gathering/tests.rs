@@ -107,6 +107,10 @@ impl Bench {
         self.flood.take_set(Set::Seats(seats.to_vec())).expect("a set");
     }
 
+    fn without(&self, ms: u64) -> Vec<(Party, Standing)> {
+        self.machine.without(&self.flood, Time::from_millis(ms))
+    }
+
     fn ready(&mut self, party: Party) {
         self.hear(party, ready(party as u8));
     }
@@ -381,61 +385,6 @@ fn a_start_over_other_commitments_is_another_start() {
 }
 
 #[test]
-fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
-    let mut bench = Bench::new();
-    (1..3).for_each(|party| bench.ready(party));
-    assert_eq!(bench.step(10), None, "party 3 may still come");
-    bench.machine.presence.refused(3, None);
-    assert_eq!(bench.step(20), None);
-    assert_eq!(bench.wake(20), 20 + GRACE_MS);
-    assert_eq!(bench.step(19 + GRACE_MS), None);
-    assert_eq!(bench.step(20 + GRACE_MS), signs(&[0, 1, 2]));
-    // Who is connected again within the grace is waited for.
-    let mut bench = Bench::new();
-    (1..3).for_each(|party| bench.ready(party));
-    bench.machine.presence.refused(3, None);
-    assert_eq!(bench.step(20), None);
-    bench
-        .machine
-        .presence
-        .connected(Network::Public, 3, Time::from_millis(50));
-    assert_eq!(bench.step(20 + GRACE_MS), None);
-    bench.ready(3);
-    assert_eq!(bench.step(21 + GRACE_MS), signs(&[0, 1, 2, 3]));
-}
-
-#[test]
-fn those_for_whom_nothing_answers_cost_the_grace_too() {
-    let mut bench = Bench::new();
-    (1..3).for_each(|party| bench.ready(party));
-    bench.machine.presence.unanswered(3);
-    assert_eq!(bench.step(20), None);
-    assert_eq!(bench.wake(20), 20 + GRACE_MS);
-    assert_eq!(bench.step(20 + GRACE_MS), signs(&[0, 1, 2]));
-    assert_eq!(bench.machine.without(), [(3, Standing::Unanswered)]);
-}
-
-/// The grace is that of the set that is ready: each who comes within it has it begin anew.
-#[test]
-fn the_grace_begins_anew_when_somebody_else_is_ready() {
-    let mut bench = Bench::of(6);
-    bench.machine.attendance.min_parties = 3;
-    (1..3).for_each(|party| bench.ready(party));
-    (3..6).for_each(|party| bench.machine.presence.refused(party, None));
-    assert_eq!(bench.step(20), None);
-    bench
-        .machine
-        .presence
-        .connected(Network::Public, 3, Time::from_millis(60));
-    bench.ready(3);
-    assert_eq!(bench.step(60), None);
-    assert_eq!(bench.wake(60), 60 + GRACE_MS, "a whole grace from here");
-    assert_eq!(bench.step(20 + GRACE_MS), None, "that of the first three");
-    assert_eq!(bench.step(59 + GRACE_MS), None);
-    assert_eq!(bench.step(60 + GRACE_MS), signs(&[0, 1, 2, 3]));
-}
-
-#[test]
 fn too_few_do_not_start_however_many_refuse() {
     let mut bench = Bench::new();
     bench.ready(1);
@@ -592,4 +541,5 @@ fn many_who_have_signed_look_no_more_who_is_there() {
     assert_eq!(bench.wake(12), 11 + JOIN_MS);
 }
 
+mod grace;
 mod numbers;

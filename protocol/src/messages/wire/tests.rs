@@ -78,7 +78,7 @@ fn log() -> Log {
 }
 
 #[test]
-fn the_bytes_of_questions_and_replies_are_pinned() {
+fn the_bytes_of_questions_are_pinned() {
     let (nonce, cc, dd) = ("0b".repeat(16), "cc".repeat(64), "dd".repeat(32));
     let signature = Signature([0xcc; 64]);
     let question = |question, payload: &[u8]| hex(&question_frame([0x0b; 16], signature, &question, payload));
@@ -104,6 +104,42 @@ fn the_bytes_of_questions_and_replies_are_pinned() {
         question(Question::Offer, b"{}"),
         text(format!("0105 {nonce} {cc} 02000000 7b7d"))
     );
+    let attend = Question::Attend {
+        occurrence: [0xdd; 32],
+        attempt: 258,
+    };
+    assert_eq!(
+        question(attend, &[]),
+        text(format!("0105 {nonce} {cc} 03000000 {dd} 02010000"))
+    );
+    let outcome = Question::Outcome {
+        digest: [0xdd; 32],
+        from: 258,
+    };
+    assert_eq!(
+        question(outcome, &[]),
+        text(format!("0105 {nonce} {cc} 04000000 {dd} 0201000000000000"))
+    );
+    let keys = Question::Keys { held: [0xdd; 32] };
+    assert_eq!(
+        question(keys, b"x"),
+        text(format!("0105 {nonce} {cc} 05000000 {dd} 78"))
+    );
+    // A question is no reply, and half of one is nothing.
+    let frame = question_frame([0x0b; 16], signature, &Question::Echo, b"xyz");
+    assert_eq!(
+        read_question(&frame),
+        Ok(([0x0b; 16], signature, Question::Echo, &b"xyz"[..]))
+    );
+    assert_eq!(read_reply(&frame), Err(WireError::Kind(5)));
+    assert_eq!(read_question(&frame[..40]), Err(WireError::Malformed("question")));
+}
+
+#[test]
+fn the_bytes_of_replies_are_pinned() {
+    let (nonce, cc, dd) = ("0b".repeat(16), "cc".repeat(64), "dd".repeat(32));
+    let signature = Signature([0xcc; 64]);
+    let text = |text: String| text.replace(' ', "");
     // Replies have a kind of their own.
     let reply = |reply, payload: &[u8]| hex(&reply_frame([0x0b; 16], signature, &reply, payload));
     let (software, plan, seen) = ("v".into(), Some("on".into()), "/".into());
@@ -114,8 +150,12 @@ fn the_bytes_of_questions_and_replies_are_pinned() {
         plan,
         other: None,
         seen,
+        list: Some([0x1d; 32]),
     };
-    let strings = "0100000000000000 76 0201000000000000 01 0200000000000000 6f6e 00 0100000000000000 2f";
+    let list = "1d".repeat(32);
+    let strings = format!(
+        "0100000000000000 76 0201000000000000 01 0200000000000000 6f6e 00 0100000000000000 2f 01 {list}"
+    );
     assert_eq!(
         reply(checked, &[]),
         text(format!("0106 {nonce} {cc} 00000000 01000000 {strings}"))
@@ -133,14 +173,35 @@ fn the_bytes_of_questions_and_replies_are_pinned() {
         reply(refused, &[]),
         text(format!("0106 {nonce} {cc} 03000000 0200000000000000 6e6f"))
     );
-    // A question is no reply, and half of one is nothing.
-    let frame = question_frame([0x0b; 16], signature, &Question::Echo, b"xyz");
     assert_eq!(
-        read_question(&frame),
-        Ok(([0x0b; 16], signature, Question::Echo, &b"xyz"[..]))
+        reply(Reply::Attends { records: Some(258) }, &[]),
+        text(format!("0106 {nonce} {cc} 04000000 01 02010000"))
     );
-    assert_eq!(read_reply(&frame), Err(WireError::Kind(5)));
-    assert_eq!(read_question(&frame[..40]), Err(WireError::Malformed("question")));
+    assert_eq!(
+        reply(Reply::Early { time_ms: 258 }, &[]),
+        text(format!("0106 {nonce} {cc} 05000000 0201000000000000"))
+    );
+    let outcome = Reply::Outcome {
+        record: [0xdd; 32],
+        mean: [0xee; 32],
+        record_bytes: 1,
+        mean_bytes: 258,
+    };
+    let hashes = format!("{dd} {}", "ee".repeat(32));
+    assert_eq!(
+        reply(outcome, b"x"),
+        text(format!(
+            "0106 {nonce} {cc} 06000000 {hashes} 0100000000000000 0201000000000000 78"
+        ))
+    );
+    assert_eq!(
+        reply(Reply::NoOutcome { running: true }, &[]),
+        text(format!("0106 {nonce} {cc} 07000000 01"))
+    );
+    assert_eq!(
+        reply(Reply::Keys { held: [0xdd; 32] }, b"x"),
+        text(format!("0106 {nonce} {cc} 08000000 {dd} 78"))
+    );
 }
 
 fn share_id() -> ShareId {

@@ -53,6 +53,8 @@ impl MemberFile {
             name: self.name.clone(),
             id: id(&self.id).map_err(refuse)?,
             contact: contact.map_err(refuse)?,
+            // Lists have it, and no plan: a revocation holds whatever the plan.
+            recovery: None,
         })
     }
 }

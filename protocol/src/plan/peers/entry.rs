@@ -8,7 +8,7 @@ use libp2p_identity::PeerId;
 use thiserror::Error;
 
 /// The most relays of a list beside its peers. Our choice: a party keeps places at two of them.
-pub(super) const MOST_RELAYS: usize = 16;
+pub(crate) const MOST_RELAYS: usize = 16;
 
 /// A TCP address in multiaddr form: `/ip4/192.0.2.1/tcp/7001`, `/ip6/…`, `/dns/…` (also `/dns4`,
 /// `/dns6`). Kept as written.
@@ -110,6 +110,9 @@ pub enum PeerProblem {
     /// A name that is not `[a-z0-9-]{1,32}`.
     #[error("is not a usable name; use 1 to 32 of the characters a-z, 0-9 and -")]
     Name,
+    /// Not the digest of a list.
+    #[error("is not 64 of the signs 0-9 and a-f; take the line out of a list that is written by hand")]
+    Digest,
     /// Not the id of an ed25519 key.
     #[error("is not the id of an ed25519 key; paste the lines that `undertone identity` prints")]
     Id,

@@ -306,3 +306,26 @@ fn every_slip_in_where_a_peer_or_relay_is_reached_is_named() {
         assert!(message.contains(words), "{message}");
     }
 }
+
+#[test]
+fn a_recovery_key_is_listed_and_is_nobody_elses() {
+    let recovery = |id: &str| format!("recovery = \"{id}\"\n");
+    let listed = Peers::parse(&carol_with(&recovery(&id(7)))).unwrap();
+    let expected = simulated_keypair(7).public().to_peer_id();
+    let found: Vec<_> = listed.as_slice().iter().map(|peer| peer.recovery).collect();
+    assert_eq!(found, [None, None, Some(expected)]);
+    for (id, words) in [
+        ("12D3KooW", "peer.2.recovery is not the id of an ed25519 key"),
+        (&*id(0), "peer.2.recovery is the same as that of peer \"alice\""),
+        (&*id(2), "peer.2.recovery is the same as that of peer \"carol\""),
+    ] {
+        let (_, message) = refusal(&carol_with(&recovery(id)));
+        assert!(message.contains(words), "{message}");
+    }
+    let relay = format!(
+        "[[relay]]\nname = \"r\"\nid = \"{}\"\nat = [\"/dns/r/tcp/1\"]\n",
+        id(7)
+    );
+    let (_, message) = refusal(&format!("{}{relay}", carol_with(&recovery(&id(7)))));
+    assert!(message.contains("relay.0.id is the same"), "{message}");
+}

@@ -33,6 +33,6 @@ pub(crate) const MOST_ATTEMPTS: u64 = 16;
 pub(crate) const MOST_COORDINATES: usize = 1 << 31;
 /// The most records that a party may bring. Our choice: sums of 2³¹ clipped rows still fit the
 /// lattice.
-pub(crate) const MOST_RECORDS: u64 = 1 << 31;
+pub const MOST_RECORDS: u64 = 1 << 31;
 /// The longest time-out: a day. Keeps every sum of deadlines far from overflow.
 pub(crate) const LONGEST_MS: u64 = 86_400_000;

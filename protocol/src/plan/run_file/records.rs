@@ -107,6 +107,14 @@ impl RecordCounts {
         }
     }
 
+    /// Forgets the parties of these names.
+    pub fn forget(&mut self, these: impl Fn(&String) -> bool) {
+        let (RecordCounts::AtMost(Bounded { at_most: numbers }) | RecordCounts::Exactly(numbers)) = self;
+        if let Each::Named(numbers) = numbers {
+            numbers.retain(|name, _| !these(name));
+        }
+    }
+
     /// Returns the records of the party with this name; `None` if no entry names it.
     pub fn of(&self, name: &str) -> Option<Records> {
         let number = match self.numbers() {

@@ -342,8 +342,8 @@ fn a_wrong_key_is_forgotten_and_a_later_good_one_counts() {
     let mut bench = Bench::new(0, &SET);
     bench.steps(0);
     SET[1..5].iter().for_each(|&party| bench.key_of(party));
-    let not_a_scalar = Disclosed([0xff; 32]);
     for round in 0..3 {
+        let not_a_scalar = Disclosed([0xff - round; 32]);
         for (secret, reason) in [
             (wrong(round), DealError::Secret),
             (not_a_scalar, DealError::Scalar),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agreement::gathering::{GatheringStep, Unstarted};
+use crate::agreement::gathering::{Gathering, GatheringStep, Unstarted};
 use crate::agreement::presence::Standing;
 use crate::messages::notice::Notice;
 use crate::messages::set::Set;
@@ -92,18 +92,20 @@ fn standings(config: &RunConfig, missing: &[(Party, Standing)]) -> String {
 }
 
 /// Tells a person why this node begins without some.
-fn tell_without(missing: &[(Party, Standing)], begun: &BTreeSet<Party>, cx: &mut StepContext<'_>) {
-    let missing: Vec<_> = missing
-        .iter()
-        .filter(|(party, _)| !begun.contains(party))
-        .copied()
-        .collect();
+fn tell_without(gathering: &Gathering, begun: &BTreeSet<Party>, cx: &mut StepContext<'_>) {
+    let mut missing = gathering.without(&cx.public_state.flood, cx.now);
+    missing.retain(|(party, _)| !begun.contains(party));
     if missing.is_empty() {
         return;
     }
-    // The grace ends the wait for those who are away. Anybody else was waited for until `join_ms`.
+    // The grace ends the wait for those who are away, if only another member has found them so.
+    // Anybody else was waited for until `join_ms`.
     let of_grace = missing.iter().all(|(_, standing)| standing.is_away());
-    let key = if of_grace { "run.grace_ms" } else { "run.join_ms" };
+    let key = if of_grace || gathering.is_within_join(cx.now) {
+        "run.grace_ms"
+    } else {
+        "run.join_ms"
+    };
     let text = format!(
         "the run begins without some parties: {}{}",
         standings(cx.config, &missing),
@@ -120,6 +122,7 @@ impl GatheringPhase {
             GatheringStep::Reveal => cx.output(Output::Reveal),
             GatheringStep::Start { seats, notice } => {
                 cx.public_state.flood.keep_set(Set::Seats(seats));
+                cx.public_state.event(Event::Signed);
                 cx.public_state.say(notice);
                 cx.public_state.gathered(cx.now);
             }
@@ -171,7 +174,7 @@ impl GatheringPhase {
     }
 
     fn begin(self: Box<Self>, parties: BTreeSet<Party>, cx: &mut StepContext<'_>) -> RunPhase {
-        tell_without(self.gathering.without(), &parties, cx);
+        tell_without(&self.gathering, &parties, cx);
         (cx.record.started, cx.record.started_at) = (parties, Some(cx.now));
         // Whose keys count is known only now: until START a node that starts anew replaces its
         // READY.

@@ -306,6 +306,29 @@ fn a_training_ends_with_the_third_rejected_sum_in_a_row() {
     }
 }
 
+/// Rows of zeros that no sum has moved are nobody's result.
+#[test]
+fn a_stream_of_rejected_sums_has_no_result() {
+    let plan = stream_plan("everybody", "");
+    let corrupted = |iteration| {
+        let mut value = contribution(&plan, 3, iteration);
+        let residues = value.residues_mut().expect("residues");
+        MaskKey::once([7; 32]).add_to(residues).expect("short");
+        value
+    };
+    let mut ensemble = Ensemble::new(&plan);
+    ensemble.source = Box::new(|party, iteration, _| {
+        Some(match party {
+            3 => corrupted(iteration),
+            _ => contribution(&plan, party, iteration),
+        })
+    });
+    ensemble.tasks[3] = task_with(&plan, 3, corrupted(1));
+    ensemble.play();
+    let training = ensemble.training(0);
+    assert_eq!((&training.rejected, &training.result), (&vec![1, 2, 3], &None));
+}
+
 #[test]
 fn who_departs_is_named_with_its_first_iteration_and_corrected_once() {
     for (plan, mixings) in [(pairwise(), 0), (rounds_plan("inca", RELEASES as u32, ""), 1)] {

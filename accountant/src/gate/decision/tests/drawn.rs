@@ -93,3 +93,56 @@ fn departures_that_part_those_who_stay_stop_a_run() {
     let found = few.by_draw(&none, &others).expect("sane");
     assert_eq!((found.basis, found.among), (Basis::Draw, Some(others.len())));
 }
+
+/// A thousandth of δ is left to the draw: a noise that had all of δ would spend that twice.
+#[test]
+fn the_noise_of_a_drawn_plan_has_delta_without_the_draws_part() {
+    use crate::gate::plan_facts::{budget_of_release, delta_of};
+    use crate::losses::gaussian;
+    let (drawn, fixed) = (plan(24, STATIC), plan(5, FIVE));
+    let delta = drawn.draft().privacy.delta;
+    assert!((delta_of(&drawn) / (0.999 * delta) - 1.0).abs() < 1e-12);
+    assert_eq!(delta_of(&fixed), fixed.draft().privacy.delta);
+    let of = |delta: f64| gaussian::mu(drawn.draft().privacy.epsilon, delta).expect("in range");
+    let budget = budget_of_release(&drawn);
+    assert!((budget / of(0.999 * delta) - 1.0).abs() < 1e-9);
+    assert!(budget < of(delta) * (1.0 - 1e-6));
+}
+
+/// A draw is judged by who departed, and by which shares between those who stay went astray.
+#[test]
+fn a_draw_is_for_as_many_departures_as_the_plan_has_and_for_shares_among_those_who_stay() {
+    let plan = drawn();
+    let found = |logs: &AgreedLogs, publish: &[Party]| {
+        let gate = Gate::of(&plan).expect("a plan");
+        let publish = publish.iter().copied().collect();
+        let found = gate.by_draw(logs, &publish).expect("sane");
+        (found.basis, found.among)
+    };
+    for (departed, expected) in [(2, (Basis::Draw, Some(20))), (3, (Basis::Theorem, None))] {
+        let members: Vec<Party> = (departed..24).collect();
+        assert_eq!(
+            found(&logs(&plan, &members), &members),
+            expected,
+            "{departed} departed"
+        );
+    }
+    let everybody: Vec<Party> = (0..24).collect();
+    let mut astray = logs(&plan, &everybody);
+    let receiver = 5;
+    for round in 1..=3 {
+        let from = plan.schedule().receives_from(round, receiver)[0];
+        unanswered(&plan, &mut astray, round, from);
+    }
+    assert_eq!(
+        found(&astray, &everybody),
+        (Basis::Theorem, None),
+        "three of them"
+    );
+    let others: Vec<Party> = (0..24).filter(|party| *party != receiver).collect();
+    assert_eq!(
+        found(&astray, &others),
+        (Basis::Draw, Some(21)),
+        "none among the others"
+    );
+}

@@ -249,3 +249,135 @@ fn a_raise_above_the_budget_is_counted_and_ends_all_spending() {
     let spent = open(&folder).spent_loss(&account());
     assert!(spent >= all * 1.6, "{spent}");
 }
+
+/// The room for a scheduled run is gone when it begins: its occurrence has other attempts.
+#[test]
+fn an_attempt_that_the_budget_refuses_does_not_spend_its_occurrence() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let all = gaussian::mu(1.0, 1e-6).unwrap().powi(2);
+    for run in [1, 2] {
+        ledger
+            .reserve_loss(&digest(run), account(), all * 0.3, TOTAL)
+            .unwrap();
+    }
+    ledger.charge_part(&digest(1), loss(all * 0.3)).unwrap();
+    ledger.raise(&digest(1), loss(all * 0.9)).unwrap();
+    let occurrence = digest(9);
+    let part = loss(all * 0.1);
+    let refused = ledger.charge_attempt(&occurrence, &digest(2), part).unwrap_err();
+    assert_eq!(refused.kind, Kind::Budget, "{refused}");
+    ledger.check_occurrence(&occurrence).expect("it is open");
+    let unknown = ledger.charge_attempt(&occurrence, &digest(3), part).unwrap_err();
+    assert_eq!(unknown.message, not_reserved().message);
+    ledger.check_occurrence(&occurrence).expect("it is open");
+    ledger.release(&digest(2));
+    ledger
+        .reserve_loss(&digest(4), account(), all * 0.05, TOTAL)
+        .unwrap();
+    ledger
+        .charge_attempt(&occurrence, &digest(4), loss(all * 0.05))
+        .unwrap();
+    assert_eq!(
+        ledger.check_occurrence(&occurrence).unwrap_err().kind,
+        Kind::Spent
+    );
+}
+
+/// A plan's budget is set aside once: a second run of it would count on nothing.
+#[test]
+fn a_plan_that_is_set_aside_is_not_set_aside_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    ledger.reserve_loss(&digest(1), account(), 0.01, TOTAL).unwrap();
+    let again = ledger.reserve_loss(&digest(1), account(), 0.001, TOTAL);
+    assert_eq!(again.unwrap_err().kind, Kind::Spent);
+    assert_eq!(ledger.set_aside(&digest(1)), Some(0.01));
+    ledger.release(&digest(1));
+    ledger.reserve_loss(&digest(1), account(), 0.001, TOTAL).unwrap();
+}
+
+/// A training whose later iterations were set aside does not get what another run has taken since.
+#[test]
+fn a_later_part_is_held_against_what_others_have_cost_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let all = gaussian::mu(1.0, 1e-6).unwrap().powi(2);
+    for (run, aside) in [(1, 0.5), (2, 0.4)] {
+        ledger
+            .reserve_loss(&digest(run), account(), all * aside, TOTAL)
+            .unwrap();
+        ledger.charge_part(&digest(run), loss(all * 0.1)).unwrap();
+    }
+    ledger.raise(&digest(2), loss(all * 0.8)).unwrap();
+    let refused = ledger.charge_part(&digest(1), loss(all * 0.3)).unwrap_err();
+    assert_eq!(refused.kind, Kind::Budget, "{refused}");
+    assert_eq!(ledger.charged_loss(&digest(1)), Some(all * 0.1), "as before");
+    ledger.charge_part(&digest(1), loss(all * 0.15)).unwrap();
+    assert_eq!(ledger.charged_loss(&digest(1)), Some(all * 0.15));
+}
+
+/// After a restore nobody knows what a data set has cost: it takes nothing before somebody says so.
+#[test]
+fn a_data_set_that_a_restore_has_closed_takes_no_run() {
+    let folder = tempfile::tempdir().unwrap();
+    Restored::close(folder.path(), 1, 2).unwrap();
+    let totals = [(account(), TOTAL.expect("a total"))];
+    let pays = |ledger: &Ledger| ledger.pays_for(&of(&account()), loss(1e-4), &totals, None);
+    let mut ledger = open(&folder);
+    let refused = ledger
+        .reserve_loss(&digest(1), account(), 1e-4, TOTAL)
+        .unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.field.as_deref()),
+        (Kind::Budget, Some("data_set"))
+    );
+    assert_eq!(pays(&ledger), Some(0));
+    drop(ledger);
+    assert!(Restored::open(folder.path(), "ward-7").unwrap());
+    let mut ledger = open(&folder);
+    assert!(pays(&ledger) > Some(1));
+    ledger.reserve_loss(&digest(1), account(), 1e-4, TOTAL).unwrap();
+    let other = AccountName::new("ward-8", Unit::Party);
+    let refused = ledger.reserve_loss(&digest(2), other, 1e-4, TOTAL).unwrap_err();
+    assert_eq!(refused.kind, Kind::Budget, "another one stays closed");
+}
+
+/// An attempt takes the place of the one before it, and pays with what was set aside for that.
+#[test]
+fn what_is_set_aside_for_the_attempt_before_pays_for_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let each = loss(gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.6);
+    let totals = [(account(), TOTAL.expect("a total"))];
+    ledger
+        .reserve_loss(&digest(1), account(), each.mu_squared, TOTAL)
+        .unwrap();
+    let besides = |run: Option<usize>| {
+        let run = run.map(digest);
+        ledger.pays_for(&of(&account()), each, &totals, run.as_deref())
+    };
+    assert_eq!([None, Some(2), Some(1)].map(besides), [Some(0), Some(0), Some(1)]);
+}
+
+/// A receipt of another member tells of a run that the ledger has: only what it lacks is charged.
+#[test]
+fn what_the_ledger_covers_already_is_adopted_from_nobody() {
+    use crate::daemon::ledger::opening::Adopted;
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    ledger.reserve_loss(&digest(1), account(), 0.01, TOTAL).unwrap();
+    ledger.charge_all(&digest(1)).unwrap();
+    drop(ledger);
+    for (mu_squared, new) in [(0.005, 0), (0.01, 0), (0.02, 1), (0.02, 0)] {
+        let run = Adopted {
+            digest: digest(1),
+            of: of(&account()),
+            charge: loss(mu_squared),
+            spent: true,
+        };
+        let adopted = Ledger::adopt(folder.path(), marks(folder.path()), vec![run]).unwrap();
+        assert_eq!(adopted.len(), new, "{mu_squared}");
+    }
+    assert_eq!(open(&folder).charged_loss(&digest(1)), Some(0.02));
+}

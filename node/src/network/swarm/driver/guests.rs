@@ -3,7 +3,7 @@
 use tracing::debug;
 use undertone_protocol::messages::notice::Network;
 
-use crate::network::ask::{ASK, SERVED};
+use crate::network::ask::{ASK, OPEN};
 use crate::network::door::Opened;
 use crate::network::hello::{self, Credentials, HelloError, Verdict};
 use crate::network::lane::{Lane, Stay};
@@ -28,7 +28,10 @@ impl SwarmDriver {
             protocol,
             mut stream,
         } = opened;
-        let Some(peer_key) = self.peer_table.key(&peer) else {
+        // One whose key was revoked gets no hello, but for a run that goes on with it.
+        let is_turned_away =
+            !self.peer_table.admits(&peer) || (protocol == ASK && self.peer_table.is_barred(&peer));
+        let Some(peer_key) = self.peer_table.key(&peer).filter(|_| !is_turned_away) else {
             return;
         };
         let port = self.ports.get_mut(&peer);
@@ -86,7 +89,7 @@ impl SwarmDriver {
 
     fn serve(&mut self, lane: Lane, credentials: Credentials) {
         let (peer, connection) = (credentials.peer, lane.stay.connection);
-        let Some(port) = self.ports.get_mut(&peer).filter(|port| port.served < SERVED) else {
+        let Some(port) = self.ports.get_mut(&peer).filter(|port| port.served < OPEN) else {
             return;
         };
         let Some(known) = port.connections.get(&connection) else {
@@ -94,8 +97,9 @@ impl SwarmDriver {
         };
         let seen = known.host.clone().unwrap_or_default();
         port.served += 1;
-        let desk = self.desk.clone();
+        let (desk, turns) = (self.desk.clone(), port.turns.clone());
         self.serving.spawn(async move {
+            let _turn = turns.next().await;
             desk.serve(lane, credentials, seen).await;
             peer
         });

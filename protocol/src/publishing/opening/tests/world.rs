@@ -413,6 +413,19 @@ fn a_silent_member_is_opened_for_by_all_alike() {
     }
 }
 
+/// A liar crashes once its wrong secret is with everybody and its good one with few: the wrong one,
+/// which all pass on, keeps nobody from taking the good one.
+#[test]
+fn a_wrong_secret_that_is_passed_round_keeps_nobody_from_the_good_one() {
+    let fate = Fate {
+        seed: 6_754_688_076_241_502_922,
+        crashes: vec![(3, 37)],
+        liar: Some((3, false)),
+        ..calm(u8::MAX)
+    };
+    World::new(fate).play().check();
+}
+
 #[test]
 fn the_checker_finds_one_who_tells_shares_of_everybody() {
     let fate = calm(0b000_1111);

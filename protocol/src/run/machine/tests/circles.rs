@@ -5,7 +5,7 @@ use crate::messages::log::ShareId;
 use crate::messages::notice::Network;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::run::interface::Input;
-use crate::run::outcome::Ending;
+use crate::run::outcome::{Ending, Event};
 use crate::task::tests::ensemble::{Ensemble, contribution};
 use crate::topology::party::Party;
 
@@ -168,6 +168,66 @@ fn a_state_is_the_weighted_sum_of_the_messages() {
             assert!(
                 near(row[0], 0.25) && near(row[1], -0.05),
                 "round {round}: {row:?}"
+            );
+        }
+    }
+}
+
+/// An answer goes to whom it is about over a connection, or waits until its vector comes again.
+#[test]
+fn a_vector_of_who_is_not_reached_is_answered_when_it_comes_again() {
+    let plan = circles_plan("");
+    let vector = std::rc::Rc::new(std::cell::RefCell::new(None));
+    let answers = std::rc::Rc::new(std::cell::Cell::new(0));
+    let (kept, counted) = (vector.clone(), answers.clone());
+    let mut ensemble = Ensemble::new(&plan);
+    ensemble.arrives = Box::new(move |sent| {
+        let is = |from, to| (sent.network, sent.from, sent.to) == (Network::Private, from, to);
+        if is(1, 0) && matches!(wire::read_private(sent.frame), Ok(PrivateFrame::Sealed { .. })) {
+            *kept.borrow_mut() = Some(sent.frame.clone());
+            return false;
+        }
+        let answer = is(0, 1) && matches!(wire::read_private(sent.frame), Ok(PrivateFrame::Answer { .. }));
+        counted.set(counted.get() + u32::from(answer));
+        true
+    });
+    ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "mixing");
+    ensemble.deliver();
+    let frame: Bytes = vector.take().expect("1 has sealed one for 0");
+    let (network, peer, from) = (Network::Private, 1, 1);
+    ensemble.feed(0, Input::Disconnected { network, peer });
+    let comes = || Input::Private {
+        from,
+        frame: frame.clone(),
+    };
+    ensemble.feed(0, comes());
+    assert_eq!(answers.get(), 0);
+    ensemble.feed(0, Input::Connected { network, peer });
+    ensemble.feed(0, comes());
+    assert_eq!(answers.get(), 1);
+}
+
+/// Who is not in START is in no circle: nothing is sealed for it, and nothing of it is waited for.
+/// Of five who are in START nobody may depart if the plan needs five.
+#[test]
+fn circles_are_of_those_who_are_in_start() {
+    for dies in [false, true] {
+        let plan = circles_plan("join_ms = 500");
+        let mut ensemble = Ensemble::without(&plan, &[5]);
+        ensemble.until(|ensemble| stage_of(ensemble.run(0)) == "spending");
+        if dies {
+            ensemble.kill(4);
+        }
+        let over = |ensemble: &Ensemble<'_>| ensemble.has_said(0, &Event::Iteration(1));
+        ensemble.until(|ensemble| over(ensemble) || ensemble.outcomes.contains_key(&0));
+        assert_eq!(over(&ensemble), !dies, "one more is below the plan's fewest");
+        if !dies {
+            let start = ensemble.run(1).started_at().expect("it began");
+            assert!(ensemble.now < start.plus_millis(plan.draft().run.settle_ms / 2));
+            let complaints = ensemble.complaints(0);
+            assert!(
+                complaints.len() == 1 && complaints[0].contains("never connected"),
+                "{complaints:?}"
             );
         }
     }

@@ -317,3 +317,74 @@ fn who_says_too_early_that_it_has_ended_harms_only_itself() {
     ensemble.deliver();
     assert!(!ensemble.has_said(0, &Event::Complete), "2 has not ended");
 }
+
+/// As many as the plan needs are enough; with one fewer nobody waits for the rest.
+#[test]
+fn a_decline_ends_the_run_once_fewer_than_its_least_are_left() {
+    let plan = among(6, READABLE);
+    let least = plan.draft().run.min_parties;
+    assert!(least < 6);
+    let mut ensemble = Ensemble::new(&plan);
+    for left in (least - 1..6).rev() {
+        ensemble.feed(0, Input::Declined { peer: left });
+        assert_eq!(
+            ensemble.outcomes.contains_key(&0),
+            left < least,
+            "{left} are left"
+        );
+    }
+    let Ending::Aborted { reason } = &ensemble.outcome(0).ending else {
+        panic!("{:?}", ensemble.outcome(0).ending)
+    };
+    assert!(reason.contains("declined"), "{reason}");
+}
+
+#[test]
+fn nobody_waits_after_the_end_for_who_is_gone_or_was_not_in_start() {
+    for lines in KINDS {
+        let mut ensemble = Ensemble::new(&among(5, lines));
+        ensemble.arrives = Box::new(|sent| sent.from != 1 || !says_finished(sent.frame));
+        ensemble.play();
+        ensemble.deliver();
+        assert!(!ensemble.has_said(0, &Event::Complete), "{lines}: 1 may need it");
+        let now = ensemble.now;
+        ensemble.kill(1);
+        assert_eq!(ensemble.said_at(0, &Event::Complete), now, "{lines}");
+    }
+    let mut ensemble = Ensemble::without(&among(5, "[run]\nsealed = false\njoin_ms = 500"), &[4]);
+    ensemble.play();
+    let now = ensemble.now;
+    ensemble.deliver();
+    assert_eq!(ensemble.said_at(0, &Event::Complete), now);
+}
+
+/// Give-ups of as many as may lie and depart leave a START that may still come to a set: one more
+/// ends it, unless something is sealed.
+#[test]
+fn a_start_is_left_once_more_have_given_it_up_than_may_lie_and_depart() {
+    for (lines, stage, leaves) in [(SEALED, "mixing", true), (PAIRWISE, "settling", false)] {
+        let plan = among(5, lines);
+        let privacy = &plan.draft().privacy;
+        let most = privacy.colluding + privacy.dropouts;
+        assert!(most > privacy.colluding && most < 4);
+        let mut ensemble = Ensemble::new(&plan);
+        bring(&mut ensemble, stage);
+        for giver in 1..=most + 1 {
+            let start = ensemble.run(0).public_state.flood.start(0, giver);
+            let incarnation = start.expect("it began").1;
+            let (number, next) = (0, None);
+            let notice = Notice::GiveUp {
+                number,
+                incarnation,
+                next,
+            };
+            let mut signer = Signer::new(giver, *plan.digest(), simulated_keypair(giver), 1 << 40);
+            let signed = signer.sign(Recipient::All, notice).expect("signs");
+            let frame = Bytes::from_owner(wire::notice_frame(&signed));
+            ensemble.feed(0, Input::Public { from: giver, frame });
+            assert_eq!(ensemble.complaints(0), [""; 0], "{lines}");
+            let left = ensemble.outcomes.contains_key(&0);
+            assert_eq!(left, leaves && giver > most, "{lines}: {giver} gave it up");
+        }
+    }
+}

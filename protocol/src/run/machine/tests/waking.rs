@@ -140,3 +140,61 @@ fn malformed_words_of_late_arrivals_are_refused() {
         assert_eq!(offences(&drain(&mut run)).len(), 1, "{entries:?}");
     }
 }
+
+/// Its sealed vector is out, and cannot be taken back: the others' words change nothing.
+#[test]
+fn late_node_that_has_sealed_waits_for_no_words() {
+    let (mut run, _) = up_to_start(&among(3, PAIRWISE));
+    run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
+    drain(&mut run);
+    assert_eq!(stage_of(&run), "settling");
+    assert!(run.record.sealed.is_some());
+    assert!(run.oversleeps(LATE, at(LATE)), "its clock stands still");
+    assert!(!run.waits_for_words());
+    run.handle(at(4), Input::Tick).expect("time");
+    assert_eq!(said(&drain(&mut run)), []);
+}
+
+/// Whichever comes first, the mark or the words: no share leaves before both are here.
+#[test]
+fn late_node_mixes_once_its_mark_and_the_words_are_here() {
+    let plan = plan(3, "", 2);
+    for words_first in [true, false] {
+        let (mut run, _) = up_to_start(&plan);
+        assert!(run.oversleeps(LATE, at(LATE)));
+        run.handle(at(4), Input::Tick).expect("time");
+        for part in [words_first, !words_first] {
+            assert_eq!(stage_of(&run), "spending");
+            match part {
+                true => (1..3).for_each(|party| says(&mut run, &plan, party, (1 << 40, 5), &[(0, 1)])),
+                false => run.handle(at(6), Input::Spent(Ok(()))).expect("asked"),
+            }
+        }
+        assert_eq!(stage_of(&run), "mixing");
+        let shares = drain(&mut run);
+        let shares = shares
+            .iter()
+            .filter(|output| matches!(output, Output::Private { .. }));
+        assert!(shares.count() > 0);
+    }
+}
+
+/// From half of settling on lists of logs go out without those who are late: who names an arrival
+/// then would have its author seal for nobody.
+#[test]
+fn an_arrival_is_named_until_lists_of_logs_are_due() {
+    let plan = plan(3, "", 2);
+    for (after, named) in [(-1, true), (0, false)] {
+        let (mut run, _) = up_to_start(&plan);
+        run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
+        drain(&mut run);
+        let now = run.settling_half().as_millis().saturating_add_signed(after);
+        says(&mut run, &plan, 1, (1 << 40, now), &[(1, 1)]);
+        let expected = named.then(|| arrivals(&[(1, 1)]));
+        assert_eq!(
+            said(&drain(&mut run)),
+            Vec::from_iter(expected),
+            "{after} ms after half"
+        );
+    }
+}

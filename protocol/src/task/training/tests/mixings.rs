@@ -51,7 +51,13 @@ fn shares_of_the_next_mixing_wait_for_it_unless_there_is_none() {
         ] {
             ensemble.feed(0, share_of_another(&plan, &[9; 32], from, place));
         }
-        assert_eq!(ensemble.complaints(0).len(), before + 3, "no share of any mixing");
+        // One that is due, from somebody else.
+        let (from, due_of) = (undue, due[0]);
+        let Input::Private { frame, .. } = share_of_another(&plan, &[9; 32], due_of, (1, bytes)) else {
+            unreachable!("it is a private frame")
+        };
+        ensemble.feed(0, Input::Private { from, frame });
+        assert_eq!(ensemble.complaints(0).len(), before + 4, "no share of any mixing");
         assert!(of(&ensemble, 0).early_shares.is_empty());
         for _ in 0..3 {
             ensemble.feed(0, share_of_another(&plan, &[9; 32], due[0], (1, bytes)));
@@ -215,4 +221,34 @@ fn a_release_is_judged_by_the_logs_of_the_mixing() {
     ensemble.play();
     let logs = ensemble.outcome(0).logs.clone().expect("agreed");
     assert_eq!(logs.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}
+
+/// Others may want something of a node until the deadlines of all mixings that may follow START,
+/// and then for a stage. Nobody does of one from which nothing private has left.
+#[test]
+fn others_may_need_a_node_until_the_last_of_all_deadlines() {
+    let plan = rounds_plan("inca", 2, "");
+    let mut ensemble = Ensemble::new(&plan);
+    ensemble.play();
+    let (task, outcome) = (&ensemble.tasks[0], ensemble.outcome(0));
+    let start = outcome.started_at.expect("it began");
+    let run = &plan.draft().run;
+    let once = u64::from(plan.mixing_rounds()) * run.round_ms + 2 * run.settle_ms;
+    let deadlines = start.plus_millis(3 * once);
+    assert_eq!(task.others_end(outcome, start), deadlines);
+    let stage = task.others_end(outcome, deadlines).since(deadlines);
+    assert!(stage >= run.settle_ms * 1_000_000);
+    let reason = String::new();
+    for ending in [
+        Ending::Aborted {
+            reason: reason.clone(),
+        },
+        Ending::Spent { reason },
+    ] {
+        let over = Outcome {
+            ending,
+            ..outcome.clone()
+        };
+        assert_eq!(task.others_end(&over, start), start);
+    }
 }

@@ -95,6 +95,7 @@ fn nothing_is_agreed_on_after_the_last_iteration() {
         assert_eq!((training.iterations, training.spent), (RELEASES - 1, RELEASES));
         let stopped = training.stopped.clone().unwrap_or_default();
         assert!(stopped.contains("'s secret has "), "{stopped}");
+        assert!(!ensemble.outcome(party).agreed, "others may hold another mean");
     }
 }
 
