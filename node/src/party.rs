@@ -20,6 +20,7 @@ pub mod model_file;
 mod noise_tests;
 pub mod part;
 pub mod plan_digest;
+pub mod plan_map;
 pub mod program;
 pub mod randomness;
 pub mod reaching;

@@ -200,10 +200,10 @@ impl Daemon {
         self.running.pid()
     }
 
-    /// Kills it, and waits until it is gone.
-    pub fn kill(self) {
+    /// Kills it, and waits until it is gone; returns its output.
+    pub fn kill(self) -> Ended {
         signal(self.running.pid(), Signal::SIGKILL);
-        self.running.wait();
+        self.running.wait()
     }
 
     /// Asks it to end, and waits for that: returns its output, and how long it took.

@@ -20,6 +20,8 @@ const WARD: &str = "output = \"NAME.out\"\n[[data_set]]\nname = \"ward\"\nfile =
 struct Group {
     parties: Parties,
     daemons: Vec<Daemon>,
+    /// The log of the one that was killed last.
+    log_before: String,
 }
 
 impl Group {
@@ -38,6 +40,7 @@ impl Group {
         let mut group = Group {
             parties,
             daemons: vec![],
+            log_before: String::new(),
         };
         group.daemons = (0..PARTIES).map(|party| group.start(party)).collect();
         group
@@ -90,7 +93,7 @@ impl Group {
         while begun.elapsed() < more {
             std::hint::spin_loop();
         }
-        victim.kill();
+        self.log_before = victim.kill().stderr;
     }
 
     fn run(&self, party: usize, digest: &str) -> Value {
@@ -146,6 +149,26 @@ impl Group {
             .collect();
         let lost = states.iter().position(|state| *state == "unreachable");
         lost.is_some_and(|lost| states[lost..].iter().any(|state| state.ends_with(" connected")))
+    }
+
+    /// Ends the one that restarted and checks all that it has sent, to anybody: of the run nothing
+    /// but questions for the result, though it had sent frames of it before.
+    fn assert_was_mute(&mut self, digest: &str) {
+        let restarted = self.daemons.pop().expect("five").end().0.stderr;
+        let digest = format!("digest=\"{digest}\"");
+        let sent = |log: &str, what: &str| -> Vec<String> {
+            let lines = log.lines().filter(|line| line.contains(what) && line.contains(&digest));
+            lines.map(String::from).collect()
+        };
+        for what in ["hello signed", "frame sent"] {
+            assert!(!sent(&self.log_before, what).is_empty(), "{}", self.log_before);
+            assert_eq!(sent(&restarted, what), [""; 0]);
+        }
+        let asked = sent(&restarted, "question asked");
+        assert!(!asked.is_empty(), "{restarted}");
+        let others: Vec<&String> = asked.iter().filter(|line| !line.contains("kind=\"outcome\"")).collect();
+        assert!(others.is_empty(), "{others:?}");
+        self.daemons.push(self.start(PARTIES - 1));
     }
 
     /// Checks that the one that restarted has the result of the first, and a receipt that checks.
@@ -236,9 +259,7 @@ fn a_daemon_killed_behind_the_mark_is_mute_and_reads_the_mean_that_all_others_ha
     let again = group.daemons[PARTIES - 1].submit(&plan, "data_set=ward", None);
     again.refused(409, "already taken part");
     // And another restart finds what it has read.
-    let victim = group.daemons.pop().expect("five");
-    victim.kill();
-    group.daemons.push(group.start(PARTIES - 1));
+    group.assert_was_mute(&digest);
     assert_eq!(group.run(PARTIES - 1, &digest)["outcome"], "degraded");
 }
 
@@ -283,6 +304,7 @@ fn of_every_computation_a_daemon_killed_behind_the_mark_reads_the_result() {
         }
         assert!(!group.has_spoken_again(&digest), "it is mute");
         group.assert_same_result(task, &digest);
+        group.assert_was_mute(&digest);
     }
 }
 
@@ -304,6 +326,7 @@ fn a_daemon_killed_between_its_charge_and_its_mark_is_mute_and_reads_the_mean() 
         assert_eq!(group.ended(party, &digest)["outcome"], "degraded");
     }
     group.assert_read_back(&digest);
+    group.assert_was_mute(&digest);
 }
 
 /// The moment between the outcome and the record of the run's end, which a full disk makes long.
@@ -322,7 +345,7 @@ fn a_daemon_killed_with_its_result_written_finds_it_with_nobody_else_there() {
     let before = group.ended(last, &digest);
     assert_eq!(before["outcome"], "done", "{before}");
     let receipt = std::fs::read(folder.join("receipt.json")).expect("a receipt");
-    group.daemons.drain(..).for_each(Daemon::kill);
+    group.daemons.drain(..).for_each(|daemon| drop(daemon.kill()));
     std::fs::write(folder.join("begun.json"), begun).expect("ours");
     std::fs::remove_file(folder.join("run.json")).expect("its end");
     group.daemons = vec![group.start(last)];
@@ -454,6 +477,7 @@ fn killed_at_a_random_moment(group: &mut Group, number: u64) -> &'static str {
             return "found its own";
         }
         group.assert_read_back(&digest);
+        group.assert_was_mute(&digest);
         return "read back";
     }
     let run = group.ended(PARTIES - 1, &digest);

@@ -316,7 +316,7 @@ fn an_accepted_offer_waits_over_restarts_until_enough_have_accepted() {
     let later: Vec<Daemon> = daemons.drain(..2).collect();
     for (party, daemon) in later.into_iter().enumerate() {
         match party {
-            0 => daemon.kill(),
+            0 => drop(daemon.kill()),
             _ => drop(daemon.end()),
         }
         let again = Daemon::start(&parties, party, &format!("[policy]\nmax_epsilon = 1.0\n{WARD}"));

@@ -18,12 +18,13 @@ use rand::Rng;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
-use tracing::debug;
+use tracing::{debug, trace};
 use undertone_protocol::messages::ask::{
     AskError, Context, TEXT_LIMIT, question_frame_limit, reply_frame_limit,
 };
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
+use undertone_protocol::plan::hex::hex;
 use undertone_protocol::plan::scheduled::{OccurrenceId, Scheduled};
 
 use crate::network::dial_fault::DialFault;
@@ -241,6 +242,7 @@ impl Inquiry {
             ref peer_key,
             ..
         } = self.credentials;
+        log_asked((graph, peer), question);
         let mut nonce = [0; 16];
         rand::rng().fill_bytes(&mut nonce);
         let context = Context {
@@ -254,6 +256,19 @@ impl Inquiry {
         let (reply, payload) = context.read_reply(peer_key, &frame)?;
         Ok((reply, payload.to_vec()))
     }
+}
+
+fn log_asked((graph, peer): (Network, PeerId), question: &Question) {
+    let (kind, plan) = match *question {
+        Question::Check { digest } => ("check", digest),
+        Question::Outcome { digest, .. } => ("outcome", Some(digest)),
+        Question::Echo => ("echo", None),
+        Question::Offer => ("offer", None),
+        Question::Attend { .. } => ("attend", None),
+        Question::Keys { .. } => ("keys", None),
+    };
+    let digest = plan.map(|digest| hex(&digest));
+    trace!(digest, %graph, %peer, kind, "question asked");
 }
 
 /// Where questions are answered.

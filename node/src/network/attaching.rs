@@ -166,6 +166,7 @@ impl Builder<'_> {
         Arc::new(Line {
             graph,
             peer,
+            digest: self.digest,
             queue: Queue::new(settings.queue_frames, settings.queue_bytes).overtaking(match graph {
                 // Notices and short items: agreeing must not wait for vectors.
                 Network::Public => 2 * SHORT_ITEM_BYTES,

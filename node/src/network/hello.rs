@@ -24,7 +24,9 @@ use libp2p::identity::{Keypair, PublicKey};
 use rand::Rng;
 use thiserror::Error;
 use tokio::time::timeout;
+use tracing::trace;
 use undertone_protocol::messages::notice::Network;
+use undertone_protocol::plan::hex::hex;
 
 use crate::network::offence::Offence;
 
@@ -163,6 +165,8 @@ impl Word<'_> {
     }
 
     fn sign(&self, key: &Keypair) -> io::Result<[u8; 64]> {
+        let (opener, acceptor) = (self.opener, self.acceptor);
+        trace!(digest = hex(&self.digest), %opener, %acceptor, verdict = self.verdict, "hello signed");
         let signature = key.sign(&self.bytes()).map_err(io::Error::other)?;
         signature
             .try_into()

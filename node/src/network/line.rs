@@ -14,6 +14,8 @@ use crate::network::queue::Queue;
 pub(super) struct Line {
     pub(super) graph: Network,
     pub(super) peer: PeerId,
+    /// The digest of the run's plan.
+    pub(super) digest: [u8; 32],
     pub(super) queue: Queue,
     pub(super) max_frame: usize,
     /// Bytes that were received and the driver still holds.

@@ -14,6 +14,8 @@ use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::StreamProtocol;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tracing::trace;
+use undertone_protocol::plan::hex::hex;
 
 use crate::network::event::NetworkEvent;
 use crate::network::line::Line;
@@ -108,6 +110,8 @@ where
 /// Length and the first piece go out in one write: plaintext sends each write as a packet of its
 /// own.
 async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8], line: &Line) -> Result<(), End> {
+    let Line { graph, peer, digest, .. } = line;
+    trace!(digest = hex(digest), %graph, %peer, bytes = bytes.len(), "frame sent");
     // The handle refused what is above `max_frame`, which fits 32 bits.
     let length = bytes.len() as u32;
     let (first, rest) = bytes.split_at(bytes.len().min(PIECE - HEADER));

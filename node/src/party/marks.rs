@@ -5,7 +5,8 @@
 //! never changed: the latest of a plan counts. One that was torn when its process was killed counts
 //! as spent, for every plan whose digest begins with what is left of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::party::journal::{Disk, Fault, Journal};
 use crate::party::plan_digest::PlanDigest;
+use crate::party::plan_map::PlanMap;
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
@@ -61,28 +63,30 @@ struct Marked {
     draws: u8,
     spent: bool,
     /// A ledger's word: whose data, by its number, and the charge.
-    noted: Option<(u32, Charge)>,
+    noted: Option<(NonZeroU32, Charge)>,
 }
 
-/// All marks that were read: some 70 bytes for each plan there ever was.
+/// All marks that were read: 72 bytes for each plan there ever was.
 #[derive(Debug, Default)]
 struct Read {
-    /// The identities that wrote, and the subjects of their ledgers. They are few, and plans are
-    /// many: these have their numbers.
-    peers: Vec<String>,
+    /// The few identities that wrote, each with its plans.
+    peers: Vec<(String, PlanMap<Marked>)>,
+    /// The subjects of their ledgers. They are few, and plans are many, which have their numbers.
     subjects: Vec<Value>,
-    plans: BTreeMap<(PlanDigest, u32), Marked>,
     torn: BTreeSet<String>,
 }
 
-/// The number of an item, which is added if it is new.
-fn number_of<T: PartialEq>(items: &mut Vec<T>, item: T) -> u32 {
-    let number = items.iter().position(|known| *known == item);
+/// The number of a subject, from 1, which is added if it is new.
+fn number_of(subjects: &mut Vec<Value>, subject: Value) -> NonZeroU32 {
+    let number = subjects.iter().position(|known| *known == subject);
     let number = number.unwrap_or_else(|| {
-        items.push(item);
-        items.len() - 1
+        subjects.push(subject);
+        subjects.len() - 1
     });
-    u32::try_from(number).unwrap_or(u32::MAX)
+    u32::try_from(number)
+        .ok()
+        .and_then(|number| NonZeroU32::MIN.checked_add(number))
+        .unwrap_or(NonZeroU32::MAX)
 }
 
 impl Read {
@@ -95,8 +99,7 @@ impl Read {
         let Some(digest) = PlanDigest::parse(&mark.digest) else {
             return false;
         };
-        let peer = number_of(&mut self.peers, mark.peer);
-        let marked = self.plans.entry((digest, peer)).or_default();
+        let mut marked = self.of(&mark.peer, &digest).unwrap_or_default();
         match mark.mark {
             Happened::Drawn => marked.draws = marked.draws.saturating_add(1),
             Happened::Spent | Happened::Torn => marked.spent = true,
@@ -107,18 +110,35 @@ impl Read {
         {
             marked.noted = Some((number_of(&mut self.subjects, of), charge));
         }
+        match self.peers.iter_mut().find(|(known, _)| *known == mark.peer) {
+            Some((_, plans)) => plans.insert(digest, marked),
+            None => {
+                let mut plans = PlanMap::default();
+                plans.insert(digest, marked);
+                self.peers.push((mark.peer, plans));
+            }
+        }
         true
     }
 
-    fn marked(&self, digest: &str, peer: &str) -> Option<&Marked> {
-        let number = self.peers.iter().position(|known| known == peer)?;
-        let key = (PlanDigest::parse(digest)?, u32::try_from(number).ok()?);
-        self.plans.get(&key)
+    fn of(&self, peer: &str, digest: &PlanDigest) -> Option<Marked> {
+        let (_, plans) = self.peers.iter().find(|(known, _)| known == peer)?;
+        plans.get(digest)
     }
 
-    fn noted(&self, marked: &Marked) -> Option<(&Value, Charge)> {
+    fn marked(&self, digest: &str, peer: &str) -> Option<Marked> {
+        self.of(peer, &PlanDigest::parse(digest)?)
+    }
+
+    /// All plans of all identities.
+    fn all(&self) -> impl Iterator<Item = (&str, PlanDigest, Marked)> {
+        let peers = self.peers.iter();
+        peers.flat_map(|(peer, plans)| plans.iter().map(move |(digest, marked)| (&**peer, digest, marked)))
+    }
+
+    fn noted(&self, marked: Marked) -> Option<(&Value, Charge)> {
         let (subject, charge) = marked.noted?;
-        Some((self.subjects.get(subject as usize)?, charge))
+        Some((self.subjects.get(subject.get() as usize - 1)?, charge))
     }
 }
 
@@ -209,7 +229,7 @@ impl Marks {
         written.map_err(|fault| refused(self.journal.path(), &fault))
     }
 
-    fn marked(&self, digest: &str) -> Option<&Marked> {
+    fn marked(&self, digest: &str) -> Option<Marked> {
         self.read.marked(digest, &self.peer)
     }
 
@@ -326,12 +346,9 @@ impl Marks {
     pub fn take_in(&mut self, other: &Marks) -> Result<usize, Failure> {
         self.locked(|marks| {
             let mut added = 0;
-            for ((digest, peer), theirs) in &other.read.plans {
-                let Some(peer) = other.read.peers.get(*peer as usize) else {
-                    continue;
-                };
+            for (peer, digest, theirs) in other.read.all() {
+                let own = marks.read.of(peer, &digest).unwrap_or_default();
                 let digest = digest.to_string();
-                let own = marks.read.marked(&digest, peer).copied().unwrap_or_default();
                 let noted = other.read.noted(theirs);
                 let noted = noted.map(|(of, charge)| Noted {
                     of: of.clone(),
@@ -343,7 +360,7 @@ impl Marks {
                 for mark in lacks {
                     let mark = Mark {
                         digest: digest.clone(),
-                        peer: peer.clone(),
+                        peer: peer.to_owned(),
                         mark,
                         charge: noted.clone(),
                     };
@@ -371,10 +388,9 @@ impl Marks {
     /// Ledgers' words on plans, whoever this key belonged to: digest, whether it is spent, whose
     /// data, and charge.
     pub fn charges(&self) -> impl Iterator<Item = (PlanDigest, bool, &Value, Charge)> {
-        let plans = self.read.plans.iter();
-        plans.filter_map(|((digest, _), marked)| {
+        self.read.all().filter_map(|(_, digest, marked)| {
             let (of, charge) = self.read.noted(marked)?;
-            Some((*digest, marked.spent, of, charge))
+            Some((digest, marked.spent, of, charge))
         })
     }
 }
@@ -389,6 +405,9 @@ fn refused(path: &Path, fault: &Fault) -> Failure {
 pub fn in_folder(folder: &Path) -> PathBuf {
     folder.join("marks")
 }
+
+/// As many as the comments say: a daemon has them for years.
+const _: () = assert!(size_of::<(PlanDigest, Marked)>() == 72);
 
 #[cfg(test)]
 mod tests;

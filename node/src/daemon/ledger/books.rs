@@ -9,8 +9,9 @@ use undertone_protocol::messages::commitment::MOST_REVEALS;
 use crate::daemon::ledger::account::{AccountName, Protected};
 use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::party::plan_digest::PlanDigest;
+use crate::party::plan_map::PlanMap;
 
-/// All that is known of a plan: some 70 bytes with its digest.
+/// All that is known of a plan: 64 bytes with its digest.
 #[derive(Clone, Copy, Debug)]
 struct PlanBook {
     /// The number of what it is charged for.
@@ -27,7 +28,7 @@ struct PlanBook {
 pub(super) struct Books {
     /// The few subjects that runs are charged for.
     subjects: Vec<Protected>,
-    plans: BTreeMap<PlanDigest, PlanBook>,
+    plans: PlanMap<PlanBook>,
     /// The run of each account that was charged last.
     latest: BTreeMap<AccountName, PlanDigest>,
 }
@@ -93,8 +94,9 @@ impl Books {
     }
 
     fn change(&mut self, key: PlanDigest, to: impl Fn(Charge) -> Charge) {
-        if let Some(plan) = self.plans.get_mut(&key).filter(|plan| plan.charged) {
-            plan.charge = to(plan.charge);
+        if let Some(plan) = self.plans.get(&key).filter(|plan| plan.charged) {
+            let charge = to(plan.charge);
+            self.plans.insert(key, PlanBook { charge, ..plan });
         }
     }
 
@@ -105,11 +107,11 @@ impl Books {
         }
     }
 
-    fn plan(&self, digest: &str) -> Option<&PlanBook> {
+    fn plan(&self, digest: &str) -> Option<PlanBook> {
         self.plans.get(&PlanDigest::parse(digest)?)
     }
 
-    fn booked(&self, plan: &PlanBook) -> Option<Booked> {
+    fn booked(&self, plan: PlanBook) -> Option<Booked> {
         let of = self.subjects.get(plan.of as usize)?.clone();
         let charge = plan.charge;
         Some(Booked { of, charge })
@@ -138,13 +140,13 @@ impl Books {
     }
 
     /// The runs that are charged, each with what for.
-    pub(super) fn all_charged(&self) -> impl Iterator<Item = (&PlanDigest, &Protected, Charge)> {
+    pub(super) fn all_charged(&self) -> impl Iterator<Item = (PlanDigest, &Protected, Charge)> {
         let charged = self.plans.iter().filter(|(_, plan)| plan.charged);
         charged.filter_map(|(key, plan)| Some((key, self.subjects.get(plan.of as usize)?, plan.charge)))
     }
 
     /// All plans with what for they are charged, and whether they are spent or only drawn.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&PlanDigest, &Protected, Charge, bool)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (PlanDigest, &Protected, Charge, bool)> {
         self.plans.iter().filter_map(|(key, plan)| {
             let of = self.subjects.get(plan.of as usize)?;
             Some((key, of, plan.charge, plan.charged))
@@ -155,8 +157,8 @@ impl Books {
     pub(super) fn runs(&self, account: &AccountName) -> usize {
         let counts = |of: &Protected| of.accounts().contains(account);
         let counting: Vec<bool> = self.subjects.iter().map(counts).collect();
-        let charged = self.plans.values().filter(|plan| plan.charged);
-        charged.filter(|plan| counting[plan.of as usize]).count()
+        let charged = self.plans.iter().filter(|(_, plan)| plan.charged);
+        charged.filter(|(_, plan)| counting[plan.of as usize]).count()
     }
 
     /// The run of an account that was charged last, and what it is charged with there.
@@ -170,7 +172,7 @@ impl Books {
     pub(super) fn spent_besides(&self, account: &AccountName, digest: &str) -> Charge {
         let besides = PlanDigest::parse(digest);
         let mut sums = vec![Charge::NOTHING; self.subjects.len()];
-        for (_, plan) in self.plans.iter().filter(|(key, _)| Some(**key) != besides) {
+        for (_, plan) in self.plans.iter().filter(|(key, _)| Some(*key) != besides) {
             let sum = &mut sums[plan.of as usize];
             *sum = *sum + plan.charge;
         }

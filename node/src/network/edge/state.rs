@@ -213,6 +213,7 @@ mod tests {
             Arc::new(Line {
                 graph,
                 peer: PeerId::random(),
+                digest: [0; 32],
                 queue: Queue::new(9, 100),
                 max_frame: 100,
                 inbound_bytes: 100,

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 
+use crate::forking;
 use crate::network::address;
 use crate::network::ask::{AskFault, Asked, NotTaken};
 use crate::network::config::{HubConfig, PeerAddress};
@@ -24,6 +25,8 @@ fn listing(addresses: &Addresses, number: u8) -> HubConfig {
 }
 
 async fn hub(addresses: &Addresses, number: u8) -> Hub {
+    // It may be another one at its ports.
+    forking::until_over();
     Hub::start(listing(addresses, number)).await.unwrap()
 }
 

@@ -6,6 +6,7 @@ use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::Question;
 
 use super::nodes::{Addresses, DEADLINE, Node, NodeConfig, id, key, soon};
+use crate::forking;
 use crate::network::address::Whereabouts;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
 use crate::network::event::NetworkEvent;
@@ -44,6 +45,7 @@ async fn relay(address: &Multiaddr, numbers: &[u8]) -> Hub {
         relays_others: true,
         patience: Patience::default(),
     };
+    forking::until_over();
     Hub::start_asking(config).await.unwrap()
 }
 

@@ -279,6 +279,7 @@ fn line(max_frame: usize, stall: Duration) -> Line {
     Line {
         graph: Network::Private,
         peer: id(2),
+        digest: DIGEST,
         queue: Queue::new(100, 100 << 20),
         max_frame,
         inbound_bytes: 2 * max_frame + 100,

@@ -16,6 +16,7 @@ use crate::daemon::schedule::attending::Due;
 use crate::daemon::service::Service;
 use crate::daemon::status::RunStatus;
 use crate::daemon::travel;
+use crate::forking;
 use crate::party::identity::Identity;
 
 /// A Friday, 2026-11-27 00:00 UTC, in seconds.
@@ -104,6 +105,7 @@ impl Group {
     pub(super) async fn start_silent(&mut self, party: usize) {
         let (clock, off_ms) = (self.clock.clone(), 1000 * self.off_s[party]);
         let clock = Clock::moved(move || clock.load(Ordering::SeqCst).saturating_add_signed(off_ms));
+        forking::until_over();
         let service = Service::start_by(self.config(party), clock).await.unwrap();
         travel::answer(&service);
         self.services[party] = Some(service);
