@@ -157,7 +157,9 @@ impl Group {
         let restarted = self.daemons.pop().expect("five").end().0.stderr;
         let digest = format!("digest=\"{digest}\"");
         let sent = |log: &str, what: &str| -> Vec<String> {
-            let lines = log.lines().filter(|line| line.contains(what) && line.contains(&digest));
+            let lines = log
+                .lines()
+                .filter(|line| line.contains(what) && line.contains(&digest));
             lines.map(String::from).collect()
         };
         for what in ["hello signed", "frame sent"] {
@@ -166,7 +168,10 @@ impl Group {
         }
         let asked = sent(&restarted, "question asked");
         assert!(!asked.is_empty(), "{restarted}");
-        let others: Vec<&String> = asked.iter().filter(|line| !line.contains("kind=\"outcome\"")).collect();
+        let others: Vec<&String> = asked
+            .iter()
+            .filter(|line| !line.contains("kind=\"outcome\""))
+            .collect();
         assert!(others.is_empty(), "{others:?}");
         self.daemons.push(self.start(PARTIES - 1));
     }

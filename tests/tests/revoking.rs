@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use undertone_tests::daemon::{Daemon, gauge};
 use undertone_tests::openapi::Document;
-use undertone_tests::{Parties, alone, read_npy, write_npy};
+use undertone_tests::ports::Ports;
+use undertone_tests::{Parties, Signal, alone, read_npy, signal, start_in, write_npy};
 
 const PARTIES: usize = 4;
 
@@ -298,4 +299,68 @@ fn commands_without_a_daemon_take_statements_from_a_file() {
         "{forged}"
     );
     assert_eq!(verify(&known[..2]).code, 2);
+}
+
+/// A relay is no member: it reads what a file says, as it reads the lists.
+#[test]
+fn a_relay_turns_away_a_key_that_its_file_revokes_once_it_reads_it_again() {
+    let _alone = alone();
+    let group = Group::new();
+    let parties = &group.parties;
+    let port = Ports::hold(1)[0];
+    let at = format!("/ip4/127.0.0.1/tcp/{port}");
+    let relay = parties
+        .run(["identity", "new", "--out", "relay.key", "--json"])
+        .json_of(0);
+    let relay = format!(
+        "[[relay]]\nname = \"lighthouse\"\nid = {}\nat = [\"{at}\"]\n",
+        relay["id"]
+    );
+    // The first has no address, so that it needs the relay.
+    let list: String = fs::read_to_string(parties.path("peers.toml")).expect("a list");
+    let mut shown = list.lines();
+    let mut hidden: Vec<&str> = shown
+        .by_ref()
+        .take_while(|line| !line.starts_with("private"))
+        .collect();
+    hidden.extend(shown.skip_while(|line| line.starts_with("public")));
+    parties.write("peers.toml", &(hidden.join("\n") + "\n" + &relay));
+    parties.plan("plan", RUN);
+    parties.write("revoked.txt", "");
+
+    let words = [
+        "relay",
+        "--identity",
+        "relay.key",
+        "--listen",
+        &at,
+        "--for",
+        "peers.toml",
+        "--keys",
+        "revoked.txt",
+    ];
+    let running = start_in(parties.folder(), words);
+    let is_silent_for = |party: usize| {
+        let key = format!("{}.key", parties.names()[party]);
+        let words = [
+            "doctor",
+            "plan.json",
+            "--identity",
+            &key,
+            "--timeout-ms",
+            "2000",
+            "--json",
+        ];
+        let found = parties.run(words).stdout;
+        found.contains("relay lighthouse at")
+    };
+    let long = Duration::from_secs(60);
+    within(long, "the relay answers the thief", || !is_silent_for(THIEF));
+    parties.write("revoked.txt", &(group.line(None) + "\n"));
+    assert!(!is_silent_for(THIEF), "it has not read that yet");
+    signal(running.pid(), Signal::SIGHUP);
+    within(long, "the relay turns the thief away", || is_silent_for(THIEF));
+    assert!(!is_silent_for(1));
+    signal(running.pid(), Signal::SIGTERM);
+    assert_eq!(running.wait().code, 0);
 }

@@ -149,6 +149,45 @@ impl Look {
     }
 }
 
+/// When the others are asked again.
+struct Pauses {
+    /// After the answers, if nobody says anything meanwhile.
+    next: Duration,
+    longest: Duration,
+    /// Members that were not heard yet. Each accepts once, and is heard at once; one that asks
+    /// again and again is not.
+    unheard: usize,
+}
+
+impl Pauses {
+    fn new(members: usize, join_ms: u64) -> Self {
+        Pauses {
+            next: SOON,
+            longest: SELDOM.min(Duration::from_millis(join_ms / 4).max(SOON)),
+            unheard: members,
+        }
+    }
+
+    /// After they were asked, the soonest that they are asked again because a member asked.
+    fn soonest(&self) -> Duration {
+        match self.unheard {
+            0 => SOON,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// A member has asked.
+    fn nudged(&mut self) {
+        self.next = SOON;
+        self.unheard = self.unheard.saturating_sub(1);
+    }
+
+    /// Nobody has.
+    fn passed(&mut self) {
+        self.next = (2 * self.next).min(self.longest);
+    }
+}
+
 /// Waits until enough members have accepted the plan and are up, its time is over (milliseconds
 /// since 1970), or somebody stops it.
 pub(super) async fn wait_for_enough(
@@ -159,7 +198,6 @@ pub(super) async fn wait_for_enough(
 ) -> Waited {
     let digest = *plan.digest();
     let least = plan.draft().run.min_parties;
-    let longest = SELDOM.min(Duration::from_millis(plan.draft().run.join_ms / 4).max(SOON));
     let members: Vec<(String, PeerId)> = plan
         .draft()
         .members
@@ -168,9 +206,8 @@ pub(super) async fn wait_for_enough(
         .filter(|(party, _)| *party != me)
         .map(|(_, member)| (member.name.clone(), member.id))
         .collect();
-    let (mut pause, mut was_hopeless) = (SOON, false);
-    // Each member accepts once, and is heard at once; one that asks again and again is not.
-    let mut at_once = members.len();
+    let mut was_hopeless = false;
+    let mut pauses = Pauses::new(members.len(), plan.draft().run.join_ms);
     loop {
         let begun = Instant::now();
         let asked = join_all(members.iter().map(|(_, peer)| ask(shared, *peer, digest)));
@@ -202,17 +239,16 @@ pub(super) async fn wait_for_enough(
                 look.in_vain("when it expired", "propose it again, with a longer run.accept_by"),
             );
         }
+        let soonest = begun + pauses.soonest();
         let nudged = async {
             run.nudge.notified().await;
-            if at_once == 0 {
-                sleep_until(begun + SOON).await;
-            }
+            sleep_until(soonest).await;
         };
         tokio::select! {
             biased;
             why = run.stopped() => return Waited::Stopped(why),
-            () = nudged => (pause, at_once) = (SOON, at_once.saturating_sub(1)),
-            () = sleep(pause.min(left)) => pause = (2 * pause).min(longest),
+            () = nudged => pauses.nudged(),
+            () = sleep(pauses.next.min(left)) => pauses.passed(),
         }
     }
 }
@@ -266,6 +302,33 @@ mod tests {
             assert_eq!(MemberAnswer::of(Some(word)), Accepted);
         }
         assert_eq!(MemberAnswer::of(None), Unknown);
+    }
+
+    /// As many as there are members: whoever asks more often has the others asked once a second.
+    #[test]
+    fn each_member_is_heard_at_once_and_no_more_often() {
+        let mut pauses = Pauses::new(3, 120_000);
+        for _ in 0..3 {
+            assert_eq!(pauses.soonest(), Duration::ZERO);
+            pauses.passed();
+            pauses.nudged();
+            assert_eq!(pauses.next, SOON, "others may follow");
+        }
+        for _ in 0..3 {
+            pauses.nudged();
+            assert_eq!(pauses.soonest(), SOON);
+        }
+        // And while nobody asks, more and more seldom.
+        let waits: Vec<u64> = (0..7)
+            .map(|_| {
+                pauses.passed();
+                pauses.next.as_secs()
+            })
+            .collect();
+        assert_eq!(waits, [2, 4, 8, 16, 30, 30, 30]);
+        let mut hasty = Pauses::new(3, 1000);
+        hasty.passed();
+        assert_eq!(hasty.next, SOON, "of a plan whose members wait for a second");
     }
 
     #[test]

@@ -110,7 +110,9 @@ where
 /// Length and the first piece go out in one write: plaintext sends each write as a packet of its
 /// own.
 async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8], line: &Line) -> Result<(), End> {
-    let Line { graph, peer, digest, .. } = line;
+    let Line {
+        graph, peer, digest, ..
+    } = line;
     trace!(digest = hex(digest), %graph, %peer, bytes = bytes.len(), "frame sent");
     // The handle refused what is above `max_frame`, which fits 32 bits.
     let length = bytes.len() as u32;

@@ -133,7 +133,11 @@ impl Read {
     /// All plans of all identities.
     fn all(&self) -> impl Iterator<Item = (&str, PlanDigest, Marked)> {
         let peers = self.peers.iter();
-        peers.flat_map(|(peer, plans)| plans.iter().map(move |(digest, marked)| (&**peer, digest, marked)))
+        peers.flat_map(|(peer, plans)| {
+            plans
+                .iter()
+                .map(move |(digest, marked)| (&**peer, digest, marked))
+        })
     }
 
     fn noted(&self, marked: Marked) -> Option<(&Value, Charge)> {
