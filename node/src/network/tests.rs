@@ -3,6 +3,7 @@
 mod ask;
 mod barred;
 mod dialling;
+mod hostile_relay;
 mod hub;
 mod impostor;
 pub(super) mod nodes;

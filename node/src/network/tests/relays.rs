@@ -13,16 +13,20 @@ use crate::network::event::NetworkEvent;
 use crate::network::hub::Hub;
 
 /// The relay's number.
-const RELAY: u8 = 9;
+pub(super) const RELAY: u8 = 9;
 
-fn address_of(addresses: &Addresses, number: u8) -> Multiaddr {
+pub(super) fn address_of(addresses: &Addresses, number: u8) -> Multiaddr {
     let mut listed = addresses.0.iter();
     let (_, private, _) = listed.find(|(other, ..)| *other == number).expect("one of them");
     private.clone()
 }
 
-/// A relay of these numbers.
 async fn relay(address: &Multiaddr, numbers: &[u8]) -> Hub {
+    relay_of(RELAY, address, numbers).await
+}
+
+/// A relay with this number, of these numbers.
+pub(super) async fn relay_of(own: u8, address: &Multiaddr, numbers: &[u8]) -> Hub {
     let peers = numbers.iter().map(|number| PeerAddress {
         peer_id: id(*number),
         addresses: vec![],
@@ -33,7 +37,7 @@ async fn relay(address: &Multiaddr, numbers: &[u8]) -> Hub {
         peers: vec![],
     };
     let config = HubConfig {
-        key: key(RELAY),
+        key: key(own),
         version: 1,
         private: Listening {
             listen: vec![address.clone()],
@@ -50,7 +54,12 @@ async fn relay(address: &Multiaddr, numbers: &[u8]) -> Hub {
 }
 
 /// Takes away all addresses of these numbers, and lists the relay.
-fn without_addresses(mut config: NodeConfig, hidden: &[u8], own: u8, relay: &Multiaddr) -> NodeConfig {
+pub(super) fn without_addresses(
+    mut config: NodeConfig,
+    hidden: &[u8],
+    own: u8,
+    relay: &Multiaddr,
+) -> NodeConfig {
     for graph in [&mut config.run.private, &mut config.run.public] {
         graph.peers.retain(|peer| peer.peer_id != id(RELAY));
         for peer in &mut graph.peers {
