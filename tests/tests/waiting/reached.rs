@@ -173,7 +173,7 @@ fn doctor_says_which_way_each_neighbour_answers() {
             "--identity",
             "dave.key",
             "--timeout-ms",
-            "1000",
+            "10000",
             "--json",
         ];
         parties.run(arguments).json()

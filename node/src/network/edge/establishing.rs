@@ -30,6 +30,10 @@ const PROBED: Duration = Duration::from_millis(200);
 /// The higher peer id dials once the edge has been down for this long: the lower one may be where
 /// nobody can dial from, or have started anew without this run and have no reason to dial.
 const OUR_TURN: Duration = Duration::from_secs(1);
+/// A peer without an address that can dial us is looked for at relays once the edge has been down
+/// for this long: over a relay it costs somebody else's bandwidth, for as long as the run lasts.
+/// Our guess: with all machines up it dials within a second.
+const DIRECT_FIRST: Duration = Duration::from_secs(3);
 /// A peer that dialled us, and whose address refused connections while it was there, is gone if it
 /// does not dial again for this long. Our guess: it dials within a second of its loss.
 const RETURN: Duration = Duration::from_secs(5);
@@ -462,7 +466,8 @@ fn reaching(
     our_turn: bool,
     lost: Instant,
 ) -> impl Future<Output = Attempt> + use<> {
-    let (probed, (direct, relayed)) = (edge.ways.probed(), edge.ways.to_dial(our_turn));
+    let direct_first = !edge.over_relay && lost.elapsed() < DIRECT_FIRST;
+    let (probed, (direct, relayed)) = (edge.ways.probed(), edge.ways.to_dial(our_turn, direct_first));
     let (encrypted, peer, patience) = (edge.ways.encrypted().clone(), edge.line.peer, edge.dial_patience);
     let relays_first = relayed && edge.over_relay;
     // Of one that has addresses, and was not last here over a relay, relays know nothing.

@@ -137,8 +137,9 @@ impl Ways {
     }
 
     /// The swarms to dial on, in order: those on which the peer has an address, if this is our turn
-    /// or nobody can dial us there; and whether to look for it at relays.
-    pub(super) fn to_dial(&self, our_turn: bool) -> (Vec<Carrier>, bool) {
+    /// or nobody can dial us there; and whether to look for it at relays. `direct_first`: a peer
+    /// that can dial us, and that we cannot, may still do so.
+    pub(super) fn to_dial(&self, our_turn: bool, direct_first: bool) -> (Vec<Carrier>, bool) {
         let ours = |carrier: &Carrier| our_turn || !carrier.announced;
         let carriers = self.ways.iter().map(|way| &way.carrier);
         let direct = carriers.filter(|carrier| carrier.lists_address(&self.peer) && ours(carrier));
@@ -146,7 +147,7 @@ impl Ways {
         // Of two without addresses the lower id dials first, as of two with.
         let relayed = match encrypted.lists_address(&self.peer) {
             true => ours(encrypted),
-            false => our_turn,
+            false => our_turn && !(encrypted.announced && direct_first),
         };
         (direct.cloned().collect(), relayed && !encrypted.relays.is_empty())
     }

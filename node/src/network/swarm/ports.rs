@@ -73,14 +73,18 @@ impl Port {
             .filter(|(_, connection)| connection.is_usable())
     }
 
-    /// The connection to open streams on: the one that edges use, so that all end up on one, else
-    /// the newest, proved ones first: whoever dials again has lost the others.
+    /// The connection to open streams on: a direct one before one over a relay; of several the one
+    /// that edges use, so that all end up on one, else the newest, proved ones first: whoever dials
+    /// again has lost the others.
     pub(super) fn best(&self) -> Option<ConnectionId> {
         let settled = |id: &ConnectionId, connection: &Connection| {
             self.settled.as_ref() == Some(id) && connection.is_used()
         };
         self.usable()
-            .max_by_key(|(id, connection)| (settled(id, connection), connection.proved, **id))
+            .max_by_key(|(id, connection)| {
+                let direct = connection.relayed.is_none();
+                (direct, settled(id, connection), connection.proved, **id)
+            })
             .map(|(id, _)| *id)
     }
 
@@ -175,6 +179,13 @@ mod tests {
         assert_eq!(several.best(), Some(id(1)), "its edges are gone");
         let _edge = several.connections[&id(0)].users.clone();
         assert_eq!(several.best(), Some(id(0)));
+        let relay = PeerId::random();
+        several.connections.get_mut(&id(0)).expect("there").relayed = Some(relay);
+        assert_eq!(
+            several.best(),
+            Some(id(1)),
+            "a direct one before one over a relay"
+        );
         assert_eq!(port(&[("a", false, false)]).best(), None);
     }
 

@@ -1,15 +1,18 @@
 //! Peers that nobody can dial, and the relays that join them.
 
+use std::time::Duration;
+
 use libp2p::Multiaddr;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::Question;
 
 use super::nodes::{Addresses, DEADLINE, Node, NodeConfig, id, key, soon};
 use crate::forking;
 use crate::network::address::Whereabouts;
-use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
-use crate::network::event::NetworkEvent;
+use crate::network::config::{HubConfig, Listening, Patience, PeerAddress, RunConfig};
+use crate::network::event::{LinkWay, NetworkEvent};
 use crate::network::hub::Hub;
 
 /// The relay's number.
@@ -145,6 +148,49 @@ async fn one_that_nobody_can_dial_dials_the_other_whatever_its_id() {
         one.connected(2).await;
         two.connected(2).await;
         speaks(&mut one, &mut two, (1, 2)).await;
+    }
+}
+
+/// The other is not looked for at the relay, although it is there, while it may still dial.
+#[tokio::test]
+async fn one_that_can_dial_comes_directly_though_a_relay_has_it() {
+    for hidden in [1, 2] {
+        let numbers = [1, 2, 3, RELAY];
+        let addresses = Addresses::new(&numbers);
+        let at = address_of(&addresses, RELAY);
+        let _relay = relay(&at, &[1, 2, 3]).await;
+        let config = |number| without_addresses(addresses.config(number), &[hidden, 3], number, &at);
+        let hub = async |number| {
+            let NodeConfig { mut hub, run } = config(number);
+            (hub.private.peers, hub.public.peers) = (run.private.peers, run.public.peers);
+            Hub::start(hub).await.unwrap()
+        };
+        let (there, third) = (hub(hidden).await, hub(3).await);
+        let question = async || {
+            third
+                .ask(Network::Private, id(hidden), &Question::Echo, &[])
+                .await
+        };
+        soon(async { while question().await.is_err() {} }).await;
+        let without_third = |mut run: RunConfig| {
+            for graph in [&mut run.private, &mut run.public] {
+                graph.peers.retain(|peer| peer.peer_id != id(3));
+            }
+            run
+        };
+        let NodeConfig { hub, run } = config(3 - hidden);
+        let run = without_third(run);
+        let mut here = Node::start(NodeConfig { hub, run }).await;
+        let early = timeout(Duration::from_secs(1), here.events.recv()).await;
+        assert!(early.is_err(), "{early:?}");
+        let _there = there.attach(without_third(config(hidden).run)).unwrap();
+        for _ in 0..2 {
+            let way = here.find(|event| match event {
+                NetworkEvent::Connected { way, .. } => Some(way),
+                _ => None,
+            });
+            assert!(!matches!(way.await, LinkWay::Relayed(_)));
+        }
     }
 }
 
