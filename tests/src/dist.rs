@@ -5,6 +5,7 @@
 
 pub mod crates;
 pub mod deb;
+pub mod image;
 pub mod program;
 pub mod release;
 pub mod tar;

@@ -94,7 +94,7 @@ fn a_release_that_is_made_twice_has_the_same_bytes() {
     let (first, second) = (contents(made()), contents(folder.path()));
     let names: Vec<&String> = first.iter().map(|(name, _)| name).collect();
     assert_eq!(names, second.iter().map(|(name, _)| name).collect::<Vec<_>>());
-    assert_eq!(names.len(), 5, "{names:?}");
+    assert_eq!(names.len(), 6, "{names:?}");
     // The list of digests, which differs with any of them, comes first by its name.
     for (one, other) in first.iter().zip(&second).rev() {
         assert!(one.1 == other.1, "{} differs", one.0);
@@ -196,6 +196,105 @@ fn a_package_lists_its_files_and_needs() {
         "{listed}"
     );
     assert!(!listed.contains("/var/"), "state belongs to no package\n{listed}");
+}
+
+#[test]
+fn an_image_is_loaded_and_runs_the_program_without_rights() {
+    if Command::new("docker")
+        .arg("version")
+        .output()
+        .is_ok_and(|ended| !ended.status.success())
+    {
+        return left_out("the container's image", "no docker daemon");
+    }
+    if !is_possible("the container's image") {
+        return;
+    }
+    let image = file(made(), "-oci.tar");
+    let docker = |words: &str| {
+        let mut command = Command::new("docker");
+        command.args(words.split(' '));
+        succeeded(&mut command)
+    };
+    let tag = format!("undertone:{VERSION}");
+    let loaded = docker(&format!("load --input {}", image.display()));
+    assert!(loaded.contains(&tag), "{loaded}");
+    let run = format!("run --rm --network none --read-only {tag}");
+    assert_eq!(
+        docker(&format!("{run} --version")),
+        format!("undertone {VERSION}\n")
+    );
+    // It may write where its state belongs, and nowhere else.
+    let made = docker(&format!(
+        "run --rm --network none {tag} identity new --out /var/lib/undertone/a.key --json"
+    ));
+    assert!(made.contains("\"id\""), "{made}");
+    let mut refused = Command::new("docker");
+    refused.args([
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        &tag,
+        "identity",
+        "new",
+        "--out",
+        "/etc/a.key",
+    ]);
+    let refused = refused.output().expect("it runs");
+    assert!(!refused.status.success(), "{refused:?}");
+    docker(&format!("rmi {tag}"));
+}
+
+/// Each blob has its digest as its name: what registries and other engines go by.
+#[test]
+fn an_image_is_an_oci_layout() {
+    if !is_possible("the container's image") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut unpack = Command::new("tar");
+    unpack
+        .arg("-xf")
+        .arg(file(made(), "-oci.tar"))
+        .current_dir(folder.path());
+    succeeded(&mut unpack);
+    let blobs = folder.path().join("blobs/sha256");
+    let mut names = Command::new("sh");
+    names.args([
+        "-c",
+        "for f in *; do echo \"$f  $f\"; done | sha256sum --check --strict",
+    ]);
+    succeeded(names.current_dir(&blobs));
+    let read = |value: &Value| {
+        let digest = value["digest"].as_str().expect("a digest");
+        let path = blobs.join(digest.trim_start_matches("sha256:"));
+        assert_eq!(
+            fs::metadata(&path).expect("there").len(),
+            value["size"].as_u64().expect("a size")
+        );
+        path
+    };
+    let index = read_json(&folder.path().join("index.json"));
+    let manifest = read_json(&read(&index["manifests"][0]));
+    let config = read_json(&read(&manifest["config"]));
+    assert_eq!(config["config"]["User"], "10001:10001");
+    let mut listed = Command::new("tar");
+    listed.arg("-tvzf").arg(read(&manifest["layers"][0]));
+    let listed = succeeded(&mut listed);
+    for (owner, path) in [
+        ("root/root", "usr/local/bin/undertone"),
+        ("root/root", "usr/share/doc/undertone/THIRD-PARTY"),
+        ("10001/10001", "var/lib/undertone/"),
+    ] {
+        let is_it = |line: &&str| line.ends_with(&format!(" {path}"));
+        let line = listed
+            .lines()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("{path}\n{listed}"));
+        assert!(line.contains(owner), "{line}");
+    }
+    assert!(!listed.contains("chown"), "{listed}");
 }
 
 /// A system with nothing but `dpkg`'s own records.

@@ -50,7 +50,7 @@ pub fn laid_out(top: &Path) -> io::Result<Files> {
             PackedFile::plain(bytes),
         );
     }
-    files.insert("etc/undertone/".into(), PackedFile::plain([]));
+    files.insert("etc/undertone/".into(), PackedFile::folder());
     Ok(files)
 }
 

@@ -1,4 +1,5 @@
-//! One release: the archive, the Debian package, the wheel, the list of crates, and digests of all.
+//! One release: the archive, the Debian package, the wheel, the container's image, the list of
+//! crates, and digests of all.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::crates::{bill_of_materials, linked, notices};
 use super::deb::{deb, laid_out};
+use super::image::{self, image};
 use super::program::ProgramNeeds;
 use super::tar::{Files, PackedFile, tar};
 use super::tools::{gzip, output, read, read_text};
@@ -31,6 +33,8 @@ struct Contents {
     needs: ProgramNeeds,
     version: String,
     seconds: u64,
+    /// That moment by RFC 3339.
+    time: String,
     /// Manual pages and completions, below `share/`.
     share: Files,
     notices: String,
@@ -110,6 +114,10 @@ pub fn make(top: &Path, program: &Path, out: &Path, version: Option<&str>) -> io
         (format!("undertone_{version}_amd64.deb"), package),
         (wheel, in_wheel),
         (
+            format!("undertone-{version}-oci.tar"),
+            image(&contents.image(top)?, version, (contents.seconds, &contents.time))?,
+        ),
+        (
             format!("undertone-{version}.cdx.json"),
             contents.bill.clone().into_bytes(),
         ),
@@ -139,7 +147,8 @@ impl Contents {
             Err(_) => commit(top, "%ct")?,
         };
         let time = output(Command::new("date").args(["--utc", "+%FT%TZ", &format!("--date=@{seconds}")]))?;
-        let bill = bill_of_materials(&crates, String::from_utf8_lossy(&time).trim());
+        let time = String::from_utf8_lossy(&time).trim().to_owned();
+        let bill = bill_of_materials(&crates, &time);
         let seconds = seconds
             .parse()
             .map_err(|_| io::Error::other(format!("SOURCE_DATE_EPOCH: {seconds} is no number of seconds")))?;
@@ -150,6 +159,7 @@ impl Contents {
             needs,
             version: version.unwrap_or(env!("CARGO_PKG_VERSION")).to_owned(),
             seconds,
+            time,
             notices: notices(&crates)?,
             bill: format!("{bill:#}\n"),
         })
@@ -204,6 +214,14 @@ impl Contents {
             documents.insert("copyright".into(), licence);
         }
         files.extend(below("usr/share/doc/undertone/", &documents));
+        Ok(files)
+    }
+
+    /// The files of the container's image.
+    fn image(&self, top: &Path) -> io::Result<Files> {
+        let mut files = image::laid_out(top, &self.program)?;
+        files.insert(image::PROGRAM.into(), PackedFile::program(self.bytes.as_slice()));
+        files.extend(below("usr/share/doc/undertone/", &self.documents(top)?));
         Ok(files)
     }
 

@@ -1,5 +1,5 @@
 //! Archives of `tar` (POSIX ustar) and of `ar`, whose bytes follow from their contents alone: one
-//! time for all, owner 0, entries in the order of their paths.
+//! time for all, entries in the order of their paths.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +14,8 @@ const LONGEST_PATH: usize = 100;
 pub struct PackedFile {
     /// The file's permissions, such as 0o644.
     pub mode: u32,
+    /// The number of the account and of the group that it belongs to.
+    pub owner: u32,
     /// The file's contents.
     pub bytes: Vec<u8>,
 }
@@ -23,6 +25,7 @@ impl PackedFile {
     pub fn plain(bytes: impl Into<Vec<u8>>) -> Self {
         PackedFile {
             mode: 0o644,
+            owner: 0,
             bytes: bytes.into(),
         }
     }
@@ -31,13 +34,19 @@ impl PackedFile {
     pub fn program(bytes: impl Into<Vec<u8>>) -> Self {
         PackedFile {
             mode: 0o755,
+            owner: 0,
             bytes: bytes.into(),
         }
+    }
+
+    /// An empty folder that everybody may enter.
+    pub fn folder() -> Self {
+        PackedFile::program([])
     }
 }
 
 /// Files by their paths, which are relative and have `/` between their parts. A path that ends with
-/// `/` is an empty folder.
+/// `/` is a folder.
 pub type Files = BTreeMap<String, PackedFile>;
 
 /// Packs files, with the folders that they lie in, below `prefix` (which ends with `/`). `seconds`
@@ -47,25 +56,22 @@ pub fn tar(files: &Files, prefix: &str, seconds: u64) -> io::Result<Vec<u8>> {
     for (path, file) in files {
         let path = format!("{prefix}{path}");
         for (end, _) in path.match_indices('/') {
-            entries.insert(path[..=end].to_owned(), None);
+            entries.entry(path[..=end].to_owned()).or_default();
         }
-        if !path.ends_with('/') {
-            entries.insert(path, Some(file));
-        }
+        entries.insert(path, Some(file));
     }
-    let mut archive = vec![];
+    let (mut archive, folder) = (vec![], PackedFile::folder());
     for (path, file) in entries {
-        let (kind, mode) = file.map_or((b'5', 0o755), |file| (b'0', file.mode));
-        let bytes: &[u8] = file.map_or(&[], |file| &file.bytes);
-        archive.extend(header(&path, kind, mode, bytes.len(), seconds)?);
-        archive.extend_from_slice(bytes);
+        let file = file.unwrap_or(&folder);
+        archive.extend(header(&path, file, seconds)?);
+        archive.extend_from_slice(&file.bytes);
         archive.resize(archive.len().next_multiple_of(BLOCK), 0);
     }
     archive.resize(archive.len() + 2 * BLOCK, 0);
     Ok(archive)
 }
 
-fn header(path: &str, kind: u8, mode: u32, size: usize, seconds: u64) -> io::Result<[u8; BLOCK]> {
+fn header(path: &str, file: &PackedFile, seconds: u64) -> io::Result<[u8; BLOCK]> {
     if path.len() > LONGEST_PATH {
         let message = format!("{path}: longer than the {LONGEST_PATH} bytes of a path in ustar");
         return Err(io::Error::other(message));
@@ -73,18 +79,20 @@ fn header(path: &str, kind: u8, mode: u32, size: usize, seconds: u64) -> io::Res
     let mut header = [0; BLOCK];
     let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
     put(0, path);
-    put(100, &format!("{mode:07o}"));
-    put(108, "0000000");
-    put(116, "0000000");
-    put(124, &format!("{size:011o}"));
+    put(100, &format!("{:07o}", file.mode));
+    put(108, &format!("{:07o}", file.owner));
+    put(116, &format!("{:07o}", file.owner));
+    put(124, &format!("{:011o}", file.bytes.len()));
     put(136, &format!("{seconds:011o}"));
     // The sum is taken over a header that has spaces in its place.
     put(148, "        ");
     put(257, "ustar");
     put(263, "00");
-    put(265, "root");
-    put(297, "root");
-    header[156] = kind;
+    if file.owner == 0 {
+        put(265, "root");
+        put(297, "root");
+    }
+    header[156] = if path.ends_with('/') { b'5' } else { b'0' };
     let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
     header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
     Ok(header)
@@ -121,7 +129,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let files = Files::from([
             ("bin/tool".to_owned(), PackedFile::program(*b"#!/bin/sh\n")),
-            ("etc/empty/".to_owned(), PackedFile::plain([])),
+            ("etc/empty/".to_owned(), PackedFile::folder()),
+            (
+                "var/own/".to_owned(),
+                PackedFile {
+                    mode: 0o700,
+                    owner: 10_001,
+                    bytes: vec![],
+                },
+            ),
             ("a.txt".to_owned(), PackedFile::plain(vec![b'x'; 600])),
         ]);
         let path = folder.path().join("a.tar");
@@ -147,6 +163,15 @@ mod tests {
                 row("-rwxr-xr-x", "10", "./bin/tool"),
                 row("drwxr-xr-x", "0", "./etc/"),
                 row("drwxr-xr-x", "0", "./etc/empty/"),
+                row("drwxr-xr-x", "0", "./var/"),
+                vec![
+                    "drwx------",
+                    "10001/10001",
+                    "0",
+                    "1970-01-02",
+                    "00:00:00",
+                    "./var/own/"
+                ],
             ]
         );
     }
