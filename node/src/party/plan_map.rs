@@ -7,8 +7,8 @@ use crate::party::plan_digest::PlanDigest;
 /// Plans that are kept in a tree before they are sorted in, if there are no more. Our choice.
 const FEWEST: usize = 256;
 
-/// Of so many plans one more is kept in the tree: sorting in costs a copy of all of them, and so
-/// some copies of each plan over a whole life.
+/// The tree has one plan at most for each eight that are sorted. Sorting in copies all of them, so
+/// that each plan is copied some times over a whole life. Our choice.
 const SHARE: usize = 8;
 
 /// The values of plans, in the order of the digests.

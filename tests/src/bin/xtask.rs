@@ -4,6 +4,7 @@
 //! - `verify`: everything that needs neither root, docker nor packages; writes nothing.
 //! - `fix`: formats, and takes what the lints propose.
 //! - `dist`: makes a release in `target/dist/`.
+//! - `mixed COMMIT`: tests this program beside that of another commit, which it builds.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -79,8 +80,9 @@ fn main() -> ExitCode {
         "verify" => licences(all(&VERIFY)),
         "fix" => all(&FIX),
         "dist" => dist(std::env::args().skip(2)),
+        "mixed" => mixed(std::env::args().nth(2)),
         _ => {
-            eprintln!("cargo xtask guide | verify | fix | dist");
+            eprintln!("cargo xtask guide | verify | fix | dist | mixed");
             ExitCode::from(2)
         }
     }
@@ -165,6 +167,56 @@ fn tools() -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// Builds the program of another commit, and tests this one beside it.
+fn mixed(commit: Option<String>) -> ExitCode {
+    let Some(commit) = commit else {
+        eprintln!("cargo xtask mixed COMMIT");
+        return ExitCode::from(2);
+    };
+    let folder = top().join("target/older");
+    let tree = folder.join("tree");
+    let run = |program: &str, arguments: &[&str], place: &Path| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(place);
+        command
+            .env("CARGO_TARGET_DIR", folder.join("target"))
+            .env("CARGO_INCREMENTAL", "0")
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let tree_name = tree.display().to_string();
+    // One that an earlier call left is of another commit.
+    let _ = Command::new("git")
+        .args(["worktree", "remove", "--force", &tree_name])
+        .current_dir(top())
+        .output();
+    let add = ["worktree", "add", "--force", "--detach", &tree_name, &commit];
+    let build = ["build", "--locked", "--package", "undertone"];
+    if !run("git", &add, top()) || !run(env!("CARGO"), &build, &tree) {
+        eprintln!("xtask: {commit} cannot be built");
+        return ExitCode::FAILURE;
+    }
+    let tests = [
+        "test",
+        "--locked",
+        "-p",
+        "undertone-tests",
+        "--test",
+        "mixed",
+        "--",
+    ];
+    let status = Command::new(env!("CARGO"))
+        .args(tests)
+        .args(["--ignored", "--nocapture", "--test-threads", "1"])
+        .env("OLDER", folder.join("target/debug/undertone"))
+        .current_dir(top())
+        .status();
+    match status.is_ok_and(|status| status.success()) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
