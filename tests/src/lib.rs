@@ -1,6 +1,7 @@
 //! Shared parts of the whole-system tests: the binary, vectors on disk, processes under watch, and
 //! parties with keys and plans.
 
+pub mod booted;
 pub mod browser;
 pub mod composition;
 pub mod daemon;

@@ -244,6 +244,9 @@ fn wrong_submissions(parties: &Parties, daemon: &Daemon) {
 
 /// With the API's address and token on the command line instead of a configuration.
 fn asked_directly(parties: &Parties, file: &str, socket: &str, token: &str) {
+    // The token lies beside the socket, as the page on systemd has it.
+    let beside = parties.run(["status", "--api", socket, "--json"]);
+    assert_eq!(beside.code, 0, "{}", beside.stdout);
     let direct = parties.run(["status", "--api", socket, "--token-file", token, "--json"]);
     assert_eq!(direct.json_of(0)["party"], "alice");
     let text = parties.run(["status", "--config", file]);

@@ -5,8 +5,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use undertone_tests::booted::{self, Machine};
 use undertone_tests::dist::TOOLS;
 use undertone_tests::python::python;
 use undertone_tests::{left_out, read_json, undertone};
@@ -47,6 +49,17 @@ fn made() -> &'static Path {
         let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dist");
         let _ = fs::remove_dir_all(&out);
         succeeded(&mut xtask(&out));
+        out
+    })
+}
+
+/// The folder of a release of a lower version, made once for all tests.
+fn older() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dist-older");
+        let _ = fs::remove_dir_all(&out);
+        succeeded(xtask(&out).args(["--version", "0.1.9"]));
         out
     })
 }
@@ -339,10 +352,8 @@ fn a_package_keeps_the_state_through_upgrade_removal_and_purge() {
     if !is_possible("installing the package") {
         return;
     }
-    let older = tempfile::tempdir().expect("a folder");
-    succeeded(xtask(older.path()).args(["--version", "0.1.9"]));
     let system = EmptySystem::new();
-    let said = system.dpkg(&["-i".as_ref(), &file(older.path(), "_amd64.deb")]);
+    let said = system.dpkg(&["-i".as_ref(), &file(older(), "_amd64.deb")]);
     assert!(said.contains("make an identity"), "{said}");
     let users = fs::read_to_string(system.at("etc/passwd")).expect("made");
     assert!(users.contains("undertone:"), "{users}");
@@ -377,6 +388,74 @@ fn a_package_keeps_the_state_through_upgrade_removal_and_purge() {
         }
         assert!(!system.at("usr/bin/undertone").exists(), "{how}");
         all_kept();
+    }
+}
+
+/// As an operator has it: installed, started by systemd, updated, removed, purged.
+#[test]
+fn a_daemon_of_the_package_runs_under_systemd_until_the_package_goes() {
+    if let Some(why) = booted::impossible() {
+        return left_out("a daemon under systemd", why);
+    }
+    if !is_possible("a daemon under systemd") {
+        return;
+    }
+    let files = tempfile::tempdir().expect("a folder");
+    for (name, release) in [("older.deb", older()), ("newer.deb", made())] {
+        fs::copy(file(release, "_amd64.deb"), files.path().join(name)).expect("writable");
+    }
+    let machine = Machine::boot(files.path());
+    let said = machine.succeeds("dpkg -i /srv/older.deb");
+    assert!(said.contains("make an identity"), "{said}");
+    // The guide's page on installing, with answers.
+    machine.succeeds(
+        "setpriv --reuid undertone --clear-groups undertone setup /var/lib/undertone --name clinic --yes \
+         --listen none --epsilon 3",
+    );
+    machine.succeeds("install -t /etc/undertone /var/lib/undertone/node.toml /var/lib/undertone/peers.toml");
+    for (name, port) in [("aarhus", 9001), ("bergen", 9003)] {
+        let at = |port: u16| format!("/ip4/127.0.0.1/tcp/{port}");
+        machine.succeeds(&format!(
+            "undertone identity new --out /srv/{name}.key --name {name} --private {} --public {} \
+             >> /etc/undertone/peers.toml",
+            at(port),
+            at(port + 1)
+        ));
+    }
+    machine.succeeds("systemctl enable --now undertone");
+    let status = || {
+        let line = "undertone status --api unix:/var/lib/undertone/state/api.sock --json";
+        let begun = Instant::now();
+        loop {
+            let ended = machine.run(line);
+            if ended.status.success() {
+                return serde_json::from_slice::<Value>(&ended.stdout).expect("an object");
+            }
+            let log = machine.run("journalctl --no-pager --unit undertone --lines 30");
+            let log = String::from_utf8_lossy(&log.stdout).into_owned();
+            assert!(begun.elapsed() < Duration::from_secs(60), "{ended:?}\n{log}");
+        }
+    };
+    let before = status();
+    assert_eq!(before["party"], "clinic", "{before}");
+    let pid = || machine.succeeds("systemctl show --property MainPID undertone");
+    let first = pid();
+    let user = machine
+        .succeeds("ps --no-headers -o user:20 -p $(systemctl show --property MainPID --value undertone)");
+    assert_eq!(user.trim(), "undertone");
+    // An update leaves it running: it may be in the middle of a run.
+    let said = machine.succeeds("dpkg -i /srv/newer.deb");
+    assert!(said.contains("systemctl restart undertone"), "{said}");
+    assert_eq!(pid(), first);
+    machine.succeeds("systemctl restart undertone");
+    assert_ne!(pid(), first);
+    assert_eq!(status()["id"], before["id"]);
+    assert!(before["id"].is_string(), "{before}");
+    for how in ["--remove", "--purge"] {
+        machine.succeeds(&format!("dpkg {how} undertone"));
+        let state = machine.run("systemctl is-active undertone").stdout;
+        assert_ne!(String::from_utf8_lossy(&state).trim(), "active", "{how}");
+        machine.succeeds("test -s /var/lib/undertone/identity.key -a -d /var/lib/undertone/state");
     }
 }
 

@@ -84,7 +84,7 @@ fn spent(daemon: &Daemon) -> f64 {
     budget["epsilon_spent"].as_f64().expect("a number")
 }
 
-/// What an older daemon has spent and received is there in this one, and its receipt checks.
+/// This program knows what an older daemon has spent and received, and checks its receipt.
 #[test]
 #[ignore = "needs an older program: cargo xtask mixed COMMIT"]
 fn state_that_an_older_daemon_wrote_is_read_and_gone_on_with() {

@@ -25,7 +25,8 @@ pub(super) struct ApiArgs {
     api: Option<String>,
     /// The daemon's token file
     ///
-    /// Default: as --config or UNDERTONE_API_TOKEN says, else state/api.token.
+    /// Default: as --config or UNDERTONE_API_TOKEN says, else api.token beside the socket of
+    /// --api, else state/api.token.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The daemon's configuration
@@ -51,8 +52,10 @@ impl ApiArgs {
             .map(str::parse::<Endpoint>)
             .transpose()
             .map_err(|failure| failure.field("--api"))?;
-        let (endpoint, token_file) = match (endpoint, &self.token_file) {
-            (Some(endpoint), Some(file)) => (endpoint, file.clone()),
+        let token_file = self.token_file.clone();
+        let token_file = token_file.or_else(|| self.beside(endpoint.as_ref()?));
+        let (endpoint, token_file) = match (endpoint, token_file) {
+            (Some(endpoint), Some(file)) => (endpoint, file),
             (endpoint, file) => {
                 let config = ApiConfig::load(&NodeArgs {
                     config: self.config.clone(),
@@ -60,7 +63,7 @@ impl ApiArgs {
                 })?;
                 (
                     endpoint.unwrap_or(config.listen.into()),
-                    file.clone().unwrap_or(config.token),
+                    file.unwrap_or(config.token),
                 )
             }
         };
@@ -68,6 +71,17 @@ impl ApiArgs {
             endpoint,
             token: Token::load(&token_file)?.header(),
         })
+    }
+}
+
+impl ApiArgs {
+    /// The token file beside a daemon's socket, where nothing else says which one it is.
+    fn beside(&self, endpoint: &Endpoint) -> Option<PathBuf> {
+        let is_said = self.config.is_some() || std::env::var_os("UNDERTONE_API_TOKEN").is_some();
+        match endpoint {
+            Endpoint::Unix(socket) if !is_said => Some(socket.with_file_name("api.token")),
+            Endpoint::Unix(_) | Endpoint::Tcp(_) => None,
+        }
     }
 }
 

@@ -234,8 +234,8 @@ async fn carry(
 /// Longer than what is spared of any circuit.
 const LONG: [u8; 30_000] = [7; 30_000];
 
-/// What the node hears from a peer, until this word: of nobody else, nothing that was not sent, and
-/// no blame.
+/// Waits until the node hears this word from a peer. Until then it hears from nobody else, hears
+/// nothing that was not sent, and blames nobody.
 async fn hears(node: &mut Node, from: u8, word: u8) {
     loop {
         match node.next().await {
@@ -273,7 +273,7 @@ async fn speak(one: &mut Node, two: &mut Node) {
     }
 }
 
-/// What was under way when a circuit broke is lost: it is said until it is heard.
+/// Sends a word until it is heard: frames that were under way when a circuit broke are lost.
 async fn says(from: &mut Node, to: &mut Node, numbers: (u8, u8), word: u8) {
     let heard = hears(to, numbers.0, word);
     tokio::pin!(heard);
