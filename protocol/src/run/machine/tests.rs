@@ -1,8 +1,11 @@
 mod circles;
+mod correcting;
 mod deadlines;
 mod ends;
 mod frames;
 mod leaving;
+mod reaching;
+mod slices;
 mod starting;
 mod waking;
 
@@ -580,21 +583,4 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
         BTreeSet::from([1]),
         "1/32 of the stage later it is called"
     );
-}
-
-#[test]
-fn a_party_that_leaves_before_the_start_has_given_nothing_away() {
-    let plan = plan(3, "", 4);
-    let mut run = run_of(&plan, 0);
-    run.handle(at(1), Input::Leave).expect("never wrong");
-    let finished = drain(&mut run).into_iter().find_map(|output| match output {
-        Output::Finished(outcome) => Some(outcome),
-        _ => None,
-    });
-    assert!(matches!(
-        finished.expect("it ends at once").ending,
-        Ending::Aborted { .. }
-    ));
-    run.handle(at(2), Input::Leave).expect("once more does nothing");
-    assert!(drain(&mut run).is_empty());
 }

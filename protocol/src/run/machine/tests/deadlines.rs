@@ -243,6 +243,8 @@ fn a_verdict_on_nobody_or_on_strangers_is_a_refusal() {
                 "{publish:?}"
             );
             assert_eq!(ensemble.outcome(party).verdict.as_ref(), Some(&of(publish)));
+            let publishes = Event::Phase(crate::messages::stage::Phase::Publishing);
+            assert!(!ensemble.has_said(party, &publishes), "it ends at once");
         }
     }
 }

@@ -388,3 +388,23 @@ fn a_start_is_left_once_more_have_given_it_up_than_may_lie_and_depart() {
         }
     }
 }
+
+#[test]
+fn a_party_that_leaves_before_the_start_has_given_nothing_away() {
+    let plan = super::plan(3, "", 4);
+    let mut run = super::run_of(&plan, 0);
+    run.handle(super::at(1), Input::Leave).expect("never wrong");
+    let finished = super::drain(&mut run)
+        .into_iter()
+        .find_map(|output| match output {
+            crate::run::interface::Output::Finished(outcome) => Some(outcome),
+            _ => None,
+        });
+    assert!(matches!(
+        finished.expect("it ends at once").ending,
+        Ending::Aborted { .. }
+    ));
+    run.handle(super::at(2), Input::Leave)
+        .expect("once more does nothing");
+    assert!(super::drain(&mut run).is_empty());
+}
