@@ -370,6 +370,10 @@ impl Host {
                 return false;
             }
             self.purpose.barred.insert(id);
+            // Whoever does not sit keeps its line of the old list: without this it would come back.
+            let old = self.purpose.old.iter().flat_map(|old| old.as_slice());
+            let lines = old.filter(|peer| peer.id == id);
+            self.removed.extend(lines.map(|peer| peer.name.clone()));
             self.lose(at, id, Some(Refusal::Barred));
             return true;
         }

@@ -15,6 +15,7 @@ use crate::time::Time;
 
 mod again;
 mod barred;
+mod changes;
 mod liars;
 
 fn peer(party: usize, name: &str) -> Peer {

@@ -69,4 +69,12 @@ fn who_sits_again_in_a_close_is_out_of_it_and_named_and_soon_sits_no_more() {
         assert_eq!(world.news.iter().filter(named).count() as u32, again);
         assert!(world.host.compared().is_some(), "the others have their number");
     }
+    let why = Some(Refusal::Barred);
+    let last = world.news.iter().rev().find_map(|news| match news {
+        HostNews::Left { why, .. } => Some(why.clone()),
+        _ => None,
+    });
+    assert_eq!(last, Some(why), "the operator hears why");
+    let later = world.host.sit(at(0, 7), mallory.id, &mallory.to_toml());
+    assert_eq!(later, Err(Refusal::Barred), "nor once nothing is being closed");
 }
