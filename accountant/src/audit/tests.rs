@@ -1,3 +1,5 @@
+mod counting;
+
 use undertone_protocol::plan::claim::{Adversary, Established, Faults};
 
 use super::*;
