@@ -1,7 +1,7 @@
 //! Run files and peer lists that make no sense: refused with their field and line.
 
 use serde_json::json;
-use undertone_tests::{Ended, PLAN, Parties};
+use undertone_tests::{Ended, PLAN, Parties, run_in};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n";
 
@@ -283,4 +283,21 @@ fn sparse_private_graphs_plan_and_too_thin_ones_are_refused_with_the_place() {
     ] {
         assert!(message.contains(words), "{words}: {message}");
     }
+}
+
+/// A description has its columns from its run file; a table with words in it is no list of numbers.
+#[test]
+fn descriptions_take_nothing_from_a_file_like_the_parties() {
+    let parties = Parties::new(4);
+    parties.write("like.csv", "age,stage\n41,II\n50,IV\n");
+    let columns = "[[describe.column]]\nname = \"age\"\nlow = 18\nhigh = 100\n";
+    let run = format!(
+        "version = 1\ntask = \"describe\"\nname = \"like\"\n[data]\nnoise_ok = true\nrecords = 900\n{columns}"
+    );
+    parties.write("run.toml", &run);
+    parties.run(PLAN).json_of(0);
+    let like = PLAN.into_iter().chain(["--like", "like.csv"]);
+    let refusal = run_in(parties.folder(), like).refused_at(2, "--like");
+    let hint = refusal["error"]["hint"].as_str().expect("a sentence");
+    assert!(hint.contains("[[describe.column]]"), "{hint}");
 }

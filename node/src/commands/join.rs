@@ -380,6 +380,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let run = finish.outcome.plan(&plan);
     let owners = Owners {
         errors: model_errors(&run, &arguments, (&finish, &delivery)),
+        keeps_back: !shows_private(&arguments),
         clipped: arguments.show_private.then_some(clipped.changed),
         sentence: clipping::sentence(&clipped, &plan.draft().data).filter(|_| output::is_terminal()),
     };
@@ -393,6 +394,11 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     Ok(result::report(&run, &finish, &delivery, owners, begun))
 }
 
+/// Whether the owner of the rows reads along, or has asked for what says something of them.
+fn shows_private(arguments: &JoinArgs) -> bool {
+    arguments.show_private || output::is_terminal()
+}
+
 /// The error of each parameter of a model, by the curvature of this party's rows. It says something
 /// of these rows: none unless `--show-private` asks for it, or a terminal shows it.
 fn model_errors(
@@ -400,8 +406,7 @@ fn model_errors(
     arguments: &JoinArgs,
     (finish, delivery): (&Finish, &Delivery),
 ) -> Option<Vec<f64>> {
-    let is_shown = arguments.show_private || output::is_terminal();
-    let values = delivery.values.as_deref().filter(|_| is_shown);
+    let values = delivery.values.as_deref().filter(|_| shows_private(arguments));
     let (settings, model) = plan.draft().computation.fitted(values)?;
     let path = arguments.input.as_ref()?;
     let rows = match plan.draft().data.unit {
@@ -536,7 +541,7 @@ fn check_outputs(arguments: &JoinArgs, plan: &Plan, layout: &Layout) -> Result<(
 /// Says what a table has that the plan does not describe: on this screen alone, before anything is
 /// said to others.
 fn tell_owner(arguments: &JoinArgs, sentences: &[String]) {
-    if sentences.is_empty() || !(arguments.show_private || output::is_terminal()) {
+    if sentences.is_empty() || !shows_private(arguments) {
         return;
     }
     output::tell("Your table (only this terminal shows it):");

@@ -59,7 +59,10 @@ impl Shown<'_> {
             };
             let name = match self.names.filter(|_| named) {
                 Some(names) => names[column].clone(),
-                None => format!("coordinate {}", column + 1),
+                None => {
+                    let place = draft.data.place_in_tensors(column);
+                    place.unwrap_or_else(|| format!("coordinate {}", column + 1))
+                }
             };
             let row = match rounds {
                 Some(rounds) => {

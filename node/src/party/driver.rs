@@ -132,6 +132,8 @@ struct Driver {
     draws: u64,
     /// The others begin without it.
     left_out: bool,
+    /// Whether it has signed a START that it has not given up.
+    has_signed: bool,
     complete: bool,
     /// The parties that the present stage waits for, as last reported.
     awaited: (Vec<Party>, Option<SliceProgress>),
@@ -306,6 +308,7 @@ impl Driver {
             finish: None,
             draws: 0,
             left_out: false,
+            has_signed: false,
             iteration_times: IterationTimes::default(),
             complete: false,
             awaited: (vec![], None),

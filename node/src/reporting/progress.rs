@@ -1,13 +1,19 @@
 //! One live line for long work, on a terminal; elsewhere what stays of it.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
+use terminal_size::{Width, terminal_size_of};
 
 use crate::reporting::escaped::escaped;
 use crate::reporting::output;
+use crate::reporting::screen::columns_of;
+
+/// Columns for the time that stands behind a sentence. Our choice: what an hour takes, and more.
+const TIME: usize = 12;
 
 /// How often the time on the line moves.
 const TICK: Duration = Duration::from_millis(500);
@@ -70,7 +76,13 @@ impl Progress {
         if std::mem::take(&mut self.counted) {
             self.line.set_style(style(SENTENCE));
         }
-        self.line.set_message(escaped(line).into_owned());
+        let columns = match self.terminal {
+            true => terminal_size_of(std::io::stderr()).map(|(Width(columns), _)| usize::from(columns)),
+            false => None,
+        };
+        let room = columns.unwrap_or(usize::MAX).saturating_sub(TIME);
+        self.line
+            .set_message(cut(&escaped(line), room.max(TIME)).into_owned());
     }
 
     /// Shows a bar: so many of all are done, and how long the rest will take.
@@ -99,8 +111,38 @@ impl Progress {
     }
 }
 
+/// A text that fits into so many columns: its beginning, if it is too long. A line that wraps moves
+/// the screen each time it changes.
+fn cut(text: &str, room: usize) -> Cow<'_, str> {
+    if columns_of(text) <= room {
+        return text.into();
+    }
+    let mut kept = String::new();
+    for letter in text.chars() {
+        if columns_of(&kept) + columns_of(letter.encode_utf8(&mut [0; 4])) >= room {
+            break;
+        }
+        kept.push(letter);
+    }
+    format!("{kept}…").into()
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .expect("a template of this file")
         .progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_that_is_too_long_for_the_window_is_cut() {
+        assert_eq!(cut("waiting for bergen", 18), "waiting for bergen");
+        assert_eq!(cut("waiting for bergen", 17), "waiting for berg…");
+        // Two columns each.
+        assert_eq!(cut("年齢年齢", 7), "年齢年…");
+        assert_eq!(cut("年齢年齢", 6), "年齢…");
+    }
 }

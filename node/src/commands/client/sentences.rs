@@ -15,14 +15,13 @@ fn sentence(event: &Value) -> String {
     let count = |key: &str| event[key].as_u64().unwrap_or(0);
     match event["event"].as_str().unwrap_or("event") {
         "phase" => phase(word("phase")).map_or_else(|| others(event), str::to_owned),
-        "ready" => match word("waiting_for") {
-            "" => format!("{} parties are ready.", count("ready")),
-            names => format!("{} parties are ready; waiting for {names}.", count("ready")),
-        },
-        "waiting" => match word("waiting_for") {
-            "" => "Nobody is waited for any more.".to_owned(),
-            names => format!("Waiting for {names}."),
-        },
+        "spawned" => format!("The node of {} runs as process {}.", word("party"), count("pid")),
+        "ready" => ready(event),
+        "signed" => {
+            let parties = parties(count("ready"));
+            format!("This node has signed the start; {parties} ready.")
+        }
+        "waiting" => waiting(word("waiting_for"), word("slices")),
         "round" => format!("Round {} is over.", count("round")),
         "iteration" => format!("The sum of round {} is opened.", count("k")),
         "given_up" => format!(
@@ -42,6 +41,39 @@ fn sentence(event: &Value) -> String {
         "fault" => format!("{}.", word("text").trim_end_matches('.')),
         "finished" => format!("The run is over: {}.", outcome(event)),
         _ => others(event),
+    }
+}
+
+/// How many parties, with the verb.
+fn parties(count: u64) -> String {
+    match count {
+        1 => "1 party is".to_owned(),
+        count => format!("{count} parties are"),
+    }
+}
+
+/// Who is ready, and for whom or for whose signatures this node waits.
+fn ready(event: &Value) -> String {
+    let parties = parties(event["ready"].as_u64().unwrap_or(0));
+    match event["waiting_for"].as_str().unwrap_or_default() {
+        "" => format!("{parties} ready."),
+        names if event["awaited"] == "signature" && names.contains(", ") => {
+            format!("The start waits for the signatures of {names}.")
+        }
+        names if event["awaited"] == "signature" => format!("The start waits for the signature of {names}."),
+        names => format!("{parties} ready; waiting for {names}."),
+    }
+}
+
+/// Who is waited for, and how far a final that travels in slices is.
+fn waiting(names: &str, slices: &str) -> String {
+    let whom = match names {
+        "" => "Nobody is waited for any more".to_owned(),
+        names => format!("Waiting for {names}"),
+    };
+    match slices {
+        "" => format!("{whom}."),
+        slices => format!("{whom}; {slices}."),
     }
 }
 
@@ -118,8 +150,60 @@ mod tests {
         assert_eq!(sentence(&ready), "3 parties are ready; waiting for dave, erin.");
         let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": ""});
         assert_eq!(sentence(&all), "5 parties are ready.");
+        let first = json!({"t_ms": 5, "event": "ready", "ready": 1});
+        assert_eq!(sentence(&first), "1 party is ready.");
+        let signing =
+            |names: &str| json!({"event": "ready", "ready": 4, "waiting_for": names, "awaited": "signature"});
+        assert_eq!(
+            sentence(&signing("dave")),
+            "The start waits for the signature of dave."
+        );
+        assert_eq!(
+            sentence(&signing("dave, erin")),
+            "The start waits for the signatures of dave, erin."
+        );
         let stage = json!({"t_ms": 5, "event": "waiting", "waiting_for": "dave"});
         assert_eq!(sentence(&stage), "Waiting for dave.");
+        let slices =
+            json!({"event": "waiting", "waiting_for": "dave", "slices": "adding up, 2 of 3 sums here"});
+        assert_eq!(
+            sentence(&slices),
+            "Waiting for dave; adding up, 2 of 3 sums here."
+        );
+    }
+
+    /// The names in backticks.
+    fn quoted(cell: &str) -> Vec<&str> {
+        cell.split('`').skip(1).step_by(2).collect()
+    }
+
+    #[test]
+    fn every_event_of_the_guides_table_is_a_sentence() {
+        let page = include_str!("../../../guide/formats.md");
+        let table = page.split_once("## Events").expect("a section").1;
+        let table = table.split_once("\n## ").expect("a next section").0;
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+        let mut told = 0;
+        for row in rows {
+            let (events, fields) = row.split_once(" | ").expect("two columns");
+            for name in quoted(&format!("`{events}")) {
+                let mut event = json!({"t_ms": 5, "party": "alice", "event": name});
+                for field in quoted(fields) {
+                    event[field] = match field {
+                        "phase" => "mixing".into(),
+                        "names" => json!(["bob"]),
+                        "pid" | "ready" | "round" | "k" | "bytes" | "exit_code" => 4.into(),
+                        "text" => "bob is gone".into(),
+                        _ => "bob".into(),
+                    };
+                }
+                let said = sentence(&event);
+                assert_ne!(said, others(&event), "{name} is shown by its fields");
+                assert!(said.ends_with('.') && said.contains(' '), "{name}: {said}");
+                told += 1;
+            }
+        }
+        assert!(told > 12, "{told} events");
     }
 
     #[test]

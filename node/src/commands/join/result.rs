@@ -71,6 +71,8 @@ pub struct Owners {
     /// The error of each parameter of a model, by the curvature of its rows; none unless they are
     /// asked for, or a terminal shows them.
     pub errors: Option<Vec<f64>>,
+    /// Whether these errors are kept back, since nobody has asked for them.
+    pub keeps_back: bool,
     /// A sentence on the effect of clipping; `None` unless a terminal shows it.
     pub sentence: Option<String>,
 }
@@ -82,7 +84,7 @@ pub fn report(plan: &Plan, finish: &Finish, delivery: &Delivery, owners: Owners,
     if let Some((settings, model)) = fitted.filter(|_| delivery.account.finished()) {
         json["coefficients"] = json!(model_json(settings, model, owners.errors.as_deref()));
     }
-    let mut text = text(plan, &json, delivery, owners.errors.as_deref());
+    let mut text = text(plan, &json, delivery, &owners);
     if let Some(sentence) = owners.sentence {
         text += &format!("\nOnly this terminal shows it: {sentence}.\n");
     }
@@ -165,7 +167,7 @@ fn object(
     object
 }
 
-fn text(plan: &Plan, object: &Value, delivery: &Delivery, errors: Option<&[f64]>) -> String {
+fn text(plan: &Plan, object: &Value, delivery: &Delivery, owners: &Owners) -> String {
     let account = &delivery.account;
     let mut text = String::new();
     if let Some(failure) = delivery.unwritten() {
@@ -183,6 +185,11 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery, errors: Option<&[f64]>
             },
             None if plan.draft().computation.described().is_some() => format!(
                 "The statistics of {} of {} parties",
+                account.included().len(),
+                plan.parties()
+            ),
+            None if object.get("coefficients").is_some() => format!(
+                "The model of {} of {} parties",
                 account.included().len(),
                 plan.parties()
             ),
@@ -213,7 +220,7 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery, errors: Option<&[f64]>
     if !delivery.silence.is_none() {
         text += "  (Nobody else is told; what counted instead has noise like any other contribution.)\n\n";
     }
-    let numbers = numbers(plan, delivery, errors);
+    let numbers = numbers(plan, delivery, owners);
     text += &numbers;
     text += &table(plan, object, account, !numbers.contains(ERROR)).render();
     text += &format!(
@@ -225,8 +232,12 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery, errors: Option<&[f64]>
     text
 }
 
+/// Says how to see what is not shown.
+const KEPT_BACK: &str = "Errors and intervals, where a model has them, say something of this party's rows: \
+                         --show-private shows them.\n\n";
+
 /// The numbers of the result, and what the protocol won; nothing of a long vector.
-fn numbers(plan: &Plan, delivery: &Delivery, errors: Option<&[f64]>) -> String {
+fn numbers(plan: &Plan, delivery: &Delivery, owners: &Owners) -> String {
     let account = &delivery.account;
     let Some(values) = delivery.values.as_deref().filter(|_| account.finished()) else {
         return String::new();
@@ -240,7 +251,12 @@ fn numbers(plan: &Plan, delivery: &Delivery, errors: Option<&[f64]>) -> String {
     }
     if let Some((settings, values)) = plan.draft().computation.fitted(Some(values)) {
         let whose = "this party's own rows, as if all others were like them";
-        return model_table(settings, values, errors.map(|errors| (errors, whose)));
+        let errors = owners.errors.as_deref().map(|errors| (errors, whose));
+        let table = model_table(settings, values, errors);
+        return match owners.keeps_back && !table.is_empty() {
+            true => table + KEPT_BACK,
+            false => table,
+        };
     }
     let shown = Shown {
         plan,
@@ -274,10 +290,10 @@ fn table(plan: &Plan, object: &Value, account: &Account, alone: bool) -> Table {
         ),
     );
     if alone {
-        row(
-            "standard error",
-            format!("{} (of the noise)", shown("standard_error", number)),
-        );
+        if object["standard_error"].is_number() {
+            let error = shown("standard_error", number);
+            row("standard error", format!("{error} (of the noise)"));
+        }
         let utility = object["utility"]["sentence"].as_str();
         utility
             .into_iter()

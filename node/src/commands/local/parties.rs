@@ -333,6 +333,16 @@ pub(crate) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
 /// Takes from a file like the parties' what a run file leaves out: shape, columns, tensors. The
 /// number of its rows says nothing of others.
 pub(crate) fn describe_like(raw: &mut RawRunFile, file: &Path) -> Result<(), Failure> {
+    if raw.task().takes_cells() {
+        return Err(
+            Failure::usage("a description takes nothing from a table: its run file has the columns")
+                .field("--like")
+                .hint(
+                    "leave --like out, and write a [[describe.column]] for each column, with name, and low and \
+                     high, or categories",
+                ),
+        );
+    }
     let like = LocalParty {
         name: "like".into(),
         vector: formats::read_as(file, expected(raw))?,

@@ -66,10 +66,16 @@ impl Driver {
             Event::Awaiting(parties) => {
                 let (ready, names) = (progress.ready, self.names(&parties).join(", "));
                 tracing::info!(ready, waiting_for = names, "gathering");
-                self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
+                let awaited = if self.has_signed { "signature" } else { "ready" };
+                let fields = json!({ "ready": ready, "waiting_for": names, "awaited": awaited });
+                self.emit("ready", fields);
             }
-            Event::Signed => self.emit("signed", json!({ "ready": progress.ready })),
+            Event::Signed => {
+                self.has_signed = true;
+                self.emit("signed", json!({ "ready": progress.ready }));
+            }
             Event::GivenUp(parties) => {
+                self.has_signed = false;
                 let names = self.names(&parties).join(", ");
                 tracing::warn!(not_signed_by = names, "START is given up; going on without them");
                 self.emit("given_up", json!({ "not_signed_by": names }));

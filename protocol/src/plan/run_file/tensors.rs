@@ -29,6 +29,29 @@ pub(super) fn coordinates_of_all(tensors: &BTreeMap<String, Vec<usize>>) -> usiz
 }
 
 impl Data {
+    /// The name of a coordinate that lies in a named tensor, with its place along each axis:
+    /// `weight[0,2]`. A tensor without axes is one number, which has the tensor's name.
+    pub fn place_in_tensors(&self, coordinate: usize) -> Option<String> {
+        let mut rest = coordinate;
+        for (name, shape) in self.tensors.as_ref()? {
+            let own = coordinates(shape);
+            if rest >= own {
+                rest -= own;
+                continue;
+            }
+            let mut places = vec![];
+            for extent in shape.iter().rev() {
+                places.insert(0, (rest % extent).to_string());
+                rest /= extent;
+            }
+            return Some(match places.is_empty() {
+                true => name.clone(),
+                false => format!("{name}[{}]", places.join(",")),
+            });
+        }
+        None
+    }
+
     /// The balls that a vector's coordinates lie in, in their order: one of all, or one for each
     /// tensor. None for a box.
     pub fn balls(&self) -> Option<Vec<Ball>> {

@@ -104,6 +104,16 @@ fn tensors_have_extents_and_radii() {
     let balls = data.balls().expect("balls");
     let found: Vec<_> = balls.iter().map(|ball| (ball.coordinates, ball.radius)).collect();
     assert_eq!(found, [(1, 0.5), (6, 1.0)], "in the order of names");
+    let places = [0, 1, 3, 4, 6, 7].map(|coordinate| data.place_in_tensors(coordinate));
+    let expected = [
+        "l.bias",
+        "l.weight[0,0]",
+        "l.weight[0,2]",
+        "l.weight[1,0]",
+        "l.weight[1,2]",
+        "",
+    ];
+    assert_eq!(places.map(Option::unwrap_or_default), expected);
     for (radius, rest, field) in [
         (both, "shape = [7]", "data.tensors"),
         (both, &*format!("{shapes}\nshape = [6]"), "data.shape"),
