@@ -11,6 +11,7 @@ pub mod documents;
 pub mod house;
 pub mod http;
 pub mod inputs;
+pub mod journey;
 pub mod killed;
 pub mod network;
 pub mod openapi;

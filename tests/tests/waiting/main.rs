@@ -12,6 +12,7 @@ mod daemon_budget;
 mod dark;
 mod doctor_testnet;
 mod dropouts;
+mod journeys;
 mod kill;
 mod labs;
 mod leave;
