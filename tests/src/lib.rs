@@ -14,6 +14,7 @@ pub mod inputs;
 pub mod journey;
 pub mod killed;
 pub mod network;
+pub mod nginx;
 pub mod openapi;
 pub mod outer;
 mod parties;

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use undertone_tests::composition::top;
 use undertone_tests::daemon::Daemon;
+use undertone_tests::nginx::framed;
 use undertone_tests::ports::Ports;
 use undertone_tests::{Parties, Running, Signal, left_out, read_json, signal};
 
@@ -176,8 +177,7 @@ tests:
     assert!(tested.status.success(), "{said:?}");
 }
 
-/// `deploy/monitoring/nginx.conf` with the paths and the port of a test, in the frame that Debian's
-/// nginx puts around it.
+/// `deploy/monitoring/nginx.conf` with the paths and the port of a test.
 fn proxy(parties: &Parties, port: u16) -> String {
     let mut site = fs::read_to_string(file("nginx.conf")).expect("a site");
     let folder = parties.folder().display();
@@ -192,16 +192,7 @@ fn proxy(parties: &Parties, port: u16) -> String {
         assert!(site.contains(theirs), "{theirs} is not in nginx.conf");
         site = site.replace(theirs, &ours);
     }
-    let user = if nix::unistd::geteuid().is_root() {
-        "user root;\n"
-    } else {
-        ""
-    };
-    format!(
-        "{user}daemon off;\npid {folder}/nginx.pid;\nerror_log stderr;\nevents {{}}\n\
-         http {{\naccess_log off;\nclient_body_temp_path {folder};\nproxy_temp_path {folder};\n\
-         fastcgi_temp_path {folder};\nuwsgi_temp_path {folder};\nscgi_temp_path {folder};\n{site}}}\n"
-    )
+    framed(&site, parties.folder())
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod labs;
 mod leave;
 mod lobby;
 mod mixing_again;
+mod monitored;
 mod reached;
 mod relayed;
 mod router;
