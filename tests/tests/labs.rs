@@ -1,16 +1,12 @@
-//! Labs that train together from Python by the examples of the package: a notebook that every lab
-//! runs, one of whose kernels is restarted while another lab dies; and PyTorch.
+//! Labs that train together from Python with PyTorch, by the example of the package.
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
-use serde_json::Value;
 use undertone_tests::composition::top;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::python::{environment_with_wheel, python};
-use undertone_tests::{Ended, Parties, Running, Signal, alone, digits, left_out, read_json, signal};
+use undertone_tests::{Ended, Parties, Running, alone, digits, left_out};
 
 const ROWS: &str = "[policy]\nmax_epsilon = 8.0\n[[data_set]]\nname = \"digits\"\nunit = \"record\"\nepsilon = 20.0\n\
                     delta = 1e-4\n";
@@ -33,82 +29,8 @@ fn start(parties: &Parties, python: &Path, lab: &str, arguments: &[&str]) -> Run
     Running::start(command, None)
 }
 
-/// Waits until a run has this many means; the run.
-fn until(daemon: &Daemon, digest: &str, means: u64) -> Value {
-    // Nobody sends: it only paces the asking.
-    let (_sender, pace) = channel::<()>();
-    loop {
-        let run = daemon.http.get(&format!("/v1/runs/{digest}"));
-        if run.status == 200 {
-            let run = run.json();
-            let over = ["ended", "interrupted"]
-                .iter()
-                .any(|state| run["state"] == *state);
-            if over || run["iteration"].as_u64().is_some_and(|known| known >= means) {
-                return run;
-            }
-        }
-        let _ = pace.recv_timeout(Duration::from_millis(20));
-    }
-}
-
 fn said(ended: &Ended) -> String {
     format!("{}\n{}", ended.stdout, ended.stderr)
-}
-
-#[test]
-fn labs_train_by_a_notebook_although_a_kernel_restarts_and_a_lab_dies() {
-    let Some(python) = python() else {
-        return left_out("labs", "no Python with ensurepip, numpy and pandas");
-    };
-    let _alone = alone();
-    let parties = Parties::new(5);
-    let run = "version = 1\ntask = \"rounds\"\nname = \"labs\"\n[data]\nreleases = 20\nunit = \"record\"\n\
-               tensors = { weights = [10, 65] }\nrecords = { at_most = 200 }\n\
-               clip = { kind = \"tensors\", radius = { weights = 1.0 } }\n\
-               [privacy]\nepsilon = 8.0\ndelta = 1e-5\n[run]\njoin_ms = 60000\niteration_ms = 8000\n";
-    let (mut daemons, digest) = labs(&parties, run);
-    let python = environment_with_wheel(&python, parties.folder());
-    let script = top().join("tests/python/notebook.py").display().to_string();
-    let notebook = top()
-        .join("node/python/examples/labs.ipynb")
-        .display()
-        .to_string();
-    let begin = |lab: &str| start(&parties, &python, lab, &["-W", "error", &script, &notebook]);
-    let mut kernels: Vec<Running> = parties.names().iter().map(|lab| begin(lab)).collect();
-    // The second lab's kernel is killed after round 5, and comes back to the session.
-    until(&daemons[0], &digest, 5);
-    signal(kernels[1].pid(), Signal::SIGKILL);
-    kernels.remove(1).wait();
-    kernels.insert(1, begin(&parties.names()[1]));
-    // The last lab dies in round 10, with its daemon.
-    let run = until(&daemons[0], &digest, 10);
-    assert!(run["iteration"].as_u64() < Some(20), "{run}");
-    daemons.pop().expect("five").kill();
-    signal(kernels[4].pid(), Signal::SIGKILL);
-    kernels.pop().expect("five").wait();
-    for (kernel, lab) in kernels.into_iter().zip(parties.names()) {
-        let ended = kernel.wait();
-        println!("{lab}: {}", ended.stdout);
-        assert_eq!(ended.code, 0, "{lab}: {}", said(&ended));
-        assert!(ended.stdout.contains("degraded: "), "{lab}: {}", said(&ended));
-        let gone = format!("round 20 of 20, without {}", parties.names()[4]);
-        assert!(ended.stdout.contains(&gone), "{lab}: {}", said(&ended));
-    }
-    let weights = |lab: &str| std::fs::read(parties.path(&format!("{lab}.weights.npy"))).expect("weights");
-    for lab in &parties.names()[..4] {
-        assert!(
-            weights(lab) == weights(&parties.names()[0]),
-            "{lab} has another model"
-        );
-        let file = format!("{lab}.receipt.json");
-        let receipt = ["receipt", &file, "--plan", "plan.json", "--json"];
-        parties.run(receipt).json_of(0);
-        assert_eq!(read_json(&parties.path(&file))["iterations"]["spent"], 20);
-    }
-    for daemon in daemons {
-        assert_eq!(daemon.end().0.code, 0);
-    }
 }
 
 #[test]

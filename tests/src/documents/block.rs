@@ -1,13 +1,14 @@
 //! The commands of a document: its blocks fenced as `sh`.
 
 /// The reasons why a block may not be run by a test of its document.
-const REASONS: [&str; 7] = [
+const REASONS: [&str; 8] = [
     "needs another machine",
     "needs the network",
     "it is the test command itself",
     "tests/tests/waiting/compose.rs runs it",
     "tests/tests/waiting/labs.rs runs it",
     "tests/tests/waiting/monitored.rs runs it",
+    "tests/tests/waiting/notebook.rs runs it",
     "tests/tests/deploy.rs checks what it adds",
 ];
 

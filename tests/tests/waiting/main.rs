@@ -19,6 +19,7 @@ mod leave;
 mod lobby;
 mod mixing_again;
 mod monitored;
+mod notebook;
 mod reached;
 mod relayed;
 mod router;
