@@ -516,3 +516,52 @@ while True:
     sys.stdout.buffer.write(struct.pack("<IQ", round, len(npy)) + npy)
     sys.stdout.buffer.flush()
 "#;
+
+/// Hands over the same sum of both tensors in each round, as a `.safetensors`.
+const SUMS: &str = "#!/usr/bin/env python3
+import json, struct, sys
+places = {'bias': ([2], [0, 8]), 'weight': ([1, 3], [8, 20])}
+head = {name: {'dtype': 'F32', 'shape': shape, 'data_offsets': at} for name, (shape, at) in places.items()}
+head = json.dumps(head).encode()
+body = struct.pack('<Q', len(head)) + head + struct.pack('<5f', 100, 200, 300, 400, 500)
+while True:
+    round, length = struct.unpack('<IQ', sys.stdin.buffer.read(12))
+    sys.stdin.buffer.read(length)
+    if round == 0:
+        break
+    sys.stdout.buffer.write(struct.pack('<IQ', round, len(body)) + body)
+    sys.stdout.buffer.flush()
+";
+
+/// Tensors that a program has clipped, each by itself: `join` names their coordinates.
+#[test]
+fn parties_join_with_programs_that_clip_tensors() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let folder = parties.folder();
+    script(folder, SUMS);
+    let run = "version = 1\ntask = \"rounds\"\nname = \"tensors\"\n[data]\nreleases = 2\nunit = \"record\"\n\
+               tensors = { bias = [2], weight = [1, 3] }\nrecords = { at_most = 2000 }\nclipped = \"by-program\"\n\
+               clip = { kind = \"tensors\", radius = { bias = 1.0, weight = 1.0 } }\n[privacy]\nepsilon = 8.0\n\
+               [run]\njoin_ms = 60000\niteration_ms = 20000\n";
+    parties.plan("plan", run);
+    let join = |name: &String| {
+        let line = format!(
+            "join plan.json --identity {name}.key --program ./step --records 1000 --output {name}.safetensors"
+        );
+        start_in(folder, line.split(' '))
+    };
+    let running: Vec<Running> = parties.names().iter().map(join).collect();
+    let means = running.into_iter().zip(parties.names()).map(|(running, name)| {
+        let ended = running.wait();
+        assert_eq!(ended.code, 0, "{name}: {}{}", ended.stdout, ended.stderr);
+        // In the order of names.
+        for place in ["bias[0]", "bias[1]", "weight[0,0]", "weight[0,2]"] {
+            assert!(ended.stdout.contains(place), "{place}: {}", ended.stdout);
+        }
+        assert!(!ended.stdout.contains("coordinate"), "{}", ended.stdout);
+        fs::read(folder.join(format!("{name}.safetensors"))).expect("a mean")
+    });
+    let means: Vec<Vec<u8>> = means.collect();
+    assert!(means.iter().all(|mean| *mean == means[0]));
+}
