@@ -41,8 +41,11 @@ class Statistics:
         frame = pandas.read_csv(io.BytesIO(table), float_precision="round_trip", keep_default_na=False)
         numbers = ["value", "raw", "noise", "low", "high", "sampling"]
         frame[numbers] = frame[numbers].apply(pandas.to_numeric, errors="coerce")
-        #: A row for each figure: by group, column and statistic its value, noise, low, high, sampling.
-        self.frame = frame.set_index(["group", "column", "statistic"]).drop(columns="raw")
+        # An upper end that is not reached is an empty cell: the interval is open.
+        frame.loc[frame["low"].notna() & frame["high"].isna(), "high"] = math.inf
+        #: A row for each figure: by group, column and statistic its value as shown and as computed
+        #: (raw), noise, low, high (inf where it is not reached), sampling.
+        self.frame = frame.set_index(["group", "column", "statistic"])
         #: The signed receipt.
         self.receipt = receipt
         #: The run as the API describes it.
@@ -123,7 +126,7 @@ class Statistics:
         a, b = (self.frame.loc[(group, column, name)] for group in (one, other))
         noise = math.hypot(a["noise"], b["noise"])
         sampling = math.hypot(a["sampling"], b["sampling"])
-        value, both = float(a["value"] - b["value"]), math.hypot(noise, sampling)
+        value, both = float(a["raw"] - b["raw"]), math.hypot(noise, sampling)
         p = math.erfc(abs(value) / both / math.sqrt(2.0))
         reach = _WITHIN * both
         found = {"value": value, "noise": noise, "sampling": sampling, "p": p}

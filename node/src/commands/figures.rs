@@ -143,15 +143,7 @@ fn quantile(file: &FiguresFile, shown: &ShownAs, asked: &str) -> Result<(String,
                 false => quantile.noise,
             };
             let cell = found.map_or("too few to tell".to_owned(), |quantile| {
-                let [low, high] = interval(quantile);
-                let figure = ShownFigure {
-                    value: quantile.value,
-                    raw: None,
-                    noise: None,
-                    low,
-                    high,
-                    sampling: None,
-                };
+                let figure = ShownFigure::between(quantile.value, interval(quantile));
                 text::of_figure(FigureUnit::Own, figure)
             });
             table.row([format!("{column} {} %", 100.0 * q), name.clone(), cell]);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use undertone_protocol::describe::columns::{Description, RowCount};
 use undertone_protocol::describe::figures::estimate::ReadingAs;
-use undertone_protocol::describe::figures::groups::AllFigures;
+use undertone_protocol::describe::figures::groups::{AllFigures, ColumnFigures};
 use undertone_protocol::describe::released::ReleasedSum;
 use undertone_protocol::plan::checked::Plan;
 
@@ -166,10 +166,18 @@ fn sums_sha256(sums: &[f64]) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The figures as JSON, with an interval for each correlation. Those of all other figures lie as
-/// far on both sides as z times the noise that is beside them; a correlation's do not.
+/// The figures as JSON, with an interval for each correlation and each median time, whose upper end
+/// is null where it is not reached. Those of all other figures lie as far on both sides as z times
+/// the noise that is beside them.
 pub fn as_json(figures: &AllFigures, asked: &ReadingAs) -> Value {
     let (mut value, z) = (json!(figures), asked.z());
+    for (g, group) in figures.groups.iter().enumerate() {
+        for (k, statistic) in group.statistics.iter().enumerate() {
+            if let ColumnFigures::Survival(survival) = &statistic.of {
+                value["groups"][g]["statistics"][k]["median_time"] = json!(survival.reached(0.5, z));
+            }
+        }
+    }
     for (k, covariance) in figures.covariances.iter().enumerate() {
         let d = covariance.columns.len();
         let row = |i: usize| -> Vec<_> {

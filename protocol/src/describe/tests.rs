@@ -12,6 +12,7 @@ macro_rules! of {
 
 mod coverage;
 mod distances;
+mod odd_tables;
 mod plain;
 
 use rand::rngs::ChaCha8Rng;

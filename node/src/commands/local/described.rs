@@ -17,9 +17,9 @@ use undertone_protocol::plan::run_file::raw::RawRunFile;
 use undertone_protocol::topology::party::Party;
 
 use crate::commands::local::parties::{LocalParty, named_files};
-use crate::party::figures_file::FiguresFile;
 use crate::party::figures_file::shown::lines;
 use crate::party::figures_file::text::{self, ShownAs};
+use crate::party::figures_file::{self, FiguresFile};
 use crate::planning::make;
 use crate::reporting::failure::Failure;
 use crate::table_file::reading;
@@ -133,14 +133,13 @@ impl LocalFigures {
                     .into_iter()
                     .zip(lines(&self.described, truth, &asked));
             for (found, truth) in pairs {
-                if let (Some(found), Some(truth)) = (found.figure, truth.figure) {
+                if let (Some(truth), Some(found)) = (truth.true_value(), found.figure) {
                     all += 1;
-                    // Without noise an interval is the number, but for rounding.
-                    let slack = 1e-9 * truth.value.abs().max(1.0);
-                    held += u64::from((found.low - slack..=found.high + slack).contains(&truth.value));
+                    held += u64::from(found.holds(truth));
                 }
             }
         }
-        json!({ "intervals": all, "intervals_held": held, "figures": self.found })
+        let figures = figures_file::as_json(&self.found, &asked);
+        json!({ "intervals": all, "intervals_held": held, "figures": figures })
     }
 }

@@ -202,7 +202,7 @@ fn add(
         let group = found.group.clone().unwrap_or_default();
         let [found, truth] = [found, truth].map(|group| lines(&settings.describe, group, &reading));
         for (found, truth) in found.into_iter().zip(truth) {
-            let (Some(figure), Some(truth)) = (&found.figure, &truth.figure) else {
+            let (Some(figure), Some(truth)) = (&found.figure, truth.true_value()) else {
                 continue;
             };
             let name = (group.clone(), found.column.clone(), found.name());
@@ -211,11 +211,11 @@ fn add(
             }
             let of: &mut FigureTotals = totals.entry(name).or_default();
             of.shown += 1;
-            let error = figure.raw.unwrap_or(figure.value) - truth.value;
-            of.squares += error * error;
+            let error = figure.raw.unwrap_or(figure.value) - truth;
+            // A time that is never reached is no number of months away.
+            of.squares += if error.is_finite() { error * error } else { 0.0 };
             of.noise += figure.noise.unwrap_or(0.0);
-            let slack = 1e-9 * truth.value.abs().max(1.0);
-            of.held += u64::from((figure.low - slack..=figure.high + slack).contains(&truth.value));
+            of.held += u64::from(figure.holds(truth));
         }
     }
 }

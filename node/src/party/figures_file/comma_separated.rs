@@ -6,7 +6,7 @@ use undertone_protocol::describe::figures::estimate::ReadingAs;
 use undertone_protocol::describe::figures::groups::AllFigures;
 
 use super::decimals::text_of;
-use super::shown::{FigureLine, ShownFigure, lines};
+use super::shown::{FigureLine, FigureUnit, ShownFigure, count, lines};
 use crate::reporting::table::Table;
 
 const HEADINGS: [&str; 9] = [
@@ -21,7 +21,8 @@ const HEADINGS: [&str; 9] = [
     "sampling",
 ];
 
-/// The rows of all figures, headings first. What is not shown is empty.
+/// The rows of all figures, headings first. What is not shown is empty, and so is the upper end of
+/// an interval that is not reached.
 pub(super) fn of(
     described: &Description,
     figures: &AllFigures,
@@ -59,18 +60,14 @@ fn add_tables(table: &mut Table, (described, figures): (&Description, &AllFigure
                 rest /= labels.len();
             }
             names.reverse();
-            let raw = cell.raw.unwrap_or(cell.value);
-            table.row([
-                String::new(),
-                cross.columns.join(" × "),
-                names.join(" × "),
-                text_of(cell.value),
-                text_of(raw),
-                text_of(cell.noise),
-                text_of(raw - z * cell.noise),
-                text_of(raw + z * cell.noise),
-                String::new(),
-            ]);
+            let line = FigureLine {
+                column: cross.columns.join(" × "),
+                want: None,
+                statistic: names.join(" × "),
+                unit: FigureUnit::Rows,
+                figure: Some(count(cell, z)),
+            };
+            table.row(row("", &line));
         }
     }
 }

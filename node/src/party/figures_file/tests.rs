@@ -152,3 +152,6 @@ fn a_correlations_interval_stands_beside_it_and_is_the_one_that_is_shown() {
         "{row}"
     );
 }
+
+mod intervals;
+mod lists;

@@ -1,6 +1,7 @@
 //! Figures as a table that a person reads: a column for each group, intervals of 95 %.
 
 mod digits;
+mod kept;
 mod together;
 
 use undertone_protocol::describe::columns::Description;
@@ -8,14 +9,9 @@ use undertone_protocol::describe::figures::estimate::ReadingAs;
 use undertone_protocol::describe::figures::groups::{AllFigures, GroupFigures};
 
 use self::digits::{decimals_of, with_thousands};
+use self::kept::kept;
 use super::shown::{FigureLine, FigureUnit, ShownFigure, lines};
 use crate::reporting::screen::columns_of;
-
-/// Categories of a column that are all shown. Our choice: a screen.
-const MOST_CATEGORIES: usize = 40;
-
-/// Points of a survival curve that are shown: the curve has them all.
-const MOST_POINTS: usize = 6;
 
 /// The part of the figures that is shown.
 #[derive(Clone, Debug)]
@@ -189,84 +185,6 @@ fn rendered(described: &Description, figures: &AllFigures, rows: &[TextRow]) -> 
     text
 }
 
-/// Lines that are worth a row: what says something in some group.
-fn kept(groups: &[Vec<FigureLine>], shown: &ShownAs) -> Vec<usize> {
-    let z = shown.asked.z();
-    let Some(first) = groups.first() else {
-        return vec![];
-    };
-    let says = |at: usize, z: f64| {
-        groups.iter().any(|lines| {
-            let figure = lines[at].figure.as_ref();
-            figure.is_some_and(|figure| figure.raw.unwrap_or(figure.value) > z * figure.noise.unwrap_or(0.0))
-        })
-    };
-    let mut kept = vec![];
-    let mut at = 0;
-    while at < first.len() {
-        let line = &first[at];
-        let end = (at..first.len())
-            .find(|&end| first[end].column != line.column)
-            .unwrap_or(first.len());
-        let block = at..end;
-        // A count and a share a category, and magnitudes.
-        let counted = |at: &usize| first[*at].unit == FigureUnit::Rows && first[*at].statistic != "missing";
-        let counts: Vec<usize> = block.clone().filter(counted).collect();
-        let is_there = |at: &usize| groups.iter().any(|lines| lines[*at].figure.is_some());
-        let points: Vec<usize> = block
-            .clone()
-            .filter(|&at| first[at].statistic.starts_with("S("))
-            .filter(is_there)
-            .collect();
-        let many = counts.len() > MOST_CATEGORIES;
-        let bonferroni = ReadingAs {
-            confidence: 1.0 - (1.0 - shown.asked.confidence) / counts.len().max(1) as f64,
-            ..ReadingAs::default()
-        };
-        let z_of_many = if many { bonferroni.z() } else { z };
-        let mut chosen: Vec<usize> = counts.iter().copied().filter(|&at| says(at, z_of_many)).collect();
-        if many {
-            let size = |at: &usize| {
-                groups
-                    .iter()
-                    .filter_map(|lines| Some(lines[*at].figure.as_ref()?.value))
-                    .sum::<f64>()
-            };
-            chosen.sort_by(|a, b| size(b).total_cmp(&size(a)));
-            chosen.truncate(shown.top);
-        }
-        let step = points.len().div_ceil(MOST_POINTS).max(1);
-        for at in block.clone() {
-            let line = &first[at];
-            let is_share = line.unit == FigureUnit::Share;
-            let keep = match (line.statistic.as_str(), is_share) {
-                ("rows", _) if line.column.is_empty() => true,
-                ("missing", _) => says(at, z),
-                ("sum", _) => false,
-                ("median time", _) => is_there(&at),
-                ("other", true) => says(at, z),
-                (statistic, true) if statistic.starts_with("S(") => points
-                    .iter()
-                    .position(|point| *point == at)
-                    .is_some_and(|place| (place + 1) % step == 0),
-                // Shares are shown beside, not below, their counts: of many, counts.
-                (_, true) => !many,
-                _ => line.unit == FigureUnit::Own || (many && chosen.contains(&at)) || is_plain(first, at),
-            };
-            let keep = keep && (line.unit != FigureUnit::Rows || line.column.is_empty() || says(at, z));
-            kept.extend(keep.then_some(at));
-        }
-        at = end;
-    }
-    kept
-}
-
-/// Whether a count has no share beside it.
-fn is_plain(lines: &[FigureLine], at: usize) -> bool {
-    let next = lines.get(at + 1);
-    !next.is_some_and(|next| next.unit == FigureUnit::Share && next.statistic == lines[at].statistic)
-}
-
 /// A figure with its interval: ± where it is even around the number.
 fn cell(line: &FigureLine, population: Option<f64>) -> String {
     let Some(figure) = line.figure.clone() else {
@@ -284,8 +202,8 @@ fn cell(line: &FigureLine, population: Option<f64>) -> String {
         FigureUnit::Share => (100.0, " %"),
         FigureUnit::Own | FigureUnit::Rows => (1.0, ""),
     };
-    let half = (figure.high - figure.low) / 2.0 * times;
-    let is_even = figure.noise.is_some() && line.statistic != "sd";
+    let half = figure.half() * times;
+    let is_even = figure.reach.is_some();
     let decimals = decimals_of(half);
     let number = |value: f64| with_thousands(value * times, decimals);
     match (line.statistic.as_str(), is_even) {
@@ -296,12 +214,13 @@ fn cell(line: &FigureLine, population: Option<f64>) -> String {
             number(figure.value),
             with_thousands(half, decimals)
         ),
-        (_, false) => format!(
-            "{} [{}, {}]",
-            number(figure.value),
-            number(figure.low),
-            number(figure.high)
-        ),
+        (_, false) => {
+            let high = match figure.high.is_finite() {
+                true => number(figure.high),
+                false => "not reached".to_owned(),
+            };
+            format!("{} [{}, {high}]", number(figure.value), number(figure.low))
+        }
     }
 }
 
@@ -314,7 +233,7 @@ fn true_number(line: &FigureLine, figure: &ShownFigure, truth: f64) -> String {
     };
     let decimals = match line.unit {
         FigureUnit::Rows => 0,
-        FigureUnit::Own | FigureUnit::Share => decimals_of((figure.high - figure.low) / 2.0 * times),
+        FigureUnit::Own | FigureUnit::Share => decimals_of(figure.half() * times),
     };
     with_thousands(truth * times, decimals)
 }
@@ -335,6 +254,7 @@ pub fn of_line(line: &FigureLine) -> String {
 pub fn of_figure(unit: FigureUnit, figure: ShownFigure) -> String {
     of_line(&FigureLine {
         column: String::new(),
+        want: None,
         statistic: String::new(),
         unit,
         figure: Some(figure),

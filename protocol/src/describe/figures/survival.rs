@@ -13,6 +13,21 @@ pub struct SurvivalFigures {
     pub missing: Estimate,
     /// The curve, as far as enough rows are at risk.
     pub curve: Vec<SurvivalPoint>,
+    /// The time at which it begins.
+    #[serde(skip)]
+    start: f64,
+}
+
+/// The time after which at most a share is without an event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimeReached {
+    /// The end of the first bin after which it is so.
+    pub value: f64,
+    /// The interval due to noise, from the start of a bin to the end of one. Where its upper end is
+    /// not reached it is infinite, in JSON null.
+    pub noise: [f64; 2],
+    /// The interval by noise and sampling.
+    pub all: [f64; 2],
 }
 
 /// The end of a bin of time.
@@ -31,14 +46,26 @@ pub struct SurvivalPoint {
 }
 
 impl SurvivalFigures {
-    /// Returns the end of the first bin after which at most this share is without an event, with an
-    /// interval of z errors by noise, whose ends are `None` beyond the curve.
-    pub fn quantile(&self, share: f64, z: f64) -> Option<(f64, [Option<f64>; 2])> {
-        let first = |errors: f64| {
-            let reached = |point: &&SurvivalPoint| point.survival + errors * point.noise <= share;
-            self.curve.iter().find(reached).map(|point| point.to)
+    /// Returns the time after which at most this share is without an event, with intervals of z
+    /// errors; `None` where the curve does not reach it.
+    pub fn reached(&self, share: f64, z: f64) -> Option<TimeReached> {
+        let first = |error: &dyn Fn(&SurvivalPoint) -> f64| {
+            let mut points = self.curve.iter();
+            points.position(|point| point.survival + error(point) <= share)
         };
-        Some((first(0.0)?, [first(-z), first(z)]))
+        let end = |at: usize| self.curve[at].to;
+        let value = end(first(&|_| 0.0)?);
+        let between = |error: &dyn Fn(&SurvivalPoint) -> f64| {
+            let low = first(&|point| -z * error(point)).unwrap_or(0);
+            // From the start of its bin: where in it the last event was nobody is told.
+            let low = low.checked_sub(1).map_or(self.start, end);
+            [low, first(&|point| z * error(point)).map_or(f64::INFINITY, end)]
+        };
+        Some(TimeReached {
+            value,
+            noise: between(&|point| point.noise),
+            all: between(&|point| point.noise.hypot(point.sampling)),
+        })
     }
 }
 
@@ -125,5 +152,6 @@ pub fn figures((y, std): (&[f64], f64), edges: &[f64], rows: Amount) -> Survival
     SurvivalFigures {
         missing: Estimate::count(missing, std / norm_squared.sqrt(), rows),
         curve,
+        start: edges[0],
     }
 }
