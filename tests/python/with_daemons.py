@@ -196,6 +196,11 @@ def statistics():
             assert line["low"] <= median <= line["high"] and abs(median - own["age"].median()) < 10, median
             curve = found.curve("age", arm)
             assert curve.is_monotonic_increasing and curve.iloc[-1] == 1.0
+        own = frames[name]["age"].isna().sum()
+        assert own == 0 or f"{own} missing" in "".join(found.told), found.told
+        assert "raw" in found.frame.columns
+        inside = found.frame.dropna(subset=["value", "low", "high"])
+        assert ((inside["low"] <= inside["value"]) & (inside["value"] <= inside["high"])).all(), inside
         apart = found.difference("age", "old", "new")
         assert apart["low"] < apart["value"] < apart["high"] and 0 <= apart["p"] <= 1
         html = found._repr_html_()

@@ -287,6 +287,7 @@ fn daemons_answer_figures_in_both_formats_and_charge_the_data_set() {
         let taken = daemon.submit(&plan, "data_set=ward", Some(("text/csv", text.as_bytes())));
         assert_eq!(taken.json_of(201)["data_set"], "ward");
     }
+    check_that_owners_alone_are_told(&daemons, &digest);
     let result = |daemon: &Daemon, kind: &str| {
         let path = format!("/v1/runs/{digest}/result");
         daemon.http.ask("GET", &path, &[("Accept", kind)], b"")
@@ -324,7 +325,39 @@ fn daemons_answer_figures_in_both_formats_and_charge_the_data_set() {
         Some(("text/csv", b"arm,age,died\nold,50\n")),
     );
     assert!(ragged.status >= 400, "{}", ragged.text());
-    drop(daemons.into_iter().map(Daemon::end).collect::<Vec<_>>());
+    for daemon in daemons {
+        let (ended, _) = daemon.end();
+        assert!(!ended.stderr.contains("of 300 cells"), "{}", ended.stderr);
+    }
+}
+
+/// Each owner is told of its own table, with the owner's token; nothing else that a daemon answers
+/// or logs has a word of it.
+fn check_that_owners_alone_are_told(daemons: &[Daemon], digest: &str) {
+    let told = [
+        "age: of 300 cells 1 missing",
+        "age: of 300 cells 1 no number",
+        "age: of 300 cells 1 missing",
+    ];
+    for (party, daemon) in daemons.iter().enumerate() {
+        let own = daemon.http.get(&format!("/v1/runs/{digest}/table")).json_of(200);
+        let sentences = own["sentences"].to_string();
+        match told.get(party) {
+            Some(said) => assert!(sentences.contains(said), "{sentences}"),
+            None => assert!(!sentences.contains("age"), "{sentences}"),
+        }
+        for path in [
+            "/v1/status",
+            "/v1/runs",
+            "/v1/offers",
+            &format!("/v1/runs/{digest}"),
+        ] {
+            let text = daemon.http.get(path).text();
+            assert!(!text.contains("of 300 cells"), "{path}: {text}");
+        }
+        let unknown = format!("/v1/runs/{}/table", "0".repeat(64));
+        assert_eq!(daemon.http.get(&unknown).status, 404);
+    }
 }
 
 /// A run file is proposed to daemons and accepted with a table each: their figures are those of

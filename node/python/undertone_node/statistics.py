@@ -32,7 +32,14 @@ def encode_cells(frame: Any) -> Encoded:
 class Statistics:
     """The statistics of a run, with the noise of each. Intervals are of 95 %, and of the noise."""
 
-    def __init__(self, figures: bytes, table: bytes, receipt: Any, run: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        figures: bytes,
+        table: bytes,
+        receipt: Any,
+        run: Mapping[str, Any],
+        told: Sequence[str] = (),
+    ) -> None:
         import pandas
 
         #: The file that ``undertone figures`` reads, as it was answered.
@@ -50,6 +57,9 @@ class Statistics:
         self.receipt = receipt
         #: The run as the API describes it.
         self.run = run
+        #: A sentence on each column of this party's own DataFrame with missing cells, or with others
+        #: than the plan describes. Only this party learns of them.
+        self.told = list(told)
 
     def __repr__(self) -> str:
         return f"Statistics({len(self.frame)} figures of {self.rows or 'so many'} rows)"

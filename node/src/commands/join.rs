@@ -38,6 +38,7 @@ use crate::reporting::output_file::{self, OutputFile};
 use crate::reporting::process;
 use crate::reporting::report::Report;
 use crate::reporting::table::bytes;
+use crate::table_file::reading::MostlyWords;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 
@@ -267,7 +268,7 @@ impl OwnInput {
         match (&arguments.program, &arguments.input) {
             (Some(program), _) if rounds => Ok(OwnInput::Program(program.clone())),
             (None, Some(path)) if !rounds => {
-                let data = part::own_data(plan, me, path, arguments.anyway)?;
+                let data = part::own_data(plan, me, path, MostlyWords::by_flag(arguments.anyway))?;
                 Ok(OwnInput::File(data, path.clone()))
             }
             (Some(_), _) => Err(
@@ -541,12 +542,9 @@ fn check_outputs(arguments: &JoinArgs, plan: &Plan, layout: &Layout) -> Result<(
 /// Says what a table has that the plan does not describe: on this screen alone, before anything is
 /// said to others.
 fn tell_owner(arguments: &JoinArgs, sentences: &[String]) {
-    if sentences.is_empty() || !shows_private(arguments) {
-        return;
+    if shows_private(arguments) {
+        output::tell_owner(sentences);
     }
-    output::tell("Your table (only this terminal shows it):");
-    let lines = sentences.iter().map(|sentence| format!("  {sentence}"));
-    lines.for_each(output::tell);
 }
 
 const UNWRITTEN: &str =

@@ -29,6 +29,7 @@ use crate::reporting::logging::GlobalFlags;
 use crate::reporting::output_file;
 use crate::reporting::progress::Progress;
 use crate::reporting::report::Report;
+use crate::table_file::reading::MostlyWords;
 
 /// Flags of `local`. A flag beats the run file.
 #[derive(Args, Debug)]
@@ -258,7 +259,12 @@ fn gather_parties(
                 .field("--inputs")
                 .hint("give a folder with a .csv or .json for each party: --inputs DIR")
         })?;
-        let parties = described::read(inputs, arguments.nodes, (&raw, &place), arguments.anyway)?;
+        let parties = described::read(
+            inputs,
+            arguments.nodes,
+            (&raw, &place),
+            MostlyWords::by_flag(arguments.anyway),
+        )?;
         return Ok((resolve(raw, parties.len())?, parties));
     }
     if let Some(inputs) = &arguments.inputs {

@@ -20,6 +20,7 @@ use crate::party::silence::Silence;
 use crate::party::{input, part};
 use crate::planning::utility::{self, Utility};
 use crate::planning::{files, template};
+use crate::table_file::reading::MostlyWords;
 
 /// A plan that was checked, and what this party contributes to it.
 pub(super) struct Admitted {
@@ -27,6 +28,8 @@ pub(super) struct Admitted {
     pub(super) status: RunStatus,
     pub(super) of: Protected,
     pub(super) totals: Vec<(AccountName, Total)>,
+    /// Sentences on the owner's table, for the owner alone.
+    pub(super) told: Vec<String>,
 }
 
 /// A plan on its way in.
@@ -86,8 +89,11 @@ pub(super) fn admit(
     let contribution = contribution.find(config, data.unit, data.adjacency)?;
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory
     // for that.
-    let counted = part::own_data(&plan, me, &contribution.vector, false)
-        .and_then(|data| input::counted(plan.clone(), me, Some(data.layout()), records));
+    let mut told = vec![];
+    let counted = part::own_data(&plan, me, &contribution.vector, MostlyWords::Refused).and_then(|data| {
+        told = data.sentences();
+        input::counted(plan.clone(), me, Some(data.layout()), records)
+    });
     let plan = counted.map_err(|failure| {
         let field = match failure.field.as_deref() {
             Some("--records") => "records",
@@ -113,6 +119,7 @@ pub(super) fn admit(
         status,
         of: contribution.of,
         totals: contribution.totals,
+        told,
     })
 }
 

@@ -59,6 +59,15 @@ impl Service {
         }
     }
 
+    /// Sentences on what this node's table has that the plan does not describe, for its owner. None
+    /// of a run that an earlier daemon had.
+    ///
+    /// # Errors
+    /// There is no such run.
+    pub fn told(&self, digest: &str) -> Result<Vec<String>, Refusal> {
+        Ok(self.known(digest)?.told())
+    }
+
     /// The utility of a run's mean: the noise that is in it beside what it can be, for each
     /// column where columns have public bounds.
     ///

@@ -30,6 +30,7 @@ use crate::party::receipt::write;
 use crate::party::{input, part, reading_back};
 use crate::planning::{files, template};
 use crate::reporting::failure::{Exit, Failure};
+use crate::table_file::reading::MostlyWords;
 use crate::vector_file::layout::{Dtype, Layout};
 
 /// Between the first two times at which the others are asked. Our guess: who has just come back may
@@ -183,7 +184,8 @@ fn layout(shared: &Shared, run: &Run, (plan, me): (&Plan, Party)) -> Result<Layo
         .iter()
         .find(|known| Some(&known.name) == set.as_ref());
     let file = set.and_then(|set| set.file.as_ref());
-    let own = file.and_then(|file| part::own_data(plan, me, &config.data.join(file), false).ok());
+    let own =
+        file.and_then(|file| part::own_data(plan, me, &config.data.join(file), MostlyWords::Refused).ok());
     let plain = Layout::npy(plan.draft().data.shape.clone(), Dtype::F64);
     let layout = own.as_ref().map_or(&plain, |own| own.layout());
     Ok(input::layout_of_mean(plan, layout))

@@ -101,6 +101,8 @@ pub(super) struct Run {
     pub(super) desk: OnceLock<Arc<RoundsDesk>>,
     /// Whether this node has signed a START, by which others may begin.
     signed: AtomicBool,
+    /// Sentences on the owner's table, for the owner alone: in memory only.
+    told: Mutex<Vec<String>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -127,7 +129,18 @@ impl Run {
             nudge: Notify::new(),
             desk: OnceLock::new(),
             signed: AtomicBool::new(false),
+            told: Mutex::default(),
         }
+    }
+
+    /// Keeps sentences on the owner's table until the owner asks for them.
+    pub(super) fn tell_owner(&self, sentences: Vec<String>) {
+        *locked(&self.told) = sentences;
+    }
+
+    /// Sentences on the owner's table.
+    pub(super) fn told(&self) -> Vec<String> {
+        locked(&self.told).clone()
     }
 
     /// The folder of the run's files.

@@ -449,6 +449,7 @@ impl Service {
             mut status,
             of,
             totals,
+            told,
         } = admitted;
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         self.not_stopping()?;
@@ -479,6 +480,7 @@ impl Service {
         }
         let inserted = self.shared.runs.insert(status, job.plan.to_json());
         let run = inserted.inspect_err(give_back)?;
+        run.tell_owner(told);
         // Whoever takes a statement looks through the runs after it counts: one of both sees it.
         if let Some(id) = self
             .shared

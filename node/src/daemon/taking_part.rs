@@ -31,6 +31,7 @@ use crate::party::silence::Silence;
 use crate::party::{input, part, randomness, shelf};
 use crate::planning::template;
 use crate::reporting::failure::{Exit, Failure};
+use crate::table_file::reading::MostlyWords;
 use crate::vector_file::layout::Layout;
 
 /// The inputs that a run needs to begin.
@@ -202,7 +203,8 @@ fn ready(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Ready, Failur
         ..
     } = job;
     // An uploaded vector is gone from the disk before anything is sent.
-    let data = part::own_data(&plan, me, &vector, false)?;
+    let data = part::own_data(&plan, me, &vector, MostlyWords::Refused)?;
+    run.tell_owner(data.sentences());
     shared.timetable.check_file(plan.draft().scheduled, &vector)?;
     drop(upload);
     let plan = recounted(run, plan, me, data.layout())?;

@@ -20,7 +20,7 @@ use crate::party::input;
 use crate::party::solver::Solver;
 use crate::party::trainee::Trainee;
 use crate::reporting::failure::{Exit, Failure};
-use crate::table_file::reading::{self, TableSum};
+use crate::table_file::reading::{self, MostlyWords, TableSum};
 use crate::vector_file::formats;
 use crate::vector_file::layout::{Format, Layout};
 use crate::vector_file::vector::VectorFile;
@@ -70,14 +70,13 @@ impl OwnData {
     }
 }
 
-/// Reads what the party contributes and holds it against the plan (exit 7). `anyway`: also a table
-/// of which most cells of a column of numbers are none.
-pub fn own_data(plan: &Plan, me: Party, path: &Path, anyway: bool) -> Result<OwnData, Failure> {
+/// Reads what the party contributes and holds it against the plan (exit 7).
+pub fn own_data(plan: &Plan, me: Party, path: &Path, words: MostlyWords) -> Result<OwnData, Failure> {
     let Some(settings) = plan.draft().computation.described() else {
         return vector(plan, me, path).map(OwnData::Vector);
     };
     let cell = plan.lattice().value_step();
-    let table = reading::read(path, &settings.describe, (cell, anyway))?;
+    let table = reading::read(path, &settings.describe, (cell, words))?;
     let rows = usize::try_from(table.rows).unwrap_or(usize::MAX);
     let layout = Layout {
         shape: vec![rows, plan.draft().dimension()],

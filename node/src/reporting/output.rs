@@ -34,6 +34,16 @@ pub fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
+/// Tells a table's owner what is not as the plan describes it. For a terminal, or who asked for it.
+pub fn tell_owner(sentences: &[String]) {
+    if sentences.is_empty() {
+        return;
+    }
+    tell("Your table (only this terminal shows it):");
+    let lines = sentences.iter().map(|sentence| format!("  {sentence}"));
+    lines.for_each(tell);
+}
+
 /// Writes a line to standard error, escaped, if that can be written.
 pub fn tell(line: impl Display) {
     let _ = writeln!(stderr(), "{}", escaped(&line.to_string()));

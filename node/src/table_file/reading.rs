@@ -68,12 +68,48 @@ impl FoundInColumn {
     }
 }
 
+/// How a table is read of which most cells of a column of numbers are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MostlyWords {
+    /// It is refused.
+    Refused,
+    /// It is refused, by a command that has a flag for it.
+    RefusedUnlessAsked,
+    /// Its cells are missing.
+    Taken,
+}
+
+impl MostlyWords {
+    /// As a command's `--anyway` says.
+    pub fn by_flag(anyway: bool) -> Self {
+        match anyway {
+            true => MostlyWords::Taken,
+            false => MostlyWords::RefusedUnlessAsked,
+        }
+    }
+
+    /// The repair of a refusal.
+    fn hint(self) -> &'static str {
+        match self {
+            MostlyWords::RefusedUnlessAsked => {
+                "is it another column? If the cells are meant, and missing: --anyway; texts have categories"
+            }
+            MostlyWords::Refused | MostlyWords::Taken => {
+                "is it another column? If the cells are meant, and missing: leave them empty; texts have categories"
+            }
+        }
+    }
+}
+
 /// Reads a table, and adds up the vectors of its rows on a lattice of this cell, a power of two.
-/// `anyway`: also where most of a column's cells are no numbers.
 ///
 /// # Errors
 /// It is no table of these columns (exit 7); no value is reported.
-pub fn read(path: &Path, described: &Description, (cell, anyway): (f64, bool)) -> Result<TableSum, Failure> {
+pub fn read(
+    path: &Path,
+    described: &Description,
+    (cell, words): (f64, MostlyWords),
+) -> Result<TableSum, Failure> {
     let refused = |fault: RefusedTable| {
         Failure::input(format!("{}: {}", path.display(), fault.what))
             .field("--input")
@@ -81,10 +117,10 @@ pub fn read(path: &Path, described: &Description, (cell, anyway): (f64, bool)) -
     };
     let table = add_up(path, described, cell).map_err(refused)?;
     let another = table.found.iter().find(|found| found.is_another(table.rows));
-    match another.filter(|_| !anyway) {
+    match another.filter(|_| words != MostlyWords::Taken) {
         Some(odd) => Err(refused(RefusedTable::new(
             format!("most cells of column {:?} are no numbers", odd.name),
-            "is it another column? If the cells are meant, and missing: --anyway; texts have categories",
+            words.hint(),
         ))),
         None => Ok(table),
     }

@@ -7,12 +7,14 @@ use clap::Args;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::commands::client::endpoint::Endpoint;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::token::Token;
 use crate::daemon::config::{ApiConfig, NodeArgs};
 use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::output;
 
 /// Where the daemon is and how it knows us.
 #[derive(Args, Clone, Debug)]
@@ -89,6 +91,23 @@ impl Daemon {
     /// GET and read an object.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.ask(hyper::Method::GET, path).await?.object().await
+    }
+
+    /// Tells at a terminal, and nowhere else, what the owner's table of this run has that the plan
+    /// does not describe. A daemon that does not say is no failure.
+    pub(super) async fn tell_owner(&self, digest: &str) {
+        if !output::is_terminal() {
+            return;
+        }
+        let answer: Result<Value, Failure> = self.get(&format!("/v1/runs/{digest}/table")).await;
+        let sentences = answer
+            .ok()
+            .and_then(|answer| answer["sentences"].as_array().cloned());
+        let sentences = sentences.into_iter().flatten();
+        let told: Vec<String> = sentences
+            .filter_map(|it| it.as_str().map(str::to_owned))
+            .collect();
+        output::tell_owner(&told);
     }
 }
 

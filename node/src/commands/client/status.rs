@@ -74,6 +74,7 @@ pub fn status(arguments: StatusArgs) -> Result<Report, Failure> {
         match daemon.digest(given, "runs").await {
             Ok(digest) if daemon.knows(&digest, "runs").await? => {
                 let run: RunStatus = daemon.get(&format!("/v1/runs/{digest}")).await?;
+                daemon.tell_owner(&digest).await;
                 Ok(Report::done(show::object(&run), show::run(&run)))
             }
             _ => {

@@ -148,7 +148,7 @@ pub fn submit(arguments: SubmitArgs, json: bool) -> Result<Report, Failure> {
                 let plan: Value = daemon.hand_in(contents, formats::JSON).await?;
                 let digest = plan["digest"].as_str().unwrap_or_default();
                 let place = arguments.contribution.query(&format!("/v1/runs/{digest}"));
-                daemon.bring(Method::PUT, &place, vector).await
+                daemon.bring_own(Method::PUT, &place, vector).await
             });
             taken(
                 &daemon,
@@ -172,7 +172,7 @@ pub fn accept(arguments: AcceptArgs, json: bool) -> Result<Report, Failure> {
         let place = arguments
             .contribution
             .query(&format!("/v1/offers/{digest}/accept"));
-        daemon.bring(Method::POST, &place, vector).await
+        daemon.bring_own(Method::POST, &place, vector).await
     });
     let run_status = run_status.map_err(|failure| arguments.contribution.named(failure))?;
     taken(&daemon, run_status, arguments.wait.then_some(json))
@@ -193,6 +193,9 @@ fn propose(
         let place = contribution.query(&format!("/v1/offers/{digest}"));
         let mut proposed: Value = daemon.bring(Method::PUT, &place, vector).await?;
         proposed["quote"] = plan["quote"].clone();
+        if let Some(own) = proposed["run"]["digest"].as_str() {
+            daemon.tell_owner(own).await;
+        }
         Ok(proposed)
     });
     let proposed = proposed.map_err(|failure| contribution.named(failure))?;
@@ -231,6 +234,13 @@ impl Daemon {
             body: Some((whole, length)),
         };
         self.send(Method::POST, "/v1/plans", sent).await?.object().await
+    }
+
+    /// Brings what makes a run, and tells the owner of its table.
+    async fn bring_own(&self, method: Method, place: &str, vector: Sent) -> Result<RunStatus, Failure> {
+        let taken: RunStatus = self.bring(method, place, vector).await?;
+        self.tell_owner(&taken.digest).await;
+        Ok(taken)
     }
 
     async fn bring<T: DeserializeOwned>(

@@ -22,7 +22,7 @@ use crate::party::figures_file::text::{self, ShownAs};
 use crate::party::figures_file::{self, FiguresFile};
 use crate::planning::make;
 use crate::reporting::failure::Failure;
-use crate::table_file::reading;
+use crate::table_file::reading::{self, MostlyWords};
 use crate::vector_file::layout::{Dtype, Layout};
 use crate::vector_file::vector::VectorFile;
 
@@ -50,12 +50,12 @@ pub(crate) fn read(
     folder: &Path,
     nodes: Option<usize>,
     (raw, place): (&RawRunFile, &Path),
-    anyway: bool,
+    words: MostlyWords,
 ) -> Result<Vec<LocalParty>, Failure> {
     let described = description(raw, place)?;
     let named = named_files(folder, nodes, |_| Ok(()))?;
     let party = |(name, input): (String, PathBuf)| {
-        let table = reading::read(&input, &described, (FINE, anyway))?;
+        let table = reading::read(&input, &described, (FINE, words))?;
         let sums: Vec<f64> = table.cells.iter().map(|cell| *cell as f64 * FINE).collect();
         let found = table.found.iter().filter_map(|found| found.sentence(table.rows));
         let is_public = described.count == RowCount::Public;

@@ -29,7 +29,7 @@ use crate::planning::make;
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::report::Report;
 use crate::reporting::table::{Table, number};
-use crate::table_file::reading;
+use crate::table_file::reading::{self, MostlyWords};
 
 /// Tables that statistics are simulated of.
 pub(super) struct SimulatedTables {
@@ -67,7 +67,7 @@ impl SimulatedTables {
     /// # Errors
     /// Tables or a run file that are none (exit 2, 7), or a plan that cannot be made.
     pub(super) fn run(self, place: &Path, raw: RawRunFile) -> Result<Report, Failure> {
-        let tables = described::read(&self.inputs, self.parties, (&raw, place), false)?;
+        let tables = described::read(&self.inputs, self.parties, (&raw, place), MostlyWords::Refused)?;
         let refuse = |e| make::run_failure(place, &e);
         let mut run = raw.resolve(tables.len(), Defaults::Local).map_err(refuse)?;
         check_kills(self.runs.kills, tables.len())?;
@@ -153,7 +153,11 @@ fn on_lattice(plan: &Plan, table: &LocalParty) -> Result<LatticeVector, Failure>
     let settings = plan.draft().computation.described();
     let described = settings.map(|settings| &settings.describe);
     let described = described.ok_or_else(|| Failure::new(Exit::Internal, "the plan describes nothing"))?;
-    let read = reading::read(&table.input, described, (plan.lattice().value_step(), true))?;
+    let read = reading::read(
+        &table.input,
+        described,
+        (plan.lattice().value_step(), MostlyWords::Taken),
+    )?;
     let sum = Clipped::of_table(plan, read.cells);
     let sum = sum.ok_or_else(|| Failure::new(Exit::Internal, "the table was read for another plan"))?;
     Ok(sum.into_vector())

@@ -40,6 +40,7 @@ pub(super) fn router(api: ApiState) -> Router {
             get(rounds::mean).post(rounds::hand_over),
         )
         .route("/v1/runs/{digest}/utility", get(runs::utility))
+        .route("/v1/runs/{digest}/table", get(runs::own_table))
         .route("/v1/runs/{digest}/receipt", get(runs::receipt))
         .route("/v1/runs/{digest}/receipt.sig", get(runs::signature))
         .route("/v1/schedules", get(status::schedules))

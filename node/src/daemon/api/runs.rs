@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::daemon::api::api_state::{ApiState, ended};
@@ -19,8 +20,8 @@ use crate::daemon::api::negotiation;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::query::Limit;
 use crate::daemon::api::shown::{
-    Bytes, Changing, EventLine, Finished, Numbers, PlanFile, Queried, Reading, ReceiptFile, Receiving,
-    RunList, Signature, Taking, UtilityShown, Watching,
+    Bytes, Changing, EventLine, Finished, Numbers, OwnTable, PlanFile, Queried, Reading, ReceiptFile,
+    Receiving, RunList, Signature, Taking, UtilityShown, Watching,
 };
 use crate::daemon::api::status::json;
 use crate::daemon::event_log::{EventStream, RunEvent};
@@ -129,6 +130,23 @@ pub(super) async fn utility(
     Digest(digest): Digest,
 ) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &api.service.utility(&digest).await?))
+}
+
+/// Tells this party's owner what its own table has that the plan does not describe. No other route
+/// does, and no file or log.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{digest}/table",
+    operation_id = "ownTable",
+    params(Digest),
+    responses((status = 200, body = OwnTable), Finished),
+)]
+pub(super) async fn own_table(
+    State(api): State<ApiState>,
+    Digest(digest): Digest,
+) -> Result<Response, Problem> {
+    let sentences = api.service.told(&digest)?;
+    Ok(json(StatusCode::OK, &json!({ "sentences": sentences })))
 }
 
 /// Gives the receipt: what really happened, byte for byte as it was signed.

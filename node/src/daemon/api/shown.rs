@@ -172,6 +172,13 @@ shown! {
         mu: Option<f64>,
     }
 
+    /// A party's own table, for its owner: a sentence on each column with missing cells, or with
+    /// others than the plan describes.
+    #[schema(as = OwnTable)]
+    pub(super) struct OwnTable {
+        sentences: Vec<String>,
+    }
+
     /// A mean's noise beside what a mean can be. Where inputs lie in a ball, `mean_at_most` (or
     /// `sum_at_most`) and `noise` are norms; where they lie in a box, `columns` has each one's.
     #[schema(as = Utility)]

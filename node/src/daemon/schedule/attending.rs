@@ -15,7 +15,7 @@ use crate::daemon::schedule::file_stamp::FileStamp;
 use crate::daemon::service::Service;
 use crate::reporting::date::utc;
 use crate::reporting::failure::Failure;
-use crate::table_file::reading;
+use crate::table_file::reading::{self, MostlyWords};
 use crate::vector_file::expected::Expected;
 use crate::vector_file::formats;
 
@@ -384,7 +384,7 @@ fn rows(due: &Due, path: &std::path::Path) -> Result<u32, Failure> {
     debug_assert_eq!(run.data.unit, Unit::Record);
     let rows = match (run.computation.described(), &run.data.clip) {
         (Some(settings), Clip::Described { cell, .. }) => {
-            reading::read(path, &settings.describe, (*cell, false))?.rows
+            reading::read(path, &settings.describe, (*cell, MostlyWords::Refused))?.rows
         }
         _ => {
             let read = formats::read_rows(path, Expected::default())?;

@@ -21,6 +21,7 @@ use crate::planning::make;
 use crate::reporting::failure::Exit;
 
 use super::*;
+use crate::table_file::reading::MostlyWords;
 
 const RUN: &str = "name = \"t\"\n[data]\nnoise_ok = true\nshape = [2]\n[run]\njoin_ms = 60000\n";
 
@@ -137,7 +138,9 @@ async fn a_run_that_was_taken_back_is_neither_charged_nor_goes_on() {
     daemon.submit(&plan).await.unwrap();
     let run = daemon.service.known(&digest).unwrap();
     let path = daemon.folder.path().join("data/ward.csv");
-    let file = part::own_data(&plan, 0, &path, false).ok().unwrap();
+    let file = part::own_data(&plan, 0, &path, MostlyWords::Refused)
+        .ok()
+        .unwrap();
     let costs = || {
         let rooms = Rooms::take(shared, &run, &plan, file.layout()).unwrap();
         Charged::of((&daemon.service.shared, &run), (&plan, 0), rooms)

@@ -12,10 +12,14 @@ fn described() -> Description {
 }
 
 fn read_text(name: &str, text: &str) -> Result<TableSum, Failure> {
+    read_as(name, text, MostlyWords::Refused)
+}
+
+fn read_as(name: &str, text: &str, words: MostlyWords) -> Result<TableSum, Failure> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
     std::fs::write(&path, text).expect("written");
-    read(&path, &described(), (2f64.powi(-20), false))
+    read(&path, &described(), (2f64.powi(-20), words))
 }
 
 fn refused(name: &str, text: &str, words: &str) {
@@ -23,6 +27,26 @@ fn refused(name: &str, text: &str, words: &str) {
     assert_eq!(failure.exit, Exit::InputUnusable, "{failure}");
     assert!(failure.message.contains(words), "{failure}");
     assert!(!failure.to_string().contains("61"), "no value: {failure}");
+}
+
+#[test]
+fn a_refusal_of_words_names_a_flag_only_where_there_is_one() {
+    const WORDS: &str = "arm,age (years)\nold,many\nnew,few\n";
+    let hint = |words| {
+        let refused = read_as("a.csv", WORDS, words).err().expect("refused");
+        refused.hint.expect("a hint")
+    };
+    assert!(hint(MostlyWords::RefusedUnlessAsked).contains("--anyway"));
+    let of_daemons = hint(MostlyWords::Refused);
+    assert!(
+        !of_daemons.contains("--") && of_daemons.contains("leave them empty"),
+        "{of_daemons}"
+    );
+    assert!(read_as("a.csv", WORDS, MostlyWords::Taken).is_ok());
+    assert!(
+        read_text("a.csv", "arm,age (years)\nold,\nnew,\n").is_ok(),
+        "as it says"
+    );
 }
 
 #[test]
