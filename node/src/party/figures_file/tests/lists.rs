@@ -64,7 +64,7 @@ fn of_sixty_categories_those_that_noise_does_not_explain_are_shown_largest_first
     };
     let two = table(&categories(60), &rows, &top);
     assert_eq!(labels(&two), ["40", "15"], "{two}");
-    // Of 40, with the other ones, all are shown that noise does not explain, in the run file's order.
+    // Of 40, with the other ones, all are shown that noise does not explain, in the file's order.
     let few = table(
         &categories(39),
         &repeated(&[(9.0, 52), (2.0, 30)]),
