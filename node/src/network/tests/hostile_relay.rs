@@ -232,7 +232,7 @@ async fn carry(
 }
 
 /// Longer than what is spared of any circuit.
-const LONG: [u8; 30_000] = [7; 30_000];
+static LONG: [u8; 30_000] = [7; 30_000];
 
 /// Waits until the node hears this word from a peer. Until then it hears from nobody else, hears
 /// nothing that was not sent, and blames nobody.

@@ -63,13 +63,7 @@ impl Driver {
                 tracing::debug!(ready, of = self.plan.parties(), "parties ready");
                 self.emit("ready", json!({ "ready": ready }));
             }
-            Event::Awaiting(parties) => {
-                let (ready, names) = (progress.ready, self.names(&parties).join(", "));
-                tracing::info!(ready, waiting_for = names, "gathering");
-                let awaited = if self.has_signed { "signature" } else { "ready" };
-                let fields = json!({ "ready": ready, "waiting_for": names, "awaited": awaited });
-                self.emit("ready", fields);
-            }
+            Event::Awaiting(parties) => self.tell_gathering(progress.ready, &parties),
             Event::Signed => {
                 self.has_signed = true;
                 self.emit("signed", json!({ "ready": progress.ready }));
@@ -110,6 +104,15 @@ impl Driver {
             }
             Event::Complete => self.complete = true,
         }
+    }
+
+    /// Reports how many are ready, and whose READY or signature the start waits for.
+    fn tell_gathering(&self, ready: usize, awaited: &[Party]) {
+        let names = self.names(awaited).join(", ");
+        tracing::info!(ready, waiting_for = names, "gathering");
+        let what = if self.has_signed { "signature" } else { "ready" };
+        let fields = json!({ "ready": ready, "waiting_for": names, "awaited": what });
+        self.emit("ready", fields);
     }
 
     /// Reports the parties that the present stage waits for, and how far slices are, when they have
