@@ -175,7 +175,7 @@ fn token_that_may_only_read_reads_no_mean_and_changes_nothing() {
             refused += 1;
         }
     }
-    assert_eq!((read, refused), (readable.len(), 14));
+    assert_eq!((read, refused), (readable.len(), 15));
     reader.get("/v1/secrets").refused(403, "nothing else");
     let (ended, _) = examined.daemon.end();
     assert!(!ended.stderr.contains(token.trim_end()), "the token was printed");

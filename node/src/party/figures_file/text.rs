@@ -2,37 +2,17 @@
 
 mod digits;
 mod kept;
+mod shown_as;
 mod together;
 
 use undertone_protocol::describe::columns::Description;
-use undertone_protocol::describe::figures::estimate::ReadingAs;
 use undertone_protocol::describe::figures::groups::{AllFigures, GroupFigures};
 
 use self::digits::{decimals_of, with_thousands};
 use self::kept::kept;
+pub use self::shown_as::ShownAs;
 use super::shown::{FigureLine, FigureUnit, ShownFigure, lines};
 use crate::reporting::screen::columns_of;
-
-/// The part of the figures that is shown.
-#[derive(Clone, Debug)]
-pub struct ShownAs {
-    /// Confidence and quantiles.
-    pub asked: ReadingAs,
-    /// Whether intervals are of a population that rows are a sample of.
-    pub population: bool,
-    /// The most categories that are shown, where there are more than a screen has.
-    pub top: usize,
-}
-
-impl Default for ShownAs {
-    fn default() -> Self {
-        ShownAs {
-            asked: ReadingAs::default(),
-            population: false,
-            top: 20,
-        }
-    }
-}
 
 /// A row of the table: labels, and a cell for each group.
 struct TextRow {

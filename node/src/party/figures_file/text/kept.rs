@@ -5,7 +5,7 @@ use std::ops::Range;
 use undertone_protocol::describe::columns::Want;
 use undertone_protocol::describe::figures::estimate::ReadingAs;
 
-use super::ShownAs;
+use super::shown_as::ShownAs;
 use crate::party::figures_file::shown::{FigureLine, FigureUnit};
 
 /// Counts of a statistic that are all shown. Our choice: a screen.
