@@ -331,7 +331,7 @@ fn daemons_answer_figures_in_both_formats_and_charge_the_data_set() {
     }
 }
 
-/// Each owner is told of its own table, with the owner's token; nothing else that a daemon answers
+/// Each owner learns of its own table, with the owner's token; nothing else that a daemon answers
 /// or logs has a word of it.
 fn check_that_owners_alone_are_told(daemons: &[Daemon], digest: &str) {
     let told = [

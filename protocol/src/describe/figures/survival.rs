@@ -57,14 +57,14 @@ impl SurvivalFigures {
         let value = end(first(&|_| 0.0)?);
         let between = |error: &dyn Fn(&SurvivalPoint) -> f64| {
             let low = first(&|point| -z * error(point)).unwrap_or(0);
-            // From the start of its bin: where in it the last event was nobody is told.
+            // From the start of its bin: nobody learns where in it the last event was.
             let low = low.checked_sub(1).map_or(self.start, end);
             [low, first(&|point| z * error(point)).map_or(f64::INFINITY, end)]
         };
         Some(TimeReached {
             value,
             noise: between(&|point| point.noise),
-            all: between(&|point| point.noise.hypot(point.sampling)),
+            all: between(&|point| libm::hypot(point.noise, point.sampling)),
         })
     }
 }

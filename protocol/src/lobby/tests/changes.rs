@@ -166,7 +166,7 @@ fn a_yes_is_to_the_list_that_is_compared_and_to_no_other() {
     );
 }
 
-/// Who sits is told a moment later, unless the list is in force by then.
+/// The host says a moment later who sits, unless the list is in force by then.
 #[test]
 fn nothing_is_said_once_it_is_over() {
     let mut world = World::new(3, None);
