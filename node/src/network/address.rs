@@ -171,6 +171,16 @@ impl Whereabouts {
     pub(super) async fn refuse(&self, patience: Duration) -> bool {
         all_refuse(self.resolve(patience).await, patience).await
     }
+
+    /// Whether one of them takes a connection, which is closed at once.
+    pub(super) async fn take(&self, patience: Duration) -> bool {
+        for address in self.resolve(patience).await {
+            if probe(address, patience).await == Probed::Taken {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl fmt::Display for Whereabouts {
@@ -193,15 +203,32 @@ fn is_inside(ip: IpAddr) -> bool {
     }
 }
 
+/// The fate of a connection that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probed {
+    Taken,
+    Refused,
+    /// Silence, or an error that says nothing about who listens.
+    None,
+}
+
+async fn probe(address: SocketAddr, patience: Duration) -> Probed {
+    match timeout(patience, TcpStream::connect(address)).await {
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Probed::Refused,
+        // A free port of this machine in the ephemeral range can be connected to itself.
+        Ok(Ok(stream)) if stream.local_addr().ok() == stream.peer_addr().ok() => Probed::Refused,
+        Ok(Ok(_)) => Probed::Taken,
+        Ok(Err(_)) | Err(_) => Probed::None,
+    }
+}
+
 /// Whether there are addresses and each of them refuses connections.
 async fn all_refuse(addresses: Vec<SocketAddr>, patience: Duration) -> bool {
     let mut refused = false;
     for address in addresses {
-        match timeout(patience, TcpStream::connect(address)).await {
-            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
-            // A free port of this machine in the ephemeral range can be connected to itself.
-            Ok(Ok(stream)) if stream.local_addr().ok() == stream.peer_addr().ok() => refused = true,
-            _ => return false,
+        match probe(address, patience).await {
+            Probed::Refused => refused = true,
+            Probed::Taken | Probed::None => return false,
         }
     }
     refused
@@ -379,11 +406,12 @@ mod tests {
     async fn only_a_free_port_refuses() {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let places = Whereabouts::parse(&[to_multiaddr(address)]).unwrap();
-        assert!(places.refuse(Duration::from_secs(5)).await);
+        let patience = Duration::from_secs(5);
+        assert!(places.refuse(patience).await && !places.take(patience).await);
         let listener = TcpListener::bind(address).unwrap();
-        assert!(!places.refuse(Duration::from_secs(5)).await);
+        assert!(!places.refuse(patience).await && places.take(patience).await);
         drop(listener);
-        assert!(places.refuse(Duration::from_secs(5)).await);
+        assert!(places.refuse(patience).await);
     }
 
     #[tokio::test]

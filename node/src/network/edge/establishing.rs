@@ -326,7 +326,7 @@ impl<'a> Establishing<'a> {
             Attempt::Refused => {
                 if self.edge.is_missed() {
                     let leads_there = self.edge.presence.reached.load(Ordering::Relaxed);
-                    if leads_there || !self.edge.lost || self.since.elapsed() >= RETURN {
+                    if leads_there || self.is_away_for_long() {
                         self.edge.mourn().await;
                     }
                 } else {
@@ -335,7 +335,9 @@ impl<'a> Establishing<'a> {
                 self.after_reaching(false);
             }
             Attempt::Absent if self.edge.is_missed() => {
-                self.edge.mourn().await;
+                if self.edge.lost || self.is_away_for_long() {
+                    self.edge.mourn().await;
+                }
                 self.after_reaching(false);
             }
             Attempt::Dialled => {
@@ -356,12 +358,19 @@ impl<'a> Establishing<'a> {
 
     /// One that we cannot ask whether it is there is gone if it has been away for long.
     async fn mourn_if_away(&mut self) {
-        let since = self.missed.map_or(self.since, |missed| missed.max(self.since));
         let leads_there = self.edge.presence.reached.load(Ordering::Relaxed);
-        let away = self.link.best.is_none() && since.elapsed() >= RETURN;
+        let away = self.link.best.is_none() && self.is_away_for_long();
         if self.edge.is_missed() && !leads_there && away {
             self.edge.mourn().await;
         }
+    }
+
+    /// Whether the peer has had time to dial us, since this edge was lost or all were known to have
+    /// been up. All may have been up before this edge was: others carry what says so. One that
+    /// nobody can dial is not gone because it has not dialled yet.
+    fn is_away_for_long(&self) -> bool {
+        let since = self.missed.map_or(self.since, |missed| missed.max(self.since));
+        since.elapsed() >= RETURN
     }
 
     /// When to go on after an attempt to get a connection.

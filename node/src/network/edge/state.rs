@@ -109,7 +109,7 @@ impl Edge {
             return;
         }
         tokio::spawn(async move {
-            let reached = !probed.refuse(patience).await;
+            let reached = probed.take(patience).await;
             presence.reached.fetch_or(reached, Ordering::Relaxed);
         });
     }

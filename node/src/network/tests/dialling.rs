@@ -217,6 +217,60 @@ async fn one_that_nobody_can_dial_is_not_gone_before_it_had_time_to_come_back() 
     }
 }
 
+/// Dials of the hidden one on these graphs (0: private, 1: public) come through after all are known
+/// to be up. It is gone only once it really is.
+async fn dials_come_late(hidden: u8, held: &[usize]) {
+    let Wired { mut configs, wires } = Wired::new().await;
+    for graph in graphs(&mut configs[2 - usize::from(hidden)]) {
+        let nowhere = address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
+        graph.peers[0].addresses = vec![nowhere];
+    }
+    let ends = held.iter().map(|&graph| &wires[usize::from(hidden) - 1][graph]);
+    let hold = |is_held| {
+        for end in ends.clone() {
+            end.line.held.send_replace(is_held);
+        }
+    };
+    hold(true);
+    let [one, two] = configs;
+    let [one, two] = [Node::start(one).await, Node::start(two).await];
+    let (behind, mut other) = if hidden == 1 { (one, two) } else { (two, one) };
+    for end in ends.clone() {
+        end.dialled().await;
+    }
+    other.handle.everybody_is_up();
+    let mut up = 0;
+    while up < 2 {
+        // Long enough for the other to be refused, and less than a dial may take.
+        let event = tokio::select! {
+            event = other.next() => event,
+            () = tokio::time::sleep(Duration::from_millis(300)) => {
+                hold(false);
+                continue;
+            }
+        };
+        match event {
+            NetworkEvent::Connected { .. } => up += 1,
+            NetworkEvent::Refused { .. } => {}
+            unexpected => panic!("{held:?}: unexpected {unexpected:?}"),
+        }
+    }
+    drop(behind);
+    other
+        .find(|event| matches!(event, NetworkEvent::Unreachable { .. }).then_some(()))
+        .await;
+}
+
+/// That all are up is heard over third parties, too: before any edge, or one of both, to a party
+/// that only dials has come up.
+#[tokio::test]
+async fn one_that_nobody_can_dial_is_not_gone_if_all_are_up_before_its_edges() {
+    // Each is too large for a stack that has all of them.
+    let cases = in_order()
+        .map(|hidden| [&[0][..], &[1], &[0, 1]].map(|held| Box::pin(dials_come_late(hidden, held))));
+    futures::future::join_all(cases.into_iter().flatten()).await;
+}
+
 /// Every connection stands and carries nothing, and neither end gets an error.
 #[tokio::test]
 async fn a_connection_on_which_nobody_answers_is_closed_and_dialled_again() {
