@@ -10,7 +10,7 @@ use undertone_tests::browser::Browser;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::http::Reply;
 use undertone_tests::ports::Ports;
-use undertone_tests::{Parties, alone, left_out};
+use undertone_tests::{Parties, alone, left_out, write_npy};
 
 const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"ward-means\"\n[data]\nshape = [2]\nunit = \"record\"\nrecords = 1000\n\
                    columns = [\"age\", \"weight\"]\nclip = { kind = \"box\", low = [18, 40], high = [100, 160] }\n\
@@ -293,6 +293,60 @@ fn copies_and_saves(browser: &mut Browser, daemon: &Daemon, (digest, offered): (
             [name("receipt.sig"), answer("receipt.sig", "*/*")],
         ])
     );
+}
+
+const ROUNDS: &str = "version = 1\ntask = \"rounds\"\nname = \"shared-model\"\n[data]\nshape = [2]\nreleases = 4\n\
+                      unit = \"record\"\nrecords = 10\nclip = { kind = \"l2\", radius = 1.0 }\nnoise_ok = true\n[run]\njoin_ms = 60000\n\
+                      iteration_ms = 120000\n";
+
+/// A training has a bar, which grows with each sum, and says the round that is waited for.
+#[test]
+fn the_page_shows_how_far_a_training_is() {
+    if !Browser::is_there() {
+        return left_out("page", "no chromium");
+    }
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let digest = parties.plan("plan", ROUNDS);
+    let port = Ports::hold(1);
+    let (daemons, address) = cluster(&parties, port[0]);
+    write_npy(&parties.path("part.npy"), &[10, 2], &[0.5, 0.25].repeat(10));
+    let [part, plan] =
+        ["part.npy", "plan.json"].map(|name| std::fs::read(parties.path(name)).expect("written"));
+    let numpy = Some(("application/x-npy", &part[..]));
+    for daemon in &daemons {
+        daemon.submit(&plan, "", numpy).json_of(201);
+    }
+    let place = |round: u32| format!("/v1/runs/{digest}/rounds/{round}");
+    let mean_of = |round: u32| {
+        for daemon in &daemons {
+            assert_eq!(daemon.http.get(&place(round)).status, 200);
+        }
+    };
+    mean_of(1);
+    let mut browser = Browser::start();
+    browser.resize(1200, 900);
+    browser.open(&format!("{address}#{}", token(&daemons[0])));
+    browser.until("document.body.dataset.shown");
+    let bar = "document.querySelector('#runs-in-progress svg')";
+    for sums in 1..4 {
+        let shown = format!("{sums} of 4 sums known");
+        browser.until(&format!("{bar}?.getAttribute('aria-label') === '{shown}'"));
+        let share = browser.value(&format!(
+            "Number({bar}.querySelector('.spent').getAttribute('width'))"
+        ));
+        assert_eq!(share, json!(25 * sums), "{shown}");
+        for daemon in &daemons {
+            assert_eq!(daemon.http.bring("POST", &place(sums + 1), numpy).status, 204);
+        }
+        mean_of(sums + 1);
+    }
+    browser.until("document.querySelector('#runs-in-progress').innerText.includes('None.')");
+    keeps_to_the_window(&mut browser);
+    assert_eq!(browser.value("faults"), json!([]));
+    for daemon in daemons {
+        assert_eq!(daemon.end().0.code, 0);
+    }
 }
 
 /// Nothing stands out of the window, of a desk or of a telephone.

@@ -48,7 +48,11 @@ fn unstarted(config: &RunConfig, why: &Unstarted) -> String {
     } = config.plan.draft().run;
     match why {
         Unstarted::TooFew { ready, missing } => format!(
-            "{ready} parties are ready after join_ms = {join_ms}, min_parties is {min_parties}; {}{}",
+            "{} ready after join_ms = {join_ms}, min_parties is {min_parties}; {}{}",
+            match ready {
+                1 => "1 party is".to_owned(),
+                ready => format!("{ready} parties are"),
+            },
             standings(config, missing),
             advice(missing, "run.join_ms")
         ),

@@ -195,8 +195,8 @@ impl Run {
         self.waking.end();
         self.leave(format!(
             "this node did not run for {} s, and the others have settled without it: within \
-             settle_ms = {} that they still wait for logs was said by {waiting} parties, itself counted, \
-             and {} make a quorum; it has sealed nothing",
+             settle_ms = {} that they still wait for logs was said by {waiting}, itself counted, of the {} \
+             parties that it takes; it has sealed nothing",
             missed_ms.div_ceil(1000),
             self.config.settle_ms,
             self.config.electorate.quorum

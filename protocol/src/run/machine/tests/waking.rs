@@ -109,7 +109,7 @@ fn late_node_leaves_without_sealing_where_no_quorum_names_its_latest_arrival() {
             panic!("shares have left: {:?}", outcome.ending);
         };
         assert!(
-            reason.contains("1 parties") && reason.contains("sealed nothing"),
+            reason.contains("by 1, itself counted, of the ") && reason.contains("sealed nothing"),
             "{reason}"
         );
     }
