@@ -43,6 +43,7 @@ use crate::daemon::status::BudgetStatus;
 use crate::party::journal::Journal;
 use crate::party::marks::Marks;
 use crate::party::plan_digest::PlanDigest;
+use crate::party::plan_map::unreadable;
 use crate::reporting::failure::{Exit, Failure};
 
 #[derive(Clone, Debug)]
@@ -398,14 +399,19 @@ impl Ledger {
         self.mark()
     }
 
+    /// Writes an entry, unless there are any that cannot be read: the budget may be used up.
     fn append(&mut self, entry: &Entry) -> Result<(), Refusal> {
-        let written = self.journal.append(entry);
+        let written = match self.books.is_sound() {
+            true => self.journal.append(entry),
+            false => Err(unreadable()),
+        };
+        self.books.shrink();
         written.map_err(|e| self.unwritten(&e.to_string()))
     }
 
-    /// Whether charges can be written.
+    /// Whether charges can be written, and all that there are can be read.
     pub fn is_sound(&self) -> bool {
-        self.journal.is_sound() && self.marks.is_sound()
+        self.journal.is_sound() && self.books.is_sound() && self.marks.is_sound()
     }
 
     /// Returns the charge of a run, once its plan is spent.

@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::state::checksum;
 use crate::party::journal::{Disk, FirstLine, Step};
+use crate::party::plan_digest::PlanDigest;
+use crate::party::plan_map::{PlanMap, unreadable};
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::input_file;
 
@@ -75,9 +77,8 @@ struct Archive {
     /// The whole lines that were looked at: their bytes and their number.
     length: u64,
     lines: u64,
-    /// The first 64 bits of each receipt's digest, and where its line begins: 16 bytes for each run
-    /// there ever was.
-    places: Vec<(u64, u64)>,
+    /// Where the latest line of each plan begins.
+    places: PlanMap<PlanDigest, u64>,
     damaged: Vec<DamagedLine>,
     /// A write failed and could not be taken back.
     broken: bool,
@@ -122,11 +123,6 @@ fn digest_of(line: &[u8]) -> Option<String> {
     digest.then(|| String::from_utf8_lossy(left).into_owned())
 }
 
-/// The first 64 bits of a digest in hex.
-fn key_of(digest: &str) -> Option<u64> {
-    u64::from_str_radix(digest.get(..16)?, 16).ok()
-}
-
 /// Hands over the whole lines of a file from a place on, each without its line feed and with the
 /// places where it begins and ends, and returns what follows the last line feed. A line beyond
 /// [`LONGEST`] is cut there.
@@ -163,11 +159,11 @@ impl Archive {
     fn open(path: PathBuf, disk: Disk) -> io::Result<Self> {
         Ok(Archive {
             file: open_file(&path)?,
+            places: PlanMap::new(path.parent()),
             path,
             disk,
             length: 0,
             lines: 0,
-            places: vec![],
             damaged: vec![],
             broken: false,
         })
@@ -182,7 +178,7 @@ impl Archive {
         if !same || ours.len() < self.length {
             self.file = open_file(&self.path)?;
             (self.length, self.lines) = (0, 0);
-            (self.places, self.damaged) = (vec![], vec![]);
+            (self.places, self.damaged) = (PlanMap::new(self.path.parent()), vec![]);
         }
         let Archive {
             path,
@@ -193,13 +189,15 @@ impl Archive {
             damaged,
             ..
         } = self;
-        each_line(file, *length, |bytes, line| {
+        let torn = each_line(file, *length, |bytes, line| {
             *lines += 1;
             *length = bytes.end;
             match parse(line) {
                 Some(ReceiptLine::Version(VERSION)) if *lines == 1 => {}
                 Some(ReceiptLine::Receipt(kept)) if *lines > 1 => {
-                    places.extend(key_of(&kept.digest).map(|key| (key, bytes.start)));
+                    if let Some(plan) = PlanDigest::parse(&kept.digest) {
+                        places.insert(plan, bytes.start);
+                    }
                 }
                 Some(ReceiptLine::Version(other)) => {
                     return Err(io::Error::other(format!(
@@ -218,27 +216,28 @@ impl Archive {
                 }
             }
             Ok(())
-        })
+        })?;
+        places.shrink();
+        Ok(torn)
     }
 
     /// The latest receipt of a run.
     fn read(&self, digest: &str) -> io::Result<Option<KeptReceipt>> {
-        let Some(key) = key_of(digest) else {
-            return Ok(None);
+        let place = PlanDigest::parse(digest).and_then(|plan| self.places.get(&plan));
+        let Some(at) = place else {
+            return match self.places.is_sound() {
+                true => Ok(None),
+                false => Err(unreadable()),
+            };
         };
-        let places = self.places.iter().rev().filter(|(found, _)| *found == key);
-        for (_, at) in places {
-            let mut reader = BufReader::new(&self.file);
-            reader.seek(SeekFrom::Start(*at))?;
-            let mut line = vec![];
-            reader.take(LONGEST).read_until(b'\n', &mut line)?;
-            match parse(line.trim_ascii_end()) {
-                Some(ReceiptLine::Receipt(kept)) if kept.digest == digest => return Ok(Some(kept)),
-                Some(_) => {}
-                None => return Err(io::Error::other("is not what was written")),
-            }
+        let mut reader = BufReader::new(&self.file);
+        reader.seek(SeekFrom::Start(at))?;
+        let mut line = vec![];
+        reader.take(LONGEST).read_until(b'\n', &mut line)?;
+        match parse(line.trim_ascii_end()) {
+            Some(ReceiptLine::Receipt(kept)) if kept.digest == digest => Ok(Some(kept)),
+            _ => Err(io::Error::other("is not what was written")),
         }
-        Ok(None)
     }
 
     /// Ends a torn line: one that lacks nothing but its line feed is kept, anything else was not
@@ -371,10 +370,10 @@ impl Receipts {
 
     /// Whether the run's receipt is known to be here; not yet while the file is being read.
     pub(super) fn has(&self, digest: &str) -> bool {
-        let (Some(key), Ok(archive)) = (key_of(digest), self.0.try_lock()) else {
+        let (Some(plan), Ok(archive)) = (PlanDigest::parse(digest), self.0.try_lock()) else {
             return false;
         };
-        archive.places.iter().any(|(found, _)| *found == key)
+        archive.places.get(&plan).is_some()
     }
 
     /// Names the damaged lines that were found so far.

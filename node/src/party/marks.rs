@@ -17,7 +17,7 @@ use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::party::journal::{Disk, Fault, Journal};
 use crate::party::plan_digest::PlanDigest;
-use crate::party::plan_map::PlanMap;
+use crate::party::plan_map::{Fixed, PlanMap, unreadable};
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
@@ -66,11 +66,33 @@ struct Marked {
     noted: Option<(NonZeroU32, Charge)>,
 }
 
-/// All marks that were read: 72 bytes for each plan there ever was.
-#[derive(Debug, Default)]
+impl Fixed for Marked {
+    const BYTES: usize = 2 + u32::BYTES + Charge::BYTES;
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        let (subject, charge) = self
+            .noted
+            .map_or((0, Charge::NOTHING), |(subject, charge)| (subject.get(), charge));
+        ((self.draws, u8::from(self.spent)), (subject, charge)).put(bytes);
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        let ((draws, spent), (subject, charge)): ((u8, u8), (u32, Charge)) = Fixed::get(bytes);
+        Marked {
+            draws,
+            spent: spent != 0,
+            noted: NonZeroU32::new(subject).map(|subject| (subject, charge)),
+        }
+    }
+}
+
+/// All marks that were read.
+#[derive(Debug)]
 struct Read {
-    /// The few identities that wrote, each with its plans.
-    peers: Vec<(String, PlanMap<Marked>)>,
+    /// The few identities that wrote.
+    peers: Vec<String>,
+    /// Marks by plan, and by the place of the identity.
+    plans: PlanMap<(PlanDigest, u32), Marked>,
     /// The subjects of their ledgers. They are few, and plans are many, which have their numbers.
     subjects: Vec<Value>,
     torn: BTreeSet<String>,
@@ -90,6 +112,16 @@ fn number_of(subjects: &mut Vec<Value>, subject: Value) -> NonZeroU32 {
 }
 
 impl Read {
+    /// Nothing yet. What there will be may stand in files of this folder.
+    fn nothing(folder: Option<&Path>) -> Self {
+        Read {
+            peers: vec![],
+            plans: PlanMap::new(folder),
+            subjects: vec![],
+            torn: BTreeSet::new(),
+        }
+    }
+
     /// Counts a mark; whether it is one.
     fn count(&mut self, mark: Mark) -> bool {
         if mark.mark == Happened::Torn {
@@ -110,20 +142,20 @@ impl Read {
         {
             marked.noted = Some((number_of(&mut self.subjects, of), charge));
         }
-        match self.peers.iter_mut().find(|(known, _)| *known == mark.peer) {
-            Some((_, plans)) => plans.insert(digest, marked),
-            None => {
-                let mut plans = PlanMap::default();
-                plans.insert(digest, marked);
-                self.peers.push((mark.peer, plans));
-            }
-        }
+        let peer = self.peer(&mark.peer).unwrap_or_else(|| {
+            self.peers.push(mark.peer);
+            self.peers.len() - 1
+        });
+        self.plans.insert((digest, peer as u32), marked);
         true
     }
 
+    fn peer(&self, peer: &str) -> Option<usize> {
+        self.peers.iter().position(|known| known == peer)
+    }
+
     fn of(&self, peer: &str, digest: &PlanDigest) -> Option<Marked> {
-        let (_, plans) = self.peers.iter().find(|(known, _)| known == peer)?;
-        plans.get(digest)
+        self.plans.get(&(*digest, self.peer(peer)? as u32))
     }
 
     fn marked(&self, digest: &str, peer: &str) -> Option<Marked> {
@@ -132,12 +164,8 @@ impl Read {
 
     /// All plans of all identities.
     fn all(&self) -> impl Iterator<Item = (&str, PlanDigest, Marked)> {
-        let peers = self.peers.iter();
-        peers.flat_map(|(peer, plans)| {
-            plans
-                .iter()
-                .map(move |(digest, marked)| (&**peer, digest, marked))
-        })
+        let marks = self.plans.iter();
+        marks.map(|((digest, peer), marked)| (&*self.peers[peer as usize], digest, marked))
     }
 
     fn noted(&self, marked: Marked) -> Option<(&Value, Charge)> {
@@ -164,7 +192,7 @@ impl Marks {
         let mut marks = Marks {
             journal,
             peer: peer.to_owned(),
-            read: Read::default(),
+            read: Read::nothing(path.parent()),
         };
         marks.locked(|_| Ok(()))?;
         Ok(marks)
@@ -175,9 +203,9 @@ impl Marks {
         self.journal.path()
     }
 
-    /// Whether marks can be written.
+    /// Whether marks can be written, and all that there are can be read.
     pub fn is_sound(&self) -> bool {
-        self.journal.is_sound()
+        self.journal.is_sound() && self.read.plans.is_sound()
     }
 
     /// Does something while nobody else writes, with all that others have written.
@@ -186,6 +214,7 @@ impl Marks {
         let locked = self.journal.file().lock();
         locked.map_err(|e| refused(&path, &e.into()))?;
         let read = self.read().map_err(|fault| refused(&path, &fault));
+        self.read.plans.shrink();
         let worked = read.and_then(|()| work(self));
         // The lock ends with the file at the latest.
         let _ = self.journal.file().unlock();
@@ -223,6 +252,14 @@ impl Marks {
             mark,
             charge,
         };
+        self.append(mark)
+    }
+
+    /// Writes a mark, unless there are any that cannot be read: the plan might have one.
+    fn append(&mut self, mark: Mark) -> Result<(), Fault> {
+        if !self.read.plans.is_sound() {
+            return Err(unreadable().into());
+        }
         self.journal.append(&mark)?;
         self.read.count(mark);
         Ok(())
@@ -368,9 +405,8 @@ impl Marks {
                         mark,
                         charge: noted.clone(),
                     };
-                    let written = marks.journal.append(&mark);
-                    written.map_err(|fault| refused(marks.journal.path(), &fault.into()))?;
-                    marks.read.count(mark);
+                    let written = marks.append(mark);
+                    written.map_err(|fault| refused(marks.journal.path(), &fault))?;
                     added += 1;
                 }
             }
@@ -409,9 +445,6 @@ fn refused(path: &Path, fault: &Fault) -> Failure {
 pub fn in_folder(folder: &Path) -> PathBuf {
     folder.join("marks")
 }
-
-/// As many as the comments say: a daemon has them for years.
-const _: () = assert!(size_of::<(PlanDigest, Marked)>() == 72);
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::party::plan_map::{Fixed, Key};
+
 /// SHA-256 of a plan's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanDigest([u8; 32]);
@@ -16,6 +18,27 @@ impl PlanDigest {
             *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
         }
         plain.then_some(PlanDigest(bytes))
+    }
+}
+
+impl Fixed for PlanDigest {
+    const BYTES: usize = 32;
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.0);
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        let mut digest = [0; 32];
+        digest.copy_from_slice(bytes);
+        PlanDigest(digest)
+    }
+}
+
+impl Key for PlanDigest {
+    fn leading(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 }
 

@@ -1,98 +1,283 @@
-//! A map from plans to some bytes each, of every run there ever was: half as large as a tree.
+//! A map from plans to some bytes each, of every run there ever was. All but the latest stand in a
+//! file without a name, so that memory stays as it is for however many runs. The file is gone with
+//! its process: what it says is read again from the journal that it was made of.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::iter::Peekable;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::party::plan_digest::PlanDigest;
+use undertone_accountant::losses::charge::Charge;
 
-/// Plans that are kept in a tree before they are sorted in, if there are no more. Our choice.
-const FEWEST: usize = 256;
+/// Plans that are in memory at most, but for those of a file that is being read. Our choice: more
+/// than anybody has at a time, and some ten kilobytes.
+const RECENT: usize = 256;
 
-/// The tree has one plan at most for each eight that are sorted. Sorting in copies all of them, so
-/// that each plan is copied some times over a whole life. Our choice.
-const SHARE: usize = 8;
+/// While a file is read, one plan may be in memory for each eight that are sorted: sorting in
+/// copies all of them, so that each is copied some times.
+const SHARE: u64 = 8;
 
-/// The values of plans, in the order of the digests.
+/// Records that are read from the file at a time. Our choice: some kilobytes. The digests of many
+/// plans are spread evenly, so that one piece at the place where a digest ought to be has it.
+const PIECE: u64 = 128;
+
+/// A key or a value, of a fixed number of bytes.
+pub trait Fixed: Copy {
+    /// The number of bytes.
+    const BYTES: usize;
+    /// Adds the bytes.
+    fn put(&self, bytes: &mut Vec<u8>);
+    /// Reads what was put. There are as many bytes as there should be.
+    fn get(bytes: &[u8]) -> Self;
+}
+
+/// A key. Where the leading numbers of two keys differ, they are in the order of these.
+pub trait Key: Fixed + Ord {
+    /// The first eight bytes of a plan's digest.
+    fn leading(&self) -> u64;
+}
+
+macro_rules! numbers_are_fixed {
+    ($($number:ty)*) => {$(
+        impl Fixed for $number {
+            const BYTES: usize = size_of::<$number>();
+
+            fn put(&self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn get(bytes: &[u8]) -> Self {
+                let mut number = [0; size_of::<$number>()];
+                number.copy_from_slice(bytes);
+                <$number>::from_le_bytes(number)
+            }
+        }
+    )*};
+}
+
+numbers_are_fixed!(u8 u32 u64 f64);
+
+impl<A: Fixed, B: Fixed> Fixed for (A, B) {
+    const BYTES: usize = A::BYTES + B::BYTES;
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.0.put(bytes);
+        self.1.put(bytes);
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        let (first, second) = bytes.split_at(A::BYTES);
+        (A::get(first), B::get(second))
+    }
+}
+
+impl<A: Key, B: Fixed + Ord> Key for (A, B) {
+    fn leading(&self) -> u64 {
+        self.0.leading()
+    }
+}
+
+impl Fixed for Charge {
+    const BYTES: usize = 3 * f64::BYTES;
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        (self.mu_squared, (self.draw, self.distance)).put(bytes);
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        let (mu_squared, (draw, distance)) = Fixed::get(bytes);
+        Charge {
+            mu_squared,
+            draw,
+            distance,
+        }
+    }
+}
+
+/// The values of plans, in the order of their keys.
+///
+/// A file that cannot be read any more has no values: [`PlanMap::is_sound`] says so, and who keeps
+/// money or promises here must ask before anything leaves.
 #[derive(Debug)]
-pub struct PlanMap<V> {
-    /// Sorted, nearly all of them.
-    sorted: Vec<(PlanDigest, V)>,
-    /// Those that came since, none of which is among the others.
-    recent: BTreeMap<PlanDigest, V>,
+pub struct PlanMap<K, V> {
+    /// Where files are made; none: all stays in memory.
+    folder: Option<PathBuf>,
+    /// Sorted records, nearly all of them.
+    sorted: Option<Sorted>,
+    /// Those that came since. They count where both have one.
+    recent: BTreeMap<K, V>,
+    unreadable: AtomicBool,
 }
 
-impl<V> Default for PlanMap<V> {
-    fn default() -> Self {
-        PlanMap {
-            sorted: vec![],
-            recent: BTreeMap::new(),
-        }
-    }
+/// A file of records, in the order of their keys.
+#[derive(Debug)]
+struct Sorted {
+    file: File,
+    count: u64,
 }
 
-impl<V: Copy> PlanMap<V> {
-    fn place(&self, plan: &PlanDigest) -> Result<usize, usize> {
-        self.sorted.binary_search_by_key(plan, |(known, _)| *known)
+impl Sorted {
+    /// The records from one place up to another.
+    fn piece<K: Fixed, V: Fixed>(&self, from: u64, to: u64) -> io::Result<Vec<(K, V)>> {
+        let each = <(K, V)>::BYTES;
+        let mut bytes = vec![0; (to - from) as usize * each];
+        self.file.read_exact_at(&mut bytes, from * each as u64)?;
+        Ok(bytes.chunks_exact(each).map(Fixed::get).collect())
     }
 
-    /// The value of a plan.
-    pub fn get(&self, plan: &PlanDigest) -> Option<V> {
-        match self.place(plan) {
-            Ok(at) => Some(self.sorted[at].1),
-            Err(_) => self.recent.get(plan).copied(),
+    fn find<K: Key, V: Fixed>(&self, key: K) -> io::Result<Option<V>> {
+        let (mut low, mut high) = (0, self.count);
+        let mut at = ((u128::from(key.leading()) * u128::from(self.count)) >> 64) as u64;
+        while low < high {
+            let from = at.saturating_sub(PIECE / 2).max(low);
+            let to = (from + PIECE).min(high);
+            let piece: Vec<(K, V)> = self.piece(from, to)?;
+            match piece.binary_search_by_key(&key, |(known, _)| *known) {
+                Ok(at) => return Ok(Some(piece[at].1)),
+                Err(0) => high = from,
+                Err(at) if at == piece.len() => low = to,
+                Err(_) => return Ok(None),
+            }
+            at = low + (high - low) / 2;
         }
+        Ok(None)
     }
 
-    /// Puts the value of a plan in the place of the one before, if there was one.
-    pub fn insert(&mut self, plan: PlanDigest, value: V) {
-        if let Ok(at) = self.place(&plan) {
-            self.sorted[at].1 = value;
-            return;
-        }
-        self.recent.insert(plan, value);
-        if self.recent.len() > FEWEST.max(self.sorted.len() / SHARE) {
-            let recent = std::mem::take(&mut self.recent);
-            self.sorted.reserve_exact(recent.len());
-            self.sorted.extend(recent);
-            // Two sorted parts: one pass.
-            self.sorted.sort_by_key(|(plan, _)| *plan);
-        }
-    }
-
-    /// All plans, in the order of their digests.
-    pub fn iter(&self) -> impl Iterator<Item = (PlanDigest, V)> {
-        let mut sorted = self.sorted.iter().copied().peekable();
-        let mut recent = self.recent.iter().map(|(plan, value)| (*plan, *value)).peekable();
-        std::iter::from_fn(move || match (sorted.peek(), recent.peek()) {
-            (Some((old, _)), Some((new, _))) if old < new => sorted.next(),
-            (Some(_), None) => sorted.next(),
-            _ => recent.next(),
+    /// All records, some of them in memory at a time.
+    fn iter<K: Fixed, V: Fixed>(&self) -> impl Iterator<Item = io::Result<(K, V)>> {
+        let mut at = 0;
+        let mut piece = vec![].into_iter();
+        std::iter::from_fn(move || {
+            if let Some(next) = piece.next() {
+                return Some(Ok(next));
+            }
+            if at == self.count {
+                return None;
+            }
+            let from = at;
+            at = (from + PIECE).min(self.count);
+            match self.piece(from, at) {
+                Ok(read) => piece = read.into_iter(),
+                Err(error) => {
+                    at = self.count;
+                    return Some(Err(error));
+                }
+            }
+            piece.next().map(Ok)
         })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The error of what may not be done while a map is not sound.
+pub fn unreadable() -> io::Error {
+    io::Error::other("what is known of earlier plans cannot be read; restart the daemon")
+}
 
-    fn plan(number: u64) -> PlanDigest {
-        // Weyl's sequence, so that they come in no order.
-        let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        PlanDigest::parse(&format!("{spread:016x}").repeat(4)).unwrap()
+impl<K: Key, V: Fixed> PlanMap<K, V> {
+    /// An empty map, whose files are made in this folder; in none, if all is to stay in memory.
+    pub fn new(folder: Option<&Path>) -> Self {
+        PlanMap {
+            folder: folder.map(Path::to_owned),
+            sorted: None,
+            recent: BTreeMap::new(),
+            unreadable: AtomicBool::new(false),
+        }
     }
 
-    /// Against a tree: more plans than are kept apart, each inserted twice, some of them once they
-    /// are sorted in.
-    #[test]
-    fn a_map_of_plans_is_a_tree_of_them() {
-        let (mut map, mut tree) = (PlanMap::default(), BTreeMap::new());
-        for step in 0..6000u64 {
-            let plan = plan(step * 7 % 3001);
-            assert_eq!(map.get(&plan), tree.get(&plan).copied());
-            map.insert(plan, step);
-            tree.insert(plan, step);
+    /// Whether all values can be read. If not it stays so until the process begins anew.
+    pub fn is_sound(&self) -> bool {
+        !self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Returns what was read; if it could not be the map is no longer sound.
+    fn read<T>(&self, read: io::Result<T>) -> Option<T> {
+        read.inspect_err(|error| {
+            tracing::error!(%error, "what is known of plans cannot be read: restart the daemon");
+            self.unreadable.store(true, Ordering::Relaxed);
+        })
+        .ok()
+    }
+
+    /// The value of a plan.
+    pub fn get(&self, key: &K) -> Option<V> {
+        if let Some(value) = self.recent.get(key) {
+            return Some(*value);
         }
-        assert!(map.sorted.len() > 2000 && !map.recent.is_empty());
-        assert!(map.iter().eq(tree.iter().map(|(plan, value)| (*plan, *value))));
-        assert!(tree.iter().all(|(plan, value)| map.get(plan) == Some(*value)));
+        self.read(self.sorted.as_ref()?.find(*key))?
+    }
+
+    /// Puts the value of a plan in the place of the one before, if there was one.
+    pub fn insert(&mut self, key: K, value: V) {
+        self.recent.insert(key, value);
+        let share = self.sorted.as_ref().map_or(0, |sorted| sorted.count / SHARE);
+        self.sort_in(RECENT.max(usize::try_from(share).unwrap_or(usize::MAX)));
+    }
+
+    /// Moves what is in memory into the file, if it is more than may stay there. Call it after what
+    /// was inserted one by one.
+    pub fn shrink(&mut self) {
+        self.sort_in(RECENT);
+    }
+
+    fn sort_in(&mut self, most: usize) {
+        let Some(folder) = self.folder.as_ref().filter(|_| self.recent.len() > most) else {
+            return;
+        };
+        match self.sorted_into(folder) {
+            Ok(sorted) if self.is_sound() => {
+                self.sorted = Some(sorted);
+                self.recent.clear();
+            }
+            Ok(_) => {}
+            // Memory has room where the disk has none; the next one tries again.
+            Err(error) => tracing::debug!(%error, "what is known of plans stays in memory"),
+        }
+    }
+
+    fn sorted_into(&self, folder: &Path) -> io::Result<Sorted> {
+        let mut writer = BufWriter::new(tempfile::tempfile_in(folder)?);
+        let (mut bytes, mut count) = (vec![], 0);
+        for (key, value) in self.iter() {
+            bytes.clear();
+            (key, value).put(&mut bytes);
+            writer.write_all(&bytes)?;
+            count += 1;
+        }
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(Sorted { file, count })
+    }
+
+    /// All plans, in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (K, V)> {
+        let sorted = self.sorted.iter().flat_map(Sorted::iter);
+        let mut sorted = sorted.map_while(|read| self.read(read)).peekable();
+        let mut recent = self.recent.iter().map(|(key, value)| (*key, *value)).peekable();
+        std::iter::from_fn(move || later_of(&mut sorted, &mut recent))
     }
 }
+
+/// The next of both in the order of keys; where both have the key, the second's.
+fn later_of<K: Ord, V>(
+    sorted: &mut Peekable<impl Iterator<Item = (K, V)>>,
+    recent: &mut Peekable<impl Iterator<Item = (K, V)>>,
+) -> Option<(K, V)> {
+    let order = match (sorted.peek(), recent.peek()) {
+        (Some((old, _)), Some((new, _))) => old.cmp(new),
+        (Some(_), None) => std::cmp::Ordering::Less,
+        (None, _) => std::cmp::Ordering::Greater,
+    };
+    match order {
+        std::cmp::Ordering::Less => sorted.next(),
+        std::cmp::Ordering::Greater => recent.next(),
+        std::cmp::Ordering::Equal => {
+            sorted.next();
+            recent.next()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

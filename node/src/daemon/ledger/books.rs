@@ -2,6 +2,7 @@
 //! minute, for years.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use undertone_accountant::losses::charge::Charge;
 use undertone_protocol::messages::commitment::MOST_REVEALS;
@@ -9,9 +10,9 @@ use undertone_protocol::messages::commitment::MOST_REVEALS;
 use crate::daemon::ledger::account::{AccountName, Protected};
 use crate::daemon::ledger::entry::{Booked, Entry};
 use crate::party::plan_digest::PlanDigest;
-use crate::party::plan_map::PlanMap;
+use crate::party::plan_map::{Fixed, PlanMap};
 
-/// All that is known of a plan: 64 bytes with its digest.
+/// All that is known of a plan.
 #[derive(Clone, Copy, Debug)]
 struct PlanBook {
     /// The number of what it is charged for.
@@ -23,17 +24,54 @@ struct PlanBook {
     charge: Charge,
 }
 
+impl Fixed for PlanBook {
+    const BYTES: usize = u32::BYTES + 2 + Charge::BYTES;
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        ((self.of, self.charge), (self.reveals, u8::from(self.charged))).put(bytes);
+    }
+
+    fn get(bytes: &[u8]) -> Self {
+        let ((of, charge), (reveals, charged)): ((u32, Charge), (u8, u8)) = Fixed::get(bytes);
+        PlanBook {
+            of,
+            reveals,
+            charged: charged != 0,
+            charge,
+        }
+    }
+}
+
 /// All that was booked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Books {
     /// The few subjects that runs are charged for.
     subjects: Vec<Protected>,
-    plans: PlanMap<PlanBook>,
+    plans: PlanMap<PlanDigest, PlanBook>,
     /// The run of each account that was charged last.
     latest: BTreeMap<AccountName, PlanDigest>,
 }
 
 impl Books {
+    /// Nothing yet. What there will be may stand in files of this folder.
+    pub(super) fn nothing(folder: Option<&Path>) -> Self {
+        Books {
+            subjects: vec![],
+            plans: PlanMap::new(folder),
+            latest: BTreeMap::new(),
+        }
+    }
+
+    /// Whether all that was booked can be read. Sums are too small where not.
+    pub(super) fn is_sound(&self) -> bool {
+        self.plans.is_sound()
+    }
+
+    /// Keeps few plans in memory, once a file was read.
+    pub(super) fn shrink(&mut self) {
+        self.plans.shrink();
+    }
+
     fn number_of(&mut self, of: Protected) -> u32 {
         let number = self.subjects.iter().position(|known| *known == of);
         let number = number.unwrap_or_else(|| {
@@ -237,14 +275,14 @@ mod tests {
 
     #[test]
     fn a_draw_fits_as_often_as_numbers_may_be_revealed_and_not_after_the_charge() {
-        let mut books = Books::default();
+        let mut books = Books::nothing(None);
         for count in 0..MOST_REVEALS {
             assert_eq!(books.reveals(&key()), count);
             assert!(books.fits(&drawn(1e-9)));
             books.count(drawn(1e-9));
         }
         assert!(!books.fits(&drawn(1e-9)), "one more than may be");
-        let mut books = Books::default();
+        let mut books = Books::nothing(None);
         books.count(charged(WHOLE));
         assert!(!books.fits(&drawn(1e-9)) && !books.fits(&charged(WHOLE)));
     }
@@ -253,7 +291,7 @@ mod tests {
     #[test]
     fn what_is_booked_covers_no_more_than_it_says() {
         let digest = PlanDigest::parse(&key()).expect("a digest");
-        let mut books = Books::default();
+        let mut books = Books::nothing(None);
         let draw = draw_of(WHOLE);
         assert!(
             !books.covers(&digest, false, Charge::NOTHING),
@@ -283,7 +321,7 @@ mod tests {
     /// one.
     #[test]
     fn a_settled_charge_is_raised_in_no_part() {
-        let mut books = Books::default();
+        let mut books = Books::nothing(None);
         books.count(charged(WHOLE));
         books.count(Entry::Settled {
             digest: key(),

@@ -13,6 +13,7 @@ use crate::daemon::restored::Restored;
 use crate::party::journal::{Disk, Fault, Journal, disk};
 use crate::party::marks::{Marks, Noted};
 use crate::party::plan_digest::PlanDigest;
+use crate::party::plan_map::unreadable;
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
@@ -43,6 +44,7 @@ impl Ledger {
             return Err(ledger.older(first, lacking.len()));
         }
         ledger.unmarked = ledger.unmarked()?;
+        ledger.refuse_unreadable()?;
         let kept = ledger.mark();
         kept.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message).field("state"))?;
         Ok(ledger)
@@ -59,6 +61,7 @@ impl Ledger {
         });
         let mut found: Vec<Adopted> = booked.collect();
         found.extend(ledger.lacking()?);
+        ledger.refuse_unreadable()?;
         Ok(found)
     }
 
@@ -79,6 +82,14 @@ impl Ledger {
             }
         }
         Ok(charged)
+    }
+
+    /// Refuses (exit 75) to go on where some of ledger and marks could not be read.
+    fn refuse_unreadable(&self) -> Result<(), Failure> {
+        match self.books.is_sound() && self.marks.is_sound() {
+            true => Ok(()),
+            false => Err(Failure::new(Exit::TryAgain, unreadable().to_string()).field("state")),
+        }
     }
 
     fn charge_lacking(&mut self, lacking: Vec<Adopted>) -> Result<Vec<Adopted>, Failure> {
@@ -126,7 +137,7 @@ impl Ledger {
         let mut ledger = Ledger {
             journal: Journal::open(&path, VERSION, disk).map_err(|e| refused(e.into()))?,
             marks,
-            books: Books::default(),
+            books: Books::nothing(Some(state)),
             reserved: BTreeMap::new(),
             unmarked: BTreeSet::new(),
             restored: Restored::read(state)?,
@@ -143,6 +154,7 @@ impl Ledger {
             let fitting = entry.filter(|entry| books.fits(entry));
             fitting.map(|entry| books.count(entry)).is_some()
         })?;
+        books.shrink();
         if torn.is_empty() {
             return Ok(());
         }
