@@ -19,16 +19,17 @@ use crate::daemon::api::token::Access;
 /// Answers without a token; the rest never reads a byte of the body without it.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The routes that the token which may only read is for. No receipt is among them: it has the hash
-/// of the mean's file, from which a mean of few bits can be found by trying. Events would hold a
-/// watcher's place.
-const READABLE: [&str; 11] = [
+/// The routes that the token which may only read is for. A receipt has the hash of the mean's file:
+/// who guesses the whole mean can check the guess. Events would hold a watcher's place.
+const READABLE: [&str; 13] = [
     "/metrics",
     "/v1/openapi.json",
     "/v1/status",
     "/v1/runs",
     "/v1/runs/{digest}",
     "/v1/runs/{digest}/plan",
+    "/v1/runs/{digest}/receipt",
+    "/v1/runs/{digest}/receipt.sig",
     "/v1/schedules",
     "/v1/keys",
     "/v1/offers",
@@ -89,7 +90,7 @@ fn read_only() -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
         "forbidden",
-        "this token reads metrics, status and plans, and nothing else",
+        "this token reads metrics, status, plans and receipts, and nothing else",
     )
     .field("Authorization")
     .hint("use the daemon's own token (`[api] token`), which may spend its budget")

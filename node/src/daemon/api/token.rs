@@ -23,7 +23,7 @@ const RANDOM_BYTES: usize = 32;
 pub enum Access {
     /// Everything.
     Full,
-    /// Metrics, status and plans: no mean, and nothing that changes anything.
+    /// Metrics, status, plans and receipts: no mean, and nothing that changes anything.
     Reading,
 }
 

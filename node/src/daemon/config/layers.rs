@@ -58,7 +58,7 @@ pub const KEYS: &[Setting] = &[
     Setting::of_file(("api", "token"), None, (FILE, ""),
         "bearer token of the API, made with mode 0600 when absent; default: api.token in the state folder").such_as(r#""api.token""#),
     Setting::of_file(("api", "read_token"), None, (FILE, ""),
-        "a second token that reads metrics, status and plans, and nothing else; made with mode 0600 when absent; default: there is none").such_as(r#""read.token""#),
+        "a second token that reads metrics, status, plans and receipts, and nothing else; made with mode 0600 when absent; default: there is none").such_as(r#""read.token""#),
     Setting::of_file(("api", "max_body_bytes"), Some("268435456"), (Values::Whole(1, u64::MAX), "bytes"),
         "longest request body of the API"),
     Setting::of_file(("policy", "max_epsilon"), None, (POSITIVE, ""),
