@@ -235,6 +235,7 @@ impl Ledger {
             };
             self.append(&entry).map_err(refused)?;
             self.books.count(entry);
+            self.books.keep(&self.journal);
         }
         let marked = self.marks.reveal(digest, Some(noted))?;
         Ok(marked.max(self.books.reveals(digest)))
@@ -396,6 +397,7 @@ impl Ledger {
             let before = before.map_or(0.0, Charge::mu);
             tracing::info!(digest, account, mu, before, draw, distance, "the run's charge");
         }
+        self.books.keep(&self.journal);
         self.mark()
     }
 
@@ -405,7 +407,6 @@ impl Ledger {
             true => self.journal.append(entry),
             false => Err(unreadable()),
         };
-        self.books.shrink();
         written.map_err(|e| self.unwritten(&e.to_string()))
     }
 

@@ -52,6 +52,21 @@ pub struct FirstLine {
     pub version: u32,
 }
 
+/// A place in a journal: behind a line.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalPlace {
+    /// Bytes before it.
+    length: u64,
+    /// Lines before it.
+    lines: u64,
+    /// The checksum of the last of them, which depends on all.
+    last: String,
+}
+
+/// Characters of a checksum.
+const DIGITS: usize = 64;
+
 /// The reasons why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -141,6 +156,29 @@ impl Journal {
     /// Whether entries can be written.
     pub fn is_sound(&self) -> bool {
         !self.broken
+    }
+
+    /// The place up to which it was read and written.
+    pub fn place(&self) -> JournalPlace {
+        JournalPlace {
+            length: self.length,
+            lines: self.lines,
+            last: self.last.clone(),
+        }
+    }
+
+    /// Goes on from a place that was this journal's once, without reading what is before it. False,
+    /// and nothing happens, if it is not: the file was replaced, or something was read already.
+    pub fn resume(&mut self, place: JournalPlace) -> bool {
+        let mut end = [0; DIGITS + 1];
+        let begin = place.length.checked_sub(end.len() as u64);
+        let read = begin.and_then(|begin| self.file.read_exact_at(&mut end, begin).ok());
+        let same = read.is_some() && end[..DIGITS] == *place.last.as_bytes() && end[DIGITS] == b'\n';
+        if same && self.lines == 0 {
+            (self.length, self.lines, self.last) = (place.length, place.lines, place.last);
+            return true;
+        }
+        false
     }
 
     /// Hands over the JSON of every whole line that was added since the last time; what does not

@@ -17,7 +17,7 @@ use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::party::journal::{Disk, Fault, Journal};
 use crate::party::plan_digest::PlanDigest;
-use crate::party::plan_map::{Fixed, PlanMap, unreadable};
+use crate::party::plan_map::{Fixed, PlanMap, checkpoint, unreadable};
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
@@ -194,8 +194,21 @@ impl Marks {
             peer: peer.to_owned(),
             read: Read::nothing(path.parent()),
         };
+        marks.resume();
         marks.locked(|_| Ok(()))?;
         Ok(marks)
+    }
+
+    fn checkpoint(&self) -> PathBuf {
+        self.path().with_extension("sorted")
+    }
+
+    fn resume(&mut self) {
+        let checkpoint = self.checkpoint();
+        let Marks { journal, read, .. } = self;
+        if let Some(state) = checkpoint::resume(&mut read.plans, &checkpoint, journal) {
+            (read.peers, read.subjects, read.torn) = state;
+        }
     }
 
     /// Where they are.
@@ -214,8 +227,15 @@ impl Marks {
         let locked = self.journal.file().lock();
         locked.map_err(|e| refused(&path, &e.into()))?;
         let read = self.read().map_err(|fault| refused(&path, &fault));
-        self.read.plans.shrink();
         let worked = read.and_then(|()| work(self));
+        let checkpoint = self.checkpoint();
+        let Read {
+            peers,
+            plans,
+            subjects,
+            torn,
+        } = &mut self.read;
+        checkpoint::keep(plans, &checkpoint, &self.journal, (&*peers, &*subjects, &*torn));
         // The lock ends with the file at the latest.
         let _ = self.journal.file().unlock();
         worked

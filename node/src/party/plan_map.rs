@@ -1,6 +1,10 @@
 //! A map from plans to some bytes each, of every run there ever was. All but the latest stand in a
-//! file without a name, so that memory stays as it is for however many runs. The file is gone with
-//! its process: what it says is read again from the journal that it was made of.
+//! file, sorted, so that memory stays as it is for however many runs.
+//!
+//! A file without a name is gone with its process, and its content is read again from where it came
+//! from. One with a name is a [`checkpoint`] of a journal.
+
+pub mod checkpoint;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,13 +16,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use undertone_accountant::losses::charge::Charge;
 
-/// Plans that are in memory at most, but for those of a file that is being read. Our choice: more
-/// than anybody has at a time, and some ten kilobytes.
+/// Plans that may be in memory, where there are some thousands in all. Our choice: more than one has
+/// at a time, in some ten kilobytes.
 const RECENT: usize = 256;
 
-/// While a file is read, one plan may be in memory for each eight that are sorted: sorting in
-/// copies all of them, so that each is copied some times.
-const SHARE: u64 = 8;
+/// Where there are more plans, one may be in memory for so many in the file. Sorting copies all of
+/// them. Our choice: of a million plans two megabytes are in memory.
+const SHARE: u64 = 64;
+
+/// While a journal is read, one plan may be in memory for so many in the file. There is room for a
+/// moment, and long files are copied less often. Our choice.
+const SHARE_READING: u64 = 8;
 
 /// Records that are read from the file at a time. Our choice: some kilobytes. The digests of many
 /// plans are spread evenly, so that one piece at the place where a digest ought to be has it.
@@ -116,6 +124,8 @@ pub struct PlanMap<K, V> {
 #[derive(Debug)]
 struct Sorted {
     file: File,
+    /// The place of the first record.
+    begin: u64,
     count: u64,
 }
 
@@ -124,7 +134,8 @@ impl Sorted {
     fn piece<K: Fixed, V: Fixed>(&self, from: u64, to: u64) -> io::Result<Vec<(K, V)>> {
         let each = <(K, V)>::BYTES;
         let mut bytes = vec![0; (to - from) as usize * each];
-        self.file.read_exact_at(&mut bytes, from * each as u64)?;
+        self.file
+            .read_exact_at(&mut bytes, self.begin + from * each as u64)?;
         Ok(bytes.chunks_exact(each).map(Fixed::get).collect())
     }
 
@@ -212,42 +223,74 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
     /// Puts the value of a plan in the place of the one before, if there was one.
     pub fn insert(&mut self, key: K, value: V) {
         self.recent.insert(key, value);
-        let share = self.sorted.as_ref().map_or(0, |sorted| sorted.count / SHARE);
-        self.sort_in(RECENT.max(usize::try_from(share).unwrap_or(usize::MAX)));
+        if self.recent.len() > self.most(SHARE_READING).max(4 * RECENT) {
+            self.sort_in();
+        }
+    }
+
+    fn most(&self, share: u64) -> usize {
+        let share = self.sorted.as_ref().map_or(0, |sorted| sorted.count / share);
+        RECENT.max(usize::try_from(share).unwrap_or(usize::MAX))
+    }
+
+    /// Whether more plans are in memory than may stay there.
+    pub fn is_full(&self) -> bool {
+        self.recent.len() > self.most(SHARE)
     }
 
     /// Moves what is in memory into the file, if it is more than may stay there. Call it after what
     /// was inserted one by one.
     pub fn shrink(&mut self) {
-        self.sort_in(RECENT);
+        if self.is_full() {
+            self.sort_in();
+        }
     }
 
-    fn sort_in(&mut self, most: usize) {
-        let Some(folder) = self.folder.as_ref().filter(|_| self.recent.len() > most) else {
+    fn sort_in(&mut self) {
+        let Some(folder) = &self.folder else {
             return;
         };
-        match self.sorted_into(folder) {
-            Ok(sorted) if self.is_sound() => {
+        let sorted = tempfile::tempfile_in(folder).and_then(|file| {
+            let mut writer = BufWriter::new(file);
+            let count = self.write(&mut writer)?;
+            let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+            Ok(Sorted {
+                file,
+                begin: 0,
+                count,
+            })
+        });
+        self.take_up(sorted);
+    }
+
+    /// Goes on with a file that was made of all plans.
+    fn take_up(&mut self, sorted: io::Result<Sorted>) {
+        match sorted {
+            Ok(sorted) => {
                 self.sorted = Some(sorted);
                 self.recent.clear();
             }
-            Ok(_) => {}
             // Memory has room where the disk has none; the next one tries again.
             Err(error) => tracing::debug!(%error, "what is known of plans stays in memory"),
         }
     }
 
-    fn sorted_into(&self, folder: &Path) -> io::Result<Sorted> {
-        let mut writer = BufWriter::new(tempfile::tempfile_in(folder)?);
+    /// Writes the records of all plans, and returns how many they are.
+    ///
+    /// # Errors
+    /// The file cannot be written, or a plan of the file before cannot be read.
+    fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
         let (mut bytes, mut count) = (vec![], 0);
-        for (key, value) in self.iter() {
+        for record in self.iter() {
             bytes.clear();
-            (key, value).put(&mut bytes);
+            record.put(&mut bytes);
             writer.write_all(&bytes)?;
             count += 1;
         }
-        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Sorted { file, count })
+        match self.is_sound() {
+            true => Ok(count),
+            false => Err(unreadable()),
+        }
     }
 
     /// All plans, in the order of their keys.

@@ -2,15 +2,18 @@
 //! minute, for years.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use undertone_accountant::losses::charge::Charge;
 use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::daemon::ledger::account::{AccountName, Protected};
 use crate::daemon::ledger::entry::{Booked, Entry};
+use crate::party::journal::Journal;
 use crate::party::plan_digest::PlanDigest;
-use crate::party::plan_map::{Fixed, PlanMap};
+use crate::party::plan_map::{Fixed, PlanMap, checkpoint};
 
 /// All that is known of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +45,18 @@ impl Fixed for PlanBook {
     }
 }
 
+/// What is known by a place of the journal, besides of plans.
+#[derive(Deserialize, Serialize)]
+struct Known {
+    subjects: Vec<Protected>,
+    /// Data set, unit and the digest of the latest run.
+    latest: Vec<(String, String, String)>,
+}
+
+fn checkpoint_of(journal: &Journal) -> PathBuf {
+    journal.path().with_extension("sorted")
+}
+
 /// All that was booked.
 #[derive(Debug)]
 pub(super) struct Books {
@@ -67,9 +82,31 @@ impl Books {
         self.plans.is_sound()
     }
 
-    /// Keeps few plans in memory, once a file was read.
-    pub(super) fn shrink(&mut self) {
-        self.plans.shrink();
+    /// Takes up the checkpoint of a ledger's journal, of which nothing was read yet.
+    pub(super) fn resume(&mut self, journal: &mut Journal) {
+        let path = checkpoint_of(journal);
+        if let Some(Known { subjects, latest }) = checkpoint::resume(&mut self.plans, &path, journal) {
+            self.subjects = subjects;
+            self.latest = latest
+                .into_iter()
+                .filter_map(|(data_set, unit, digest)| {
+                    Some((AccountName { data_set, unit }, PlanDigest::parse(&digest)?))
+                })
+                .collect();
+        }
+    }
+
+    /// Keeps few plans in memory. All entries of the journal have to be counted, and no others.
+    pub(super) fn keep(&mut self, journal: &Journal) {
+        let latest = self.latest.iter().map(|(account, digest)| {
+            let AccountName { data_set, unit } = account.clone();
+            (data_set, unit, digest.to_string())
+        });
+        let known = Known {
+            subjects: self.subjects.clone(),
+            latest: latest.collect(),
+        };
+        checkpoint::keep(&mut self.plans, &checkpoint_of(journal), journal, known);
     }
 
     fn number_of(&mut self, of: Protected) -> u32 {

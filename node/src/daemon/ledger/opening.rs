@@ -45,6 +45,7 @@ impl Ledger {
         }
         ledger.unmarked = ledger.unmarked()?;
         ledger.refuse_unreadable()?;
+        ledger.books.keep(&ledger.journal);
         let kept = ledger.mark();
         kept.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message).field("state"))?;
         Ok(ledger)
@@ -149,12 +150,12 @@ impl Ledger {
     /// Counts all lines; of a torn last one the entry, if it can be read.
     fn take_in(&mut self) -> Result<(), Fault> {
         let Ledger { journal, books, .. } = self;
+        books.resume(journal);
         let torn = journal.read(&mut |json| {
             let entry = serde_json::from_str::<Entry>(json).ok();
             let fitting = entry.filter(|entry| books.fits(entry));
             fitting.map(|entry| books.count(entry)).is_some()
         })?;
-        books.shrink();
         if torn.is_empty() {
             return Ok(());
         }

@@ -91,6 +91,46 @@ const UNBOUNDED: Charge = Charge {
     distance: 1.0,
 };
 
+/// Sums, counts and the latest run are the same with the checkpoint and without it.
+#[test]
+fn a_ledger_of_years_is_opened_by_its_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = AccountName::new("ward-8", Unit::Record);
+    let mut ledger = open(&folder);
+    for run in 0..700 {
+        let account = [account(), records.clone()][run % 2].clone();
+        ledger.reserve_loss(&digest(run), account, 1e-6, TOTAL).unwrap();
+        ledger.charge_all(&digest(run)).unwrap();
+        ledger.release(&digest(run));
+    }
+    ledger.close(&digest(3)).unwrap();
+    let known = |ledger: &Ledger| {
+        let of = [account(), records.clone()];
+        let sums = of.clone().map(|account| ledger.spent(&account));
+        let runs = of.clone().map(|account| ledger.books.runs(&account));
+        (sums, runs, of.map(|account| ledger.books.latest(&account)))
+    };
+    let before = known(&ledger);
+    assert_eq!(before.1, [350, 350]);
+    drop(ledger);
+    let flipped = folder.path().join("ledger");
+    let whole = std::fs::read(&flipped).unwrap();
+    let mut bytes = whole.clone();
+    bytes[1000] ^= 1;
+    std::fs::write(&flipped, &bytes).unwrap();
+    let mut ledger = open(&folder);
+    assert_eq!(known(&ledger), before);
+    assert_eq!(ledger.charged_loss(&digest(3)), Some(0.0));
+    ledger
+        .reserve_loss(&digest(4), account(), 1e-6, TOTAL)
+        .unwrap_err();
+    drop(ledger);
+    std::fs::remove_file(folder.path().join("ledger.sorted")).unwrap();
+    try_open(folder.path()).expect_err("all is read, and a bit is flipped");
+    std::fs::write(&flipped, &whole).unwrap();
+    assert_eq!(known(&open(&folder)), before);
+}
+
 #[test]
 fn squares_add_up_to_the_exact_total_and_no_further() {
     let folder = tempfile::tempdir().unwrap();

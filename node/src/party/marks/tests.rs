@@ -242,6 +242,40 @@ fn of_several_processes_one_spends_a_plan_also_where_they_are_killed() {
     assert!(spent.len() > 50, "{} were spent", spent.len());
 }
 
+/// What was marked before a checkpoint and after it, by two identities; torn lines, too. The part
+/// of the file that a checkpoint stands for is not read again: a bit of it is flipped.
+#[test]
+fn marks_of_years_are_opened_by_their_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = in_folder(folder.path());
+    std::fs::write(&path, "").unwrap();
+    let mut marks = open(&folder);
+    marks.write("abc", Happened::Torn, None).unwrap();
+    for run in 0..600 {
+        marks.spend(&numbered(run), Some(noted(run as f64))).unwrap();
+    }
+    let mut bob = Marks::open(&path, "bob", disk()).unwrap();
+    bob.spend(&numbered(7), None).unwrap();
+    bob.reveal(&numbered(8), Some(noted(0.5))).unwrap();
+    let before = charges(&bob);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[1000] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let mut again = open(&folder);
+    assert_eq!(charges(&again), before);
+    again.check(&numbered(599)).expect_err("it is spent");
+    again
+        .check(&format!("abc{}", "0".repeat(61)))
+        .expect_err("it was torn");
+    again.check(&numbered(600)).unwrap();
+    again.spend(&numbered(8), None).expect_err("alice has spent it");
+    let mut bob = Marks::open(&path, "bob", disk()).unwrap();
+    bob.spend(&numbered(8), None).unwrap();
+    bob.check(&numbered(7)).expect_err("he has spent it");
+    std::fs::remove_file(path.with_extension("sorted")).unwrap();
+    Marks::open(&path, "alice", disk()).expect_err("all is read, and a bit is flipped");
+}
+
 /// `cargo test -p undertone --lib -- --ignored --nocapture half_a_million`: prints seconds.
 #[test]
 #[ignore = "a measurement"]
