@@ -17,7 +17,6 @@ pub mod join;
 pub mod ledger;
 pub mod local;
 pub mod manual;
-mod page;
 pub mod peers;
 pub mod plan;
 pub mod predict;

@@ -1,6 +1,7 @@
 //! Taking part in a run: identity, input, the driver of the machine, receipt.
 
 pub mod agreed_outcome;
+pub mod checkpoint;
 mod circle_noise;
 pub mod clipping;
 pub mod coefficients;

@@ -11,4 +11,5 @@ pub mod process;
 pub mod progress;
 pub mod report;
 pub mod screen;
+pub mod sentences;
 pub mod table;

@@ -6,8 +6,9 @@ use std::path::Path;
 /// frame that Debian puts around it.
 pub fn framed(site: &str, folder: &Path) -> String {
     let folder = folder.display();
+    // Debian's user, if anybody may choose: it reaches no more than it would there.
     let user = if nix::unistd::geteuid().is_root() {
-        "user root;\n"
+        "user www-data;\n"
     } else {
         ""
     };

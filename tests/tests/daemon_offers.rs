@@ -184,6 +184,9 @@ fn a_member_that_declined_is_not_waited_for() {
             let run = daemon.client(["watch", digest]).json_of(code);
             let said = run["reason"].as_str().unwrap_or_default();
             assert!(said.contains("bob"), "{run}");
+            if dropouts == 1 {
+                assert_eq!(run["without"], json!(["bob"]), "{run}");
+            }
             let are_few = said.contains("too few are left");
             assert_eq!(are_few, dropouts == 0, "{run}");
         }

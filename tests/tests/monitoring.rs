@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -141,21 +142,9 @@ fn prometheus_takes_the_rules() {
 fn dead_daemon_fires_whatever_its_job_is_called() {
     let folder = tempfile::tempdir().expect("a folder");
     let rules = file("alerts.yml");
-    let text = format!(
-        "rule_files: [{rules:?}]
-evaluation_interval: 1m
-tests:
-  - interval: 1m
-    input_series:
-      - {{ series: 'up{{job=\"ward\", instance=\"a:7300\"}}', values: '1x10 0x20' }}
-      - {{ series: 'undertone_peers{{job=\"ward\", instance=\"a:7300\"}}', values: '3x10 stale' }}
-      - {{ series: 'up{{job=\"lab\", instance=\"b:7300\"}}', values: '1x30' }}
-      - {{ series: 'undertone_peers{{job=\"lab\", instance=\"b:7300\"}}', values: '3x30' }}
-      - {{ series: 'up{{job=\"node\", instance=\"a:9100\"}}', values: '0x30' }}
-    alert_rule_test:
-      - eval_time: 9m
-        alertname: UndertoneDown
-      - eval_time: 20m
+    let fires = |minute: u32| {
+        format!(
+            "      - eval_time: {minute}m
         alertname: UndertoneDown
         exp_alerts:
           - exp_labels: {{ severity: critical, job: ward, instance: 'a:7300' }}
@@ -163,6 +152,27 @@ tests:
               summary: The daemon at a:7300 does not answer
               description: 'Runs go on without it, up to `dropouts` parties. Its log says how it ended: exit 2 is a configuration to mend.'
 "
+        )
+    };
+    let text = format!(
+        "rule_files: [{rules:?}]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {{ series: 'up{{job=\"ward\", instance=\"a:7300\"}}', values: '1x10 0x3000 1x10' }}
+      - {{ series: 'undertone_peers{{job=\"ward\", instance=\"a:7300\"}}', values: '3x10 stale' }}
+      - {{ series: 'up{{job=\"lab\", instance=\"b:7300\"}}', values: '1x30' }}
+      - {{ series: 'undertone_peers{{job=\"lab\", instance=\"b:7300\"}}', values: '3x30' }}
+      - {{ series: 'up{{job=\"node\", instance=\"a:9100\"}}', values: '0x3030' }}
+    alert_rule_test:
+      - eval_time: 9m
+        alertname: UndertoneDown
+{}      - eval_time: 3015m
+        alertname: UndertoneDown
+",
+        // After minutes, and after two days.
+        [20, 2900].map(fires).concat()
     );
     let path = folder.path().join("down.yml");
     std::fs::write(&path, text).expect("writable");
@@ -178,16 +188,13 @@ tests:
 }
 
 /// `deploy/monitoring/nginx.conf` with the paths and the port of a test.
-fn proxy(parties: &Parties, port: u16) -> String {
+fn proxy(parties: &Parties, port: u16, api: u16) -> String {
     let mut site = fs::read_to_string(file("nginx.conf")).expect("a site");
     let folder = parties.folder().display();
     for (theirs, ours) in [
         ("listen 9443 ssl", format!("listen 127.0.0.1:{port} ssl")),
         ("/etc/undertone/", format!("{folder}/")),
-        (
-            "/var/lib/undertone/state/api.sock",
-            format!("{folder}/alice.state/api.sock"),
-        ),
+        ("127.0.0.1:7300", format!("127.0.0.1:{api}")),
     ] {
         assert!(site.contains(theirs), "{theirs} is not in nginx.conf");
         site = site.replace(theirs, &ours);
@@ -202,9 +209,10 @@ fn metrics_are_scraped_by_tls_through_debians_nginx() {
         return left_out("nginx", "no nginx, openssl or curl (Debian: nginx-light)");
     }
     let parties = Parties::new(3);
-    let daemon = Daemon::start(&parties, 0, "[api]\nread_token = \"read.token\"\n");
-    let ports = Ports::hold(1);
-    let port = ports[0];
+    let ports = Ports::hold(2);
+    let (port, api) = (ports[0], ports[1]);
+    let listens = SocketAddr::from(([127, 0, 0, 1], api));
+    let daemon = Daemon::start_with(&parties, 0, listens, "read_token = \"read.token\"\n");
     let certificate = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
                        -addext subjectAltName=DNS:localhost -keyout tls.key -out tls.crt";
     let made = Command::new("openssl")
@@ -212,7 +220,7 @@ fn metrics_are_scraped_by_tls_through_debians_nginx() {
         .current_dir(parties.folder())
         .output();
     assert!(made.is_ok_and(|made| made.status.success()), "openssl");
-    parties.write("nginx.conf", &proxy(&parties, port));
+    parties.write("nginx.conf", &proxy(&parties, port, api));
     let mut nginx = Command::new("nginx");
     let configuration = parties.path("nginx.conf");
     nginx

@@ -268,6 +268,11 @@ fn copies_and_saves(browser: &mut Browser, daemon: &Daemon, (digest, offered): (
     browser.until("document.querySelector('#offers code')");
     let shown = browser.value("document.querySelector('#offers code').textContent");
     assert_eq!(shown.as_str(), Some(command.as_str()));
+    let until = browser.value("document.querySelector('#offers').textContent");
+    assert!(
+        until.as_str().is_some_and(|text| text.contains(" (in ")),
+        "it is open for days: {until}"
+    );
     click(browser, "Copy command");
     browser.until("copied.length === 1");
     browser.value("[...document.querySelectorAll('#results button')].find((b) => b.textContent === 'Copy digest').click()");
@@ -290,7 +295,7 @@ fn copies_and_saves(browser: &mut Browser, daemon: &Daemon, (digest, offered): (
         json!([
             [name("result.csv"), answer("result", "text/csv")],
             [name("receipt.json"), answer("receipt", "*/*")],
-            [name("receipt.sig"), answer("receipt.sig", "*/*")],
+            [name("receipt.json.sig"), answer("receipt.sig", "*/*")],
         ])
     );
 }

@@ -174,6 +174,38 @@ fn commands(page: &Ended) -> Vec<String> {
         .collect()
 }
 
+/// Explanations of keys stay in their column, however narrow the window is; keys are found by their
+/// last name, by their table and by their file.
+#[test]
+fn pages_of_keys_keep_their_columns_and_are_found_by_short_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = |about: &str| {
+        let ended = run_within(80, folder.path(), ["help", about]);
+        assert_eq!(ended.code, 0, "{about}: {}", ended.stderr);
+        assert_fits(&ended.stdout, 80);
+        ended.stdout
+    };
+    for (about, column) in [("mean", 20), ("rounds", 20), ("node.toml", 27)] {
+        let page = page(about);
+        let of_keys = page
+            .lines()
+            .skip_while(|line| !line.starts_with("Its keys") && !line.starts_with("Keys"));
+        for line in of_keys.skip(1).filter(|line| line.starts_with("   ")) {
+            let indent = line.chars().take_while(|c| *c == ' ').count();
+            assert_eq!(indent, column, "{about}: {line:?}");
+        }
+    }
+    for (about, wanted) in [
+        ("records", "data.records in RUN.toml"),
+        ("privacy", "privacy.epsilon in RUN.toml"),
+        ("privacy", "privacy.colluding in RUN.toml"),
+        ("run-file", "Keys of RUN.toml by task"),
+        ("peers.toml", "in PEERS.toml"),
+    ] {
+        assert!(page(about).contains(wanted), "{about}: {}", page(about));
+    }
+}
+
 #[test]
 fn every_page_of_short_help_fits_on_25_lines_of_80_columns() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -20,7 +20,7 @@ class Progress:
     round: int
     #: How many means there are.
     count: int
-    #: Names of parties that are out of reach.
+    #: Names of parties that are out of reach, or without which the rounds started.
     gone: tuple[str, ...]
     #: Seconds since the first mean that was read here; 0.0 with that.
     elapsed_s: float
@@ -84,8 +84,9 @@ class Rounds(Generic[Value]):
 
     @property
     def gone(self) -> tuple[str, ...]:
-        """Names of parties that are out of reach."""
-        return tuple(self.status()["unreachable"])
+        """Names of parties that are out of reach, or without which the rounds started."""
+        status = self.status()
+        return tuple(dict.fromkeys([*status["without"], *status["unreachable"]]))
 
     @property
     def epsilon(self) -> float | None:

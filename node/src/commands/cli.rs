@@ -6,7 +6,6 @@ use std::fmt::Display;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::page::WIDTH;
 use crate::commands::{
     account, audit, backup, benchmark, client, doctor, example, figures, from_peers, group, help, identity,
     join, ledger, local, manual, peers, plan, predict, receipt, relay, schema, setup, simulate, testnet,
@@ -17,7 +16,8 @@ use crate::daemon::running;
 use crate::reporting::escaped::escaped;
 use crate::reporting::failure::Failure;
 use crate::reporting::logging::{self, GlobalFlags};
-use crate::reporting::{output, screen};
+use crate::reporting::output;
+use crate::reporting::screen::{self, PAGE};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -33,7 +33,7 @@ struct Cli {
     shared: GlobalFlags,
 }
 
-/// No line is longer than [`WIDTH`]: a command that is broken in two cannot be pasted.
+/// No line is longer than [`PAGE`]: a command that is broken in two cannot be pasted.
 const AFTER_HELP: &str = "\
 Try it
   undertone local                               eight hospitals, and what they learn together
@@ -222,7 +222,7 @@ fn command() -> Command {
             .mut_subcommands(with_flags_of_all)
     }
     Cli::command()
-        .max_term_width(WIDTH)
+        .max_term_width(PAGE)
         .disable_help_subcommand(true)
         .mut_subcommands(with_flags_of_all)
 }
@@ -239,7 +239,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Err(error) => return refuse_arguments(&error, arguments.iter().any(|a| a == "--json")),
     };
     let shared = cli.shared.clone();
-    logging::start(&shared);
+    logging::start(&shared, matches!(cli.command, AnyCommand::Join(_)));
     // A program reads it: no line of it may be broken.
     let verbatim = matches!(
         cli.command,

@@ -9,7 +9,6 @@ mod endpoint;
 pub mod keys;
 pub mod result;
 pub mod schedule;
-mod sentences;
 mod show;
 pub mod status;
 pub mod stream;

@@ -8,10 +8,10 @@ use undertone_protocol::plan::peers::PEER_KEYS;
 use undertone_protocol::plan::run_file::settings::TaskName;
 use undertone_protocol::plan::values::Values;
 
-use crate::commands::page::hanging;
-use crate::daemon::config::layers::KEYS;
+use crate::daemon::config::layers::{self, KEYS};
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
+use crate::reporting::screen::{hanging, page_width};
 
 /// The task, key or command whose page is printed.
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ pub fn run(arguments: &HelpArgs, command: Command) -> Result<Report, Failure> {
     let task = TaskName::ALL.into_iter().find(|task| task.name() == about);
     let text = match task {
         Some(task) => of_task(task),
-        None => match of_key(&about) {
+        None => match of_file(&about).or_else(|| of_key(&about)) {
             Some(page) => page,
             None => of_command(&arguments.about, command)?,
         },
@@ -51,7 +51,8 @@ fn of_command(names: &[String], mut command: Command) -> Result<String, Failure>
             Failure::usage(format!("there is no task, no key and no command {name:?}"))
                 .field("TASK, KEY or COMMAND")
                 .hint(format!(
-                    "tasks are {}, whose pages have the keys; `undertone --help` lists the commands",
+                    "tasks are {}, whose pages have the keys; files are run-file, node.toml, peers.toml; \
+                     `undertone --help` lists the commands",
                     tasks.join(", ")
                 ))
         })?;
@@ -116,7 +117,7 @@ fn of_task(task: TaskName) -> String {
             section = setting.section;
             text += &format!("{}\n", setting.header());
         }
-        text += &hanging(&format!("  {:<17} ", setting.key), &said(setting));
+        text += &hanging(&format!("  {:<17} ", setting.key), &said(setting), page_width());
     }
     text + "Clipping bounds are public: take them from what you know of the quantity, never from the data.\n"
 }
@@ -161,6 +162,15 @@ fn measured(setting: &Setting) -> String {
         .to_owned()
 }
 
+/// The page of a file, by the names that `undertone schema` has.
+fn of_file(name: &str) -> Option<String> {
+    match name {
+        "run-file" => Some(keys_by_task()),
+        "node.toml" => Some(layers::help()),
+        _ => None,
+    }
+}
+
 /// The page of a key, of each file that has it: values, unit, default and an example.
 fn of_key(field: &str) -> Option<String> {
     let files = [
@@ -170,15 +180,25 @@ fn of_key(field: &str) -> Option<String> {
     ];
     let mut text = String::new();
     for (file, keys) in files {
-        for setting in keys.iter().filter(|setting| setting.field() == field) {
-            let tasks = setting.task_names();
+        // By its whole name, without its table, or all keys of a table or of the file.
+        let is_meant = |setting: &&Setting| {
+            setting.field() == field
+                || [setting.key, setting.section].contains(&field)
+                || (file == "PEERS.toml" && field == "peers.toml")
+        };
+        for setting in keys.iter().filter(is_meant) {
+            let (name, tasks) = (setting.field(), setting.task_names());
             let tasks = tasks.map_or(String::new(), |tasks| format!(" ({})", tasks.join(", ")));
             let gap = if text.is_empty() { "" } else { "\n" };
-            text += &format!("{gap}{field} in {file}{tasks}\n");
-            text += &hanging("  ", setting.explanation);
-            text += &hanging("  values   ", &setting.values.to_string());
+            text += &format!("{gap}{name} in {file}{tasks}\n");
+            text += &hanging("  ", setting.explanation, page_width());
+            text += &hanging("  values   ", &setting.values.to_string(), page_width());
             for (key, values) in parts(&setting.values) {
-                text += &hanging(&format!("             {key:<8} "), &values.to_string());
+                text += &hanging(
+                    &format!("             {key:<8} "),
+                    &values.to_string(),
+                    page_width(),
+                );
             }
             let local = setting
                 .local
@@ -197,7 +217,7 @@ fn of_key(field: &str) -> Option<String> {
             ];
             for (name, row) in rows {
                 if let Some(row) = row {
-                    text += &hanging(&format!("  {name:<8} "), &row);
+                    text += &hanging(&format!("  {name:<8} "), &row, page_width());
                 }
             }
         }
@@ -232,7 +252,7 @@ pub fn keys_by_task() -> String {
         "Keys of RUN.toml by task; `undertone help TASK` explains them, `undertone help data.clip` one:\n",
     );
     for task in TaskName::ALL {
-        text += &hanging(&format!("  {:<17} ", task.name()), summary(task));
+        text += &hanging(&format!("  {:<17} ", task.name()), summary(task), page_width());
         let mut sections: Vec<(&str, Vec<&str>)> = vec![];
         for setting in settings_of(task) {
             match sections.last_mut() {
@@ -242,7 +262,7 @@ pub fn keys_by_task() -> String {
         }
         for (section, keys) in sections {
             let table = if section.is_empty() { "(top)" } else { section };
-            text += &hanging(&format!("      {table:<11} "), &keys.join(" "));
+            text += &hanging(&format!("      {table:<11} "), &keys.join(" "), page_width());
         }
     }
     text

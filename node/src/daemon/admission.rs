@@ -140,6 +140,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         accepted_by: vec![],
         accept_until_ms: None,
         reserved: None,
+        without: vec![],
         unreachable: vec![],
         rounds: plan.mixing_rounds(),
         parties: plan.parties(),

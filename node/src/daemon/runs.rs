@@ -195,6 +195,9 @@ impl Run {
                     self.signed.fetch_and(!gathers, Ordering::AcqRel);
                     status.phase = event["phase"].as_str().map(String::from);
                     (status.round, status.waiting_for) = (None, vec![]);
+                    if let Some(names) = event["without"].as_array() {
+                        status.without = names.iter().filter_map(Value::as_str).map(String::from).collect();
+                    }
                 }
                 Some("ready" | "waiting") => {
                     let names = event["waiting_for"].as_str().unwrap_or_default();

@@ -324,6 +324,7 @@ impl Service {
             uptime_s: self.shared.begun.elapsed().as_secs_f64(),
             private: reaching::shown(&config.private),
             public: reaching::shown(config.public.as_slice()),
+            output: config.output.as_ref().map(|folder| folder.display().to_string()),
             peers: self.shared.peers.look(self.hub()).await,
             runs: self.runs(),
             offers: self.offers(),

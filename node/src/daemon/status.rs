@@ -94,6 +94,9 @@ pub struct RunStatus {
     /// μ² that is set aside for it and not charged; None if nothing is.
     #[serde(default)]
     pub reserved: Option<f64>,
+    /// Names of the members without which the run started.
+    #[serde(default)]
+    pub without: Vec<String>,
     /// Names of neighbours that this node lost in the run, and that have not come back.
     #[serde(default)]
     pub unreachable: Vec<String>,
@@ -289,6 +292,10 @@ pub struct Status {
     pub private: String,
     /// Where it listens on the public graph.
     pub public: String,
+    /// The folder on its machine to which it copies means and receipts, each run's to a folder that
+    /// has the digest as its name; None if it keeps them to itself.
+    #[serde(default)]
+    pub output: Option<String>,
     /// Everybody else in the peer list.
     pub peers: Vec<PeerStatus>,
     /// All runs that it remembers, the newest first.

@@ -49,6 +49,7 @@ use crate::party::run_clock::RunClock;
 use crate::party::silence::{Silence, SilenceLog};
 use crate::party::spent::Costs;
 use crate::reporting::failure::Failure;
+use crate::reporting::logging::EVENTS;
 
 /// The number of one peer's offences that are reported; a peer that goes on is ignored without a
 /// word.
@@ -493,7 +494,7 @@ impl Driver {
             NetworkEvent::Disconnected { graph, peer } => self.edge(graph, peer, None),
             NetworkEvent::Unreachable { peer } => {
                 if let Some(party) = self.party(&peer) {
-                    tracing::info!(peer = self.name(party), "peer lost");
+                    tracing::info!(target: EVENTS, peer = self.name(party), "peer lost");
                     self.peer_event(party, "unreachable");
                     self.feed(Input::Unreachable { peer: party });
                 }

@@ -15,9 +15,10 @@ use serde_json::Value;
 use undertone_accountant::losses::charge::Charge;
 use undertone_protocol::messages::commitment::MOST_REVEALS;
 
+use crate::party::checkpoint;
 use crate::party::journal::{Disk, Fault, Journal};
 use crate::party::plan_digest::PlanDigest;
-use crate::party::plan_map::{Fixed, PlanMap, checkpoint, unreadable};
+use crate::party::plan_map::{Fixed, PlanMap, unreadable};
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.

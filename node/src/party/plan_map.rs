@@ -2,9 +2,7 @@
 //! file, sorted, so that memory stays as it is for however many runs.
 //!
 //! A file without a name is gone with its process, and its content is read again from where it came
-//! from. One with a name is a [`checkpoint`] of a journal.
-
-pub mod checkpoint;
+//! from. One with a name is a [`checkpoint`](crate::party::checkpoint) of a journal.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use undertone_accountant::losses::charge::Charge;
 
-/// Plans that may be in memory, where there are some thousands in all. Our choice: more than one has
-/// at a time, in some ten kilobytes.
+/// Plans that may be in memory, where there are some thousands in all. Our choice: some ten
+/// kilobytes.
 const RECENT: usize = 256;
 
 /// Where there are more plans, one may be in memory for so many in the file. Sorting copies all of
@@ -112,9 +110,9 @@ impl Fixed for Charge {
 #[derive(Debug)]
 pub struct PlanMap<K, V> {
     /// Where files are made; none: all stays in memory.
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     /// Sorted records, nearly all of them.
-    sorted: Option<Sorted>,
+    pub(super) sorted: Option<Sorted>,
     /// Those that came since. They count where both have one.
     recent: BTreeMap<K, V>,
     unreadable: AtomicBool,
@@ -122,11 +120,11 @@ pub struct PlanMap<K, V> {
 
 /// A file of records, in the order of their keys.
 #[derive(Debug)]
-struct Sorted {
-    file: File,
-    /// The place of the first record.
-    begin: u64,
-    count: u64,
+pub(super) struct Sorted {
+    pub(super) file: File,
+    /// The place of the first record: 0 in a file without a name.
+    pub(super) begin: u64,
+    pub(super) count: u64,
 }
 
 impl Sorted {
@@ -264,7 +262,7 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
     }
 
     /// Goes on with a file that was made of all plans.
-    fn take_up(&mut self, sorted: io::Result<Sorted>) {
+    pub(super) fn take_up(&mut self, sorted: io::Result<Sorted>) {
         match sorted {
             Ok(sorted) => {
                 self.sorted = Some(sorted);
@@ -279,7 +277,7 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
     ///
     /// # Errors
     /// The file cannot be written, or a plan of the file before cannot be read.
-    fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
+    pub(super) fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
         let (mut bytes, mut count) = (vec![], 0);
         for record in self.iter() {
             bytes.clear();

@@ -1,7 +1,7 @@
 //! The log: standard error, text or JSON. Private values never reach it; their types cannot be
 //! printed.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
@@ -45,9 +45,15 @@ impl Write for AboveLine {
     }
 }
 
-/// Starts the log of this process; a second start is ignored.
-pub fn start(shared: &GlobalFlags) {
+/// The target of log lines about a run's progress.
+pub const EVENTS: &str = "undertone::events";
+
+/// Starts the log of this process; a second start is ignored. Where a line on the terminal shows
+/// the progress of a run, the log does not say so as well, unless more is asked for.
+pub fn start(shared: &GlobalFlags, live: bool) {
+    let shown = live && shared.log == LogFormat::Text && io::stderr().is_terminal();
     let level = match shared.verbose {
+        0 if shown => "undertone=info,undertone::events=warn,warn",
         0 => "undertone=info,warn",
         1 => "undertone=debug,info",
         _ => "trace",

@@ -25,6 +25,15 @@ pub fn width() -> usize {
     columns.unwrap_or(USUAL).max(NARROWEST)
 }
 
+/// Columns of a page of help at most. Our choice: a window of that many is common, and text stays
+/// readable.
+pub const PAGE: usize = 98;
+
+/// Columns that a line of a page of help may take.
+pub fn page_width() -> usize {
+    width().min(PAGE)
+}
+
 /// Columns that a text takes on one line.
 pub fn columns_of(text: &str) -> usize {
     text.width()

@@ -1,5 +1,6 @@
 //! The task of a plan, as one node's machine.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::agreement::shelf::Shelf;
@@ -185,6 +186,14 @@ impl Task {
         match &self.computation {
             TaskMachine::Gossip(_) => vec![],
             _ => self.release().awaited(),
+        }
+    }
+
+    /// Returns the parties that are in START, once it is here; see [`Run::started`].
+    pub fn started(&self) -> Option<&BTreeSet<Party>> {
+        match &self.computation {
+            TaskMachine::Gossip(_) => None,
+            _ => Some(self.release().started()),
         }
     }
 

@@ -74,14 +74,7 @@ fn proxied(net: &Journey, host: usize) -> Running {
     );
     let folder = net.folder(host);
     let beside = format!("{}/", folder.display());
-    let site: [(&str, &str); 2] = [
-        ("/etc/undertone/", &beside),
-        // As its own comment has it.
-        (
-            "http://unix:/var/lib/undertone/state/api.sock",
-            "http://127.0.0.1:7300",
-        ),
-    ];
+    let site: [(&str, &str); 1] = [("/etc/undertone/", &beside)];
     let site = framed(&deployed("nginx.conf", &site), &folder);
     fs::write(folder.join("nginx.conf"), site).expect("writable");
     let watch = net.folder(DAEMONS);

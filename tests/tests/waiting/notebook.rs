@@ -119,7 +119,24 @@ fn labs_train_by_a_notebook_although_a_kernel_restarts_and_a_lab_dies() {
         for said in ["degraded: ", "round 20 of 20, without erin"] {
             assert!(ended.stdout.contains(said), "{}: {}", NAMES[lab], ended.stdout);
         }
+        let said = ended.stdout.split_once("degraded: ").expect("found above").1;
+        let right: f64 = said
+            .split('%')
+            .next()
+            .and_then(|right| right.parse().ok())
+            .expect("a share");
+        assert!(right > 50.0, "guessing is right one time in ten: {right} %");
     }
+    // The kernel that came back handed over its parts again.
+    let run = daemons[1].http.get(&format!("/v1/runs/{digest}")).json_of(200);
+    let spans = run["contributed_nothing"].as_array().expect("spans");
+    assert!(
+        spans
+            .iter()
+            .all(|span| (5..12).contains(&span["first"].as_u64().unwrap_or(0))
+                && span["last"].as_u64().is_some_and(|last| last < 12)),
+        "{run}"
+    );
     for (lab, name) in NAMES.iter().enumerate().take(4) {
         let weights = |lab: usize| labs.read(lab, &format!("{}.weights.npy", NAMES[lab]));
         assert!(weights(lab) == weights(0), "{name} has another model");

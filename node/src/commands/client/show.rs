@@ -68,9 +68,15 @@ pub(super) fn run(run: &RunStatus) -> String {
         .row(["digest".into(), run.digest.clone()])
         .row(["state".into(), progress(run)]);
     if run.state == RunState::Accepted {
-        table
-            .row(["accepted by".into(), run.accepted_by.join(", ")])
-            .row(["waiting for".into(), run.waiting_for.join(", ")]);
+        for (what, names) in [
+            ("accepted by", &run.accepted_by),
+            ("waiting for", &run.waiting_for),
+        ] {
+            // Just after it was accepted, nobody was asked yet.
+            if !names.is_empty() {
+                table.row([what.into(), names.join(", ")]);
+            }
+        }
     }
     if let Some(reserved) = run.reserved {
         let of = run
@@ -105,6 +111,9 @@ pub(super) fn run(run: &RunStatus) -> String {
     }
     if !run.included.is_empty() {
         table.row(["included".into(), run.included.join(", ")]);
+    }
+    if !run.without.is_empty() {
+        table.row(["started without".into(), run.without.join(", ")]);
     }
     if !run.unreachable.is_empty() {
         table.row(["unreachable".into(), run.unreachable.join(", ")]);
@@ -314,25 +323,36 @@ fn peer(peer: &PeerStatus) -> [String; 3] {
     [name, answers(&peer.private), answers(&peer.public)]
 }
 
-/// Shows a daemon's answer to a proposed run file.
+/// Shows a daemon's answer to a proposed run file, but not what to do next.
 pub(super) fn proposed(proposed: &Value) -> String {
     let digest = proposed["digest"].as_str().unwrap_or_default();
-    let mut text = format!("Proposed: {digest}\n\n");
+    let text = format!("Proposed: {digest}\n\n");
     let mut table = Table::with_headings(["member", "answer"]);
     for (name, answer) in proposed["members"].as_object().into_iter().flatten() {
         table.row([name.clone(), answer.as_str().unwrap_or_default().to_owned()]);
     }
-    text += &table.render();
-    text + &next_commands(digest)
+    text + &table.render()
 }
 
 /// How to follow a run, and where its mean and receipt lie once it has ended.
-pub(super) fn next_commands(digest: &str) -> String {
-    let digest = short(digest);
-    format!(
-        "\nFollow it:  undertone watch {digest}\nOnce it has ended, the daemon has its mean and receipt:\n  \
-         undertone result {digest} --output mean.npy --receipt receipt.json\n"
-    )
+pub(super) fn next_commands(digest: &str, output: Option<&str>) -> String {
+    let follow = format!("\nFollow it:  undertone watch {}\n", short(digest));
+    follow + &place_of_result(digest, output, "Once it has ended")
+}
+
+/// Where a run's mean and receipt lie: in the folder to which the daemon copies them, or with it.
+pub(super) fn place_of_result(digest: &str, output: Option<&str>, when: &str) -> String {
+    match output {
+        Some(folder) => format!(
+            "{when}, mean and receipt are on the daemon's machine in\n  {}/{digest}/\n",
+            folder.trim_end_matches('/')
+        ),
+        None => format!(
+            "{when}, the daemon has its mean and receipt:\n  undertone result {} --output mean.npy \
+             --receipt receipt.json\n",
+            short(digest)
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -348,6 +368,7 @@ mod tests {
             uptime_s: 1.0,
             private: "/ip4/127.0.0.1/tcp/1".into(),
             public: "/ip4/127.0.0.1/tcp/2".into(),
+            output: None,
             peers: vec![],
             runs: vec![],
             offers: vec![],
@@ -361,9 +382,15 @@ mod tests {
     fn proposal_ends_with_where_the_mean_and_the_receipt_lie() {
         let digest = "0123456789abcdef".repeat(4);
         let text = proposed(&serde_json::json!({ "digest": digest, "members": { "bob": "open" } }));
-        let last = text.lines().last().expect("a line");
-        assert!(last.contains("undertone result 0123456789ab --output"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        for (output, place) in [
+            (None, "undertone result 0123456789ab --output".to_owned()),
+            (Some("/results"), format!("  /results/{digest}/")),
+        ] {
+            let text = text.clone() + &next_commands(&digest, output);
+            let last = text.lines().last().expect("a line");
+            assert!(last.contains(&place), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
     }
 
     #[test]

@@ -60,7 +60,12 @@ pub fn status(arguments: StatusArgs) -> Result<Report, Failure> {
             .damaged
             .iter()
             .map(|file| format!("Damaged, and not served: {file}\n"));
-        let text = std::iter::once("Ready.\n".to_owned()).chain(damaged).collect();
+        let closed = readiness
+            .closed
+            .iter()
+            .map(|set| format!("Closed since a restore: data set {set:?} takes no run\n"));
+        let ready = std::iter::once("Ready.\n".to_owned());
+        let text = ready.chain(closed).chain(damaged).collect();
         return Ok(Report::done(show::object(&readiness), text));
     }
     run(async {

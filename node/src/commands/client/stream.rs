@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use crate::commands::client::connection::{Answer, Sent};
 use crate::commands::client::daemon::{ApiArgs, Daemon, run};
-use crate::commands::client::{sentences, show};
+use crate::commands::client::show;
 use crate::daemon::status::{RunState, RunStatus};
 use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::output;
 use crate::reporting::report::Report;
+use crate::reporting::sentences;
 
 /// Flags of `watch`.
 #[derive(Args, Debug)]

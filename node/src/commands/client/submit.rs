@@ -14,8 +14,8 @@ use crate::commands::client::connection::Sent;
 use crate::commands::client::daemon::{ApiArgs, Daemon, run};
 use crate::commands::client::stream::EventOutput;
 use crate::commands::client::{show, vector};
-use crate::daemon::status::RunStatus;
-use crate::reporting::failure::Failure;
+use crate::daemon::status::{RunStatus, Status};
+use crate::reporting::failure::{Exit, Failure};
 use crate::reporting::report::Report;
 use crate::reporting::{input_file, output};
 use crate::vector_file::formats;
@@ -200,7 +200,10 @@ fn propose(
     });
     let proposed = proposed.map_err(|failure| contribution.named(failure))?;
     let text = show::proposed(&proposed);
+    let digest = proposed["digest"].as_str().unwrap_or_default();
+    let place = run(daemon.output())?;
     let Some(json) = wait else {
+        let text = text + &show::next_commands(digest, place.as_deref());
         return Ok(Report::done(proposed, text));
     };
     if !json {
@@ -213,18 +216,39 @@ fn propose(
         .field("--wait")
         .hint("add --input X, --data-file NAME or --data-set NAME")
     })?;
-    run(daemon.until_end(own, EventOutput::open(None, json)?))
+    ended(daemon, own, json)
+}
+
+/// Follows a run to its end, and says where its mean and receipt lie.
+fn ended(daemon: &Daemon, digest: &str, json: bool) -> Result<Report, Failure> {
+    let sink = EventOutput::open(None, json)?;
+    run(async {
+        let mut report = daemon.until_end(digest, sink).await?;
+        if report.exit == Exit::Done.code() {
+            let output = daemon.output().await?;
+            report.text += "\n";
+            report.text += &show::place_of_result(digest, output.as_deref(), "The run is over");
+        }
+        Ok(report)
+    })
 }
 
 fn taken(daemon: &Daemon, status: RunStatus, wait: Option<bool>) -> Result<Report, Failure> {
     if let Some(json) = wait {
-        return run(daemon.until_end(&status.digest, EventOutput::open(None, json)?));
+        return ended(daemon, &status.digest, json);
     }
-    let text = show::run(&status) + &show::next_commands(&status.digest);
+    let output = run(daemon.output())?;
+    let text = show::run(&status) + &show::next_commands(&status.digest, output.as_deref());
     Ok(Report::done(show::object(&status), text))
 }
 
 impl Daemon {
+    /// The folder to which the daemon copies means and receipts, if it does.
+    async fn output(&self) -> Result<Option<String>, Failure> {
+        let status: Status = self.get("/v1/status?limit=0").await?;
+        Ok(status.output)
+    }
+
     /// Hands in a plan, or a run file to make one of.
     async fn hand_in(&self, contents: Vec<u8>, media_type: &'static str) -> Result<Value, Failure> {
         let length = contents.len() as u64;

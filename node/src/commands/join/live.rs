@@ -8,6 +8,7 @@ use undertone_protocol::plan::checked::Plan;
 
 use crate::party::events::Events;
 use crate::reporting::progress::Progress;
+use crate::reporting::sentences::sentence;
 
 /// The line of one run. Dropping it takes the line away.
 pub(super) struct LiveLine(Arc<Mutex<Progress>>);
@@ -38,14 +39,8 @@ fn show(line: &mut Progress, event: &Value, (rounds, releases): (u32, u64)) {
         Some("iteration") => line.count("sums known", number("k"), releases),
         // Of several sums each has its rounds, which would set the bar back each time.
         Some("round") if releases == 1 => line.count("rounds of mixing", number("round"), rounds.into()),
-        Some("ready") => match event["waiting_for"].as_str() {
-            Some(names) => line.show(&format!("waiting for {names}")),
-            None => line.show("gathering"),
-        },
-        Some("phase") if releases == 1 => match event["phase"].as_str() {
-            Some("mixing") | None => {}
-            Some(phase) => line.show(phase),
-        },
+        // Of several sums only the first begins with phases.
+        Some("ready" | "phase") => line.show(sentence(event).trim_end_matches('.')),
         _ => {}
     }
 }

@@ -527,6 +527,8 @@ impl Picture {
                 let line = format!("gathering   {} of {} parties ready", self.ready, self.parties);
                 return match &self.awaited[..] {
                     "" => line,
+                    // What is missing then is a signature.
+                    names if self.ready >= self.parties => format!("{line}; the start waits for {names}"),
                     names => format!("{line}, waiting for {names}"),
                 };
             }

@@ -14,6 +14,7 @@ use undertone_protocol::plan::values::{CHANCE, POSITIVE, Values};
 
 use crate::planning::policy::AcceptClaims;
 use crate::reporting::failure::Failure;
+use crate::reporting::screen::{hanging, page_width};
 
 /// The most runs at once: a hub carries no more (`network::hub`).
 pub(super) const MOST_RUNS: usize = 24;
@@ -362,14 +363,16 @@ impl RawConfig {
 /// The keys with their defaults, for `undertone node --help`.
 pub fn help() -> String {
     let mut text = String::from("Keys of NODE.toml (default); `undertone help KEY` has more:\n");
+    let longest = KEYS.iter().map(|key| key.field().len()).max().unwrap_or(0);
     for key in KEYS {
         let default = key.default.unwrap_or("none");
         let values = format!("{} {}", key.values, key.unit);
         let values = values.trim_end();
-        text += &format!(
-            "  {:<22} {}; {values} ({default})\n",
-            key.field(),
-            key.explanation
+        let first = format!("  {:<longest$} ", key.field());
+        text += &hanging(
+            &first,
+            &format!("{}; {values} ({default})", key.explanation),
+            page_width(),
         );
     }
     text += "Relative paths count from the file's folder. UNDERTONE_ and a key in upper case, dots as _, beats the file \

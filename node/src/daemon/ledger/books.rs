@@ -11,9 +11,10 @@ use undertone_protocol::messages::commitment::MOST_REVEALS;
 
 use crate::daemon::ledger::account::{AccountName, Protected};
 use crate::daemon::ledger::entry::{Booked, Entry};
+use crate::party::checkpoint;
 use crate::party::journal::Journal;
 use crate::party::plan_digest::PlanDigest;
-use crate::party::plan_map::{Fixed, PlanMap, checkpoint};
+use crate::party::plan_map::{Fixed, PlanMap};
 
 /// All that is known of a plan.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::network::dial_fault::DialFault;
 use crate::party::driver::{Driver, OFFENCES_REPORTED};
+use crate::reporting::logging::EVENTS;
 
 impl Driver {
     pub(super) fn peer_event(&self, peer: Party, state: &str) {
@@ -52,12 +53,14 @@ impl Driver {
         };
         match event {
             Event::Phase(phase) => {
+                tracing::info!(target: EVENTS, phase = phase.name(), "phase");
+                let mut fields = with("phase", phase.name().into());
                 if phase == Phase::Mixing {
                     // All of START said so, perhaps through others.
                     self.network.everybody_is_up();
+                    fields["without"] = self.names(&self.left_out()).into();
                 }
-                tracing::info!(phase = phase.name(), "phase");
-                self.emit("phase", with("phase", phase.name().into()));
+                self.emit("phase", fields);
             }
             Event::Ready(ready) => {
                 tracing::debug!(ready, of = self.plan.parties(), "parties ready");
@@ -106,10 +109,18 @@ impl Driver {
         }
     }
 
+    /// The members that are not in START.
+    fn left_out(&self) -> Vec<Party> {
+        let started = self.task.started();
+        let parties = 0..self.plan.parties();
+        let is_out = |party: &Party| started.is_some_and(|started| !started.contains(party));
+        parties.filter(is_out).collect()
+    }
+
     /// Reports how many are ready, and whose READY or signature the start waits for.
     fn tell_gathering(&self, ready: usize, awaited: &[Party]) {
         let names = self.names(awaited).join(", ");
-        tracing::info!(ready, waiting_for = names, "gathering");
+        tracing::info!(target: EVENTS, ready, waiting_for = names, "gathering");
         let what = if self.has_signed { "signature" } else { "ready" };
         let fields = json!({ "ready": ready, "waiting_for": names, "awaited": what });
         self.emit("ready", fields);
@@ -124,7 +135,7 @@ impl Driver {
             let stage = awaited
                 .1
                 .map_or("waiting".to_owned(), |slices| slices.to_string());
-            tracing::info!(waiting_for = names, "{stage}");
+            tracing::info!(target: EVENTS, waiting_for = names, "{stage}");
             let slices = awaited.1.map(|slices| slices.to_string());
             self.emit("waiting", json!({ "waiting_for": names, "slices": slices }));
             self.awaited = awaited;

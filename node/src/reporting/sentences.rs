@@ -3,18 +3,22 @@
 use serde_json::Value;
 
 /// One event in a line: when it was, and what happened.
-pub(super) fn event(event: &Value) -> String {
+pub fn event(event: &Value) -> String {
     let seconds = event["t_ms"].as_f64().unwrap_or(0.0) / 1000.0;
     format!("{seconds:8.3} s  {}", sentence(event))
 }
 
 /// Puts an event into a sentence. An event that is not known here, of a newer daemon say, is shown
 /// by its name and its fields.
-fn sentence(event: &Value) -> String {
+pub fn sentence(event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or_default();
     let count = |key: &str| event[key].as_u64().unwrap_or(0);
     match event["event"].as_str().unwrap_or("event") {
-        "phase" => phase(word("phase")).map_or_else(|| others(event), str::to_owned),
+        "phase" => match (phase(word("phase")), names(&event["without"])) {
+            (None, _) => others(event),
+            (Some(phase), without) if without.is_empty() => phase.to_owned(),
+            (Some(phase), without) => format!("{phase} It started without {without}."),
+        },
         "spawned" => format!("The node of {} runs as process {}.", word("party"), count("pid")),
         "ready" => ready(event),
         "signed" => {
@@ -179,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_event_of_the_guides_table_is_a_sentence() {
-        let page = include_str!("../../../guide/formats.md");
+        let page = include_str!("../../guide/formats.md");
         let table = page.split_once("## Events").expect("a section").1;
         let table = table.split_once("\n## ").expect("a next section").0;
         let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Fixed, Key, PlanMap, Sorted};
 use crate::party::journal::{Journal, JournalPlace};
+use crate::party::plan_map::{Fixed, Key, PlanMap, Sorted};
 
 /// The format of the file.
 const VERSION: u32 = 1;
