@@ -12,6 +12,7 @@ macro_rules! of {
 
 mod coverage;
 mod distances;
+mod gradients;
 mod odd_tables;
 mod plain;
 

@@ -65,7 +65,7 @@ pub fn figures(
             } else {
                 variances[edge - 1]
             };
-            (own + q * q * present.variance - 2.0 * q * shared).max(0.0)
+            rank_variance(q, (own, shared), present.variance)
         };
         let interval = |more: f64| {
             let reach = |edge: usize| asked.z() * (noise(edge) + more).sqrt();
@@ -96,6 +96,13 @@ pub fn figures(
             .then(|| asked.quantiles.iter().map(quantile).collect()),
         cumulative: curve,
     }
+}
+
+/// The variance by noise of how far a cumulative count is from the rank that has a share of all
+/// below it. `own` is the variance of the count, `shared` its covariance with the count of all,
+/// whose variance is `all`.
+pub(crate) fn rank_variance(share: f64, (own, shared): (f64, f64), all: f64) -> f64 {
+    (own + share * share * all - 2.0 * share * shared).max(0.0)
 }
 
 /// The bin in which a rising curve reaches a rank, and the part of the bin below it.
