@@ -139,3 +139,27 @@ fn intervals_of_ties_of_a_constant_column_and_of_a_group_of_five_rows_hold() {
         assert!(column.mean.count() <= 1 && column.quantiles.count() <= 3);
     }
 }
+
+/// A time whose event is not known is missing, and so is one before the first edge; beyond the last
+/// one nobody has watched.
+#[test]
+fn times_without_a_known_event_are_missing_and_late_ones_are_censored() {
+    let described = described(
+        "[[column]]\nname = \"time\"\nlow = 1\nhigh = 12\nwant = [\"survival\"]\nbins = 6\nevent = \"died\"\n",
+    );
+    let mut encoder = RowEncoder::of(&described);
+    let mut vector = |time: f64, event| encoder.vector(&[RowCell::Number(time), event]);
+    let missing = vector(f64::NAN, RowCell::Number(1.0));
+    for event in ["2", "0.5", "yes", "NA", "", "1e400"] {
+        assert_eq!(vector(7.0, RowCell::Text(event)), missing, "{event:?}");
+    }
+    assert_eq!(vector(7.0, RowCell::Number(-1.0)), missing);
+    assert_eq!(vector(0.5, RowCell::Number(1.0)), missing);
+    let (died, left) = (vector(7.0, RowCell::Text("1")), vector(7.0, RowCell::Text("0")));
+    assert!(died != missing && left != missing && died != left);
+    assert_eq!(vector(7.0, RowCell::Text("True")), died);
+    assert_eq!(vector(7.0, RowCell::Text("0.0")), left);
+    let last = vector(11.9, RowCell::Number(0.0));
+    assert_eq!(vector(400.0, RowCell::Number(1.0)), last);
+    assert_eq!(vector(400.0, RowCell::Number(0.0)), last);
+}

@@ -1,7 +1,7 @@
 //! `task = "describe"`: defaults, and what is refused with its field and its repair.
 
 use super::*;
-use crate::describe::columns::{RowCount, Want};
+use crate::describe::columns::{DescribedColumn, Description, RowCount, Want};
 use crate::plan::run_file::records::RecordCounts;
 
 fn of(lines: &str) -> Result<RunFile, RunFileError> {
@@ -50,7 +50,7 @@ fn a_private_count_has_capacities() {
 }
 
 /// Keys of a column that is none, and the key that is named.
-const NO_COLUMNS: [(&str, &str); 23] = [
+const NO_COLUMNS: [(&str, &str); 32] = [
     ("low = 5\nhigh = 5", "low"),
     ("low = -inf\nhigh = 5", "low"),
     ("low = nan\nhigh = 5", "low"),
@@ -77,6 +77,18 @@ const NO_COLUMNS: [(&str, &str); 23] = [
     ("low = 0\nhigh = 1\nevent = \"died\"", "event"),
     ("low = 0\nhigh = 1\nshare = 0", "share"),
     ("low = 0\nhigh = 1\nshare = 1001", "share"),
+    ("low = 0\nhigh = 1\nshare = nan", "share"),
+    ("low = 5\nhigh = 1", "low"),
+    ("low = 0\nhigh = inf", "low"),
+    ("edges = [0, 1, inf]\nwant = [\"histogram\"]", "edges"),
+    ("edges = [0, 1, 2]\nbins = 2\nwant = [\"histogram\"]", "edges"),
+    (
+        "low = 0\nhigh = 9\nwhole = true\nbins = 9\nwant = [\"quantiles\"]",
+        "whole",
+    ),
+    ("low = 0\nhigh = 1\nwant = [\"survival\"]\nevent = \"x\"", "event"),
+    ("low = 0\nhigh = 1\nwant = [\"survival\"]\nevent = \"\"", "event"),
+    ("categories = [\"a\"]\nevent = \"died\"", "event"),
 ];
 
 #[test]
@@ -87,6 +99,30 @@ fn what_is_no_column_is_refused_with_its_field() {
         let field = format!("describe.column.0.{field}");
         assert_eq!(error.field(), Some(field.as_str()), "{error}\n{lines}");
     }
+}
+
+/// A million categories are described, one more is refused, and the fault names how many there are.
+#[test]
+fn a_million_categories_are_the_most() {
+    let of = |count: usize| {
+        let texts: Vec<String> = (0..count).map(|at| at.to_string()).collect();
+        DescribedColumn {
+            name: "x".to_owned(),
+            categories: Some(texts),
+            want: vec![Want::Counts],
+            share: 1.0,
+            ..DescribedColumn::default()
+        }
+    };
+    let described = |count: usize| Description {
+        column: vec![of(count)],
+        ..Description::default()
+    };
+    assert_eq!(described(1_000_000).check(), Ok(()));
+    let (field, fault) = described(1_000_001).check().expect_err("one more");
+    assert_eq!(field, "describe.column.0.categories");
+    assert!(fault.to_string().contains("1000001 categories"), "{fault}");
+    assert!(fault.fix().contains("1000000"), "{}", fault.fix());
 }
 
 /// Run files whose columns do not go together, or that are of another task, and the key that is
@@ -142,6 +178,21 @@ fn no_descriptions() -> Vec<(String, &'static str)> {
             "mechanism.independent_noise",
         ),
         (format!("{AGE}[mechanism]\nkind = \"ppsc\"\n"), "mechanism.kind"),
+        (
+            format!("{ARM}[[describe.table]]\ncolumns = [\"arm\", \"arm\"]\n"),
+            "describe.table.0.columns",
+        ),
+        (
+            format!("{ARM}[[describe.table]]\ncolumns = [\"arm\"]\nshare = 0\n"),
+            "describe.table.0.share",
+        ),
+        (format!("[data]\nshape = [3]\n{AGE}"), "data.shape"),
+        (format!("[data]\ncolumns = [\"age\"]\n{AGE}"), "data.columns"),
+        (
+            format!("[data]\nclip = {{ kind = \"l2\", radius = 1.0 }}\n{AGE}"),
+            "data.clip",
+        ),
+        (format!("[data]\nresult = \"mean\"\n{AGE}"), "data.result"),
         (
             format!("{AGE}[run]\ndissemination = \"consensus\"\n"),
             "run.dissemination",
