@@ -10,8 +10,8 @@ use undertone_protocol::describe::figures::comparison::{Difference, difference, 
 use undertone_protocol::describe::figures::estimate::{Estimate, ReadingAs};
 use undertone_protocol::describe::figures::groups::{AllFigures, ColumnFigures, GroupFigures};
 
-use crate::party::figures_file::shown::{FigureUnit, ShownFigure};
-use crate::party::figures_file::text::{self, ShownAs};
+use crate::party::figures_file::shown::{FigureUnit, ShownFigure, percent};
+use crate::party::figures_file::text::{self, ShownAs, p_value};
 use crate::party::figures_file::{self, FiguresFile};
 use crate::reporting::failure::Failure;
 use crate::reporting::report::Report;
@@ -93,7 +93,7 @@ pub fn run(arguments: &FiguresArgs) -> Result<Report, Failure> {
     let differences = arguments
         .difference
         .iter()
-        .map(|asked| differ(&file, &figures, asked))
+        .map(|asked| differ(&file, (&figures, &shown), asked))
         .collect::<Result<Vec<_>, _>>()?;
     for (key, answers) in [("quantiles", quantiles), ("differences", differences)] {
         if answers.is_empty() {
@@ -146,7 +146,7 @@ fn quantile(file: &FiguresFile, shown: &ShownAs, asked: &str) -> Result<(String,
                 let figure = ShownFigure::between(quantile.value, interval(quantile));
                 text::of_figure(FigureUnit::Own, figure)
             });
-            table.row([format!("{column} {} %", 100.0 * q), name.clone(), cell]);
+            table.row([format!("{column} {} %", percent(q)), name.clone(), cell]);
             answers.push(json!({ "column": column, "q": q, "group": group.group, "quantile": found }));
         }
     }
@@ -192,7 +192,11 @@ fn estimates(group: &GroupFigures, file: &FiguresFile) -> Vec<(String, String, O
 }
 
 /// Differences of two groups, or a test of all declared ones.
-fn differ(file: &FiguresFile, figures: &AllFigures, asked: &str) -> Result<(String, Value), Failure> {
+fn differ(
+    file: &FiguresFile,
+    (figures, shown): (&AllFigures, &ShownAs),
+    asked: &str,
+) -> Result<(String, Value), Failure> {
     let (column, groups) = asked.split_once('=').unwrap_or((asked, ""));
     let named = |name: &str| {
         figures
@@ -230,34 +234,29 @@ fn differ(file: &FiguresFile, figures: &AllFigures, asked: &str) -> Result<(Stri
             known(),
         ));
     };
-    let z = ReadingAs::default().z();
+    let z = shown.asked.z();
     let mut answers = vec![];
     for ((column, label, a), (_, _, b)) in estimates(one, file).into_iter().zip(estimates(other, file)) {
         let found: Option<Difference> = a.zip(b).map(|(a, b)| difference(&a, &b));
-        let cells = match &found {
+        let [difference, p] = match &found {
             Some(found) => {
                 let times = if label == "mean" { 1.0 } else { 100.0 };
                 let both = (found.noise * found.noise + found.sampling * found.sampling).sqrt();
                 let unit = if label == "mean" { "" } else { " points" };
-                [
-                    format!(
-                        "{} ± {}{unit}",
-                        number(times * found.value),
-                        number(times * z * both)
-                    ),
-                    format!("{:.3}", found.p),
-                ]
+                let [p, _] = p_value(found.p);
+                let value = number(times * found.value);
+                [format!("{value} ± {}{unit}", number(times * z * both)), p]
             }
             None => ["too few to tell".to_owned(), String::new()],
         };
-        let [shown, p] = cells;
-        table.row([column.clone(), label.clone(), shown, p]);
+        table.row([column.clone(), label.clone(), difference, p]);
         answers.push(json!({ "column": column, "statistic": label, "difference": found }));
     }
     let said = format!(
-        "{} less {}; intervals 95 %, of noise and sampling; p is not corrected for how many you look at\n{}",
+        "{} less {}; intervals {} %, of noise and sampling; p is not corrected for how many you look at\n{}",
         one.group.as_deref().unwrap_or_default(),
         other.group.as_deref().unwrap_or_default(),
+        percent(shown.asked.confidence),
         table.render()
     );
     Ok((said, Value::Array(answers)))
@@ -277,7 +276,10 @@ fn alike(file: &FiguresFile, figures: &AllFigures, column: &str) -> (String, Val
         let each: Option<Vec<&Estimate>> = groups.iter().map(|group| group[at].2.as_ref()).collect();
         let found = each.and_then(|each| homogeneity(&each));
         let cells = match &found {
-            Some(test) => [number(test.q), test.degrees.to_string(), format!("{:.3}", test.p)],
+            Some(test) => {
+                let [p, _] = p_value(test.p);
+                [number(test.q), test.degrees.to_string(), p]
+            }
             None => ["too few to tell".to_owned(), String::new(), String::new()],
         };
         let [q, degrees, p] = cells;

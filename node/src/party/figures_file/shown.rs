@@ -10,6 +10,8 @@ use undertone_protocol::describe::figures::quantiles::QuantileFigures;
 use undertone_protocol::describe::figures::survival::SurvivalFigures;
 use undertone_protocol::describe::layout::LARGEST_POWER;
 
+use super::decimals::text_of;
+
 /// A number of a group, with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureLine {
@@ -149,6 +151,11 @@ impl ShownFigure {
     }
 }
 
+/// A share in percent, without the digits that a binary fraction adds.
+pub fn percent(share: f64) -> f64 {
+    (share * 1e12).round() / 1e10
+}
+
 /// A count of rows, as it is shown.
 pub(super) fn count(estimate: &Estimate, z: f64) -> ShownFigure {
     ShownFigure::of(estimate, COUNT, z)
@@ -241,7 +248,10 @@ fn missing(name: &str, estimate: &Estimate, z: f64) -> FigureLine {
 }
 
 fn bin_labels(edges: &[f64]) -> Vec<String> {
-    let bins = edges.windows(2).map(|pair| format!("{} to {}", pair[0], pair[1]));
+    // Edges that bounds are divided into have the digits of a binary fraction.
+    let bins = edges
+        .windows(2)
+        .map(|pair| format!("{} to {}", text_of(pair[0]), text_of(pair[1])));
     bins.chain(["missing".to_owned()]).collect()
 }
 
@@ -277,7 +287,7 @@ fn of_magnitudes(name: &str, figures: &PlainCells, z: f64) -> Vec<FigureLine> {
 fn of_quantiles(name: &str, figures: &QuantileFigures, asked: &ReadingAs) -> Vec<FigureLine> {
     let label = |q: f64| match q {
         0.5 => "median".to_owned(),
-        q => format!("{} %", (q * 1e6).round() / 1e4),
+        q => format!("{} %", percent(q)),
     };
     // A line for each that was asked for, also where there are too few rows.
     let quantiles = asked.quantiles.iter().enumerate().map(|(at, &q)| {
@@ -305,7 +315,7 @@ fn of_survival(name: &str, edges: &[f64], figures: &SurvivalFigures, z: f64) -> 
             };
             ShownFigure::of(&estimate, SHARE, z)
         });
-        line(name, &format!("S({to})"), FigureUnit::Share, figure)
+        line(name, &format!("S({})", text_of(*to)), FigureUnit::Share, figure)
     });
     let median = figures.reached(0.5, z).map(|reached| ShownFigure {
         of_population: Some(reached.all),

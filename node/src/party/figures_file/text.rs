@@ -8,11 +8,15 @@ mod together;
 use undertone_protocol::describe::columns::Description;
 use undertone_protocol::describe::figures::groups::{AllFigures, GroupFigures};
 
-use self::digits::{decimals_of, with_thousands};
+pub use self::digits::p_value;
+use self::digits::{exact, number, with_error};
 use self::kept::kept;
 pub use self::shown_as::ShownAs;
-use super::shown::{FigureLine, FigureUnit, ShownFigure, lines};
+use super::shown::{FigureLine, FigureUnit, ShownFigure, lines, percent};
 use crate::reporting::screen::columns_of;
+
+/// The start of a deviation that noise cannot tell from 0.
+const AT_MOST: &str = "at most ";
 
 /// A row of the table: labels, and a cell for each group.
 struct TextRow {
@@ -48,7 +52,11 @@ pub fn with_truth(
     if !left_out.is_empty() {
         text += &format!("(too few rows to tell anything of: {})\n", left_out.join(", "));
     }
-    if text.contains("at most") {
+    if rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .any(|cell| cell.starts_with(AT_MOST))
+    {
         text += "(at most: the range is wide for such a deviation; ask for quantiles)\n";
     }
     for table in &figures.tables {
@@ -94,7 +102,7 @@ fn text_rows(
 
 /// Says what intervals and counts are.
 fn footer(shown: &ShownAs, has_truth: bool) -> String {
-    let percent = shown.asked.confidence * 100.0;
+    let percent = percent(shown.asked.confidence);
     let errors = match shown.population {
         true => "of noise and of sampling",
         false => "of the noise",
@@ -183,23 +191,19 @@ fn cell(line: &FigureLine, population: Option<f64>) -> String {
         FigureUnit::Own | FigureUnit::Rows => (1.0, ""),
     };
     let half = figure.half() * times;
-    let is_even = figure.reach.is_some();
-    let decimals = decimals_of(half);
-    let number = |value: f64| with_thousands(value * times, decimals);
-    match (line.statistic.as_str(), is_even) {
-        ("sd", _) if figure.low <= 0.0 => format!("at most {}", number(figure.high)),
-        (_, true) if half == 0.0 => format!("{}{unit}", plain_number(figure.value * times)),
-        (_, true) => format!(
-            "{}{unit} ± {}",
-            number(figure.value),
-            with_thousands(half, decimals)
-        ),
-        (_, false) => {
+    let shown = |value: f64| number(value * times, half);
+    match (line.statistic.as_str(), figure.reach) {
+        // Without noise there is no interval.
+        _ if half == 0.0 => format!("{}{unit}", exact(figure.value * times)),
+        ("sd", _) if figure.low <= 0.0 => format!("{AT_MOST}{}", shown(figure.high)),
+        (_, Some(_)) if unit.is_empty() => with_error(figure.value, half),
+        (_, Some(_)) => format!("{}{unit} ± {}", shown(figure.value), number(half, half)),
+        (_, None) => {
             let high = match figure.high.is_finite() {
-                true => number(figure.high),
+                true => shown(figure.high),
                 false => "not reached".to_owned(),
             };
-            format!("{} [{}, {high}]", number(figure.value), number(figure.low))
+            format!("{} [{}, {high}]", shown(figure.value), shown(figure.low))
         }
     }
 }
@@ -211,17 +215,9 @@ fn true_number(line: &FigureLine, figure: &ShownFigure, truth: f64) -> String {
     } else {
         1.0
     };
-    let decimals = match line.unit {
-        FigureUnit::Rows => 0,
-        FigureUnit::Own | FigureUnit::Share => decimals_of(figure.half() * times),
-    };
-    with_thousands(truth * times, decimals)
-}
-
-fn plain_number(value: f64) -> String {
-    match value.fract() == 0.0 {
-        true => with_thousands(value, 0),
-        false => format!("{value:.4}"),
+    match line.unit {
+        FigureUnit::Rows => exact(truth.round()),
+        FigureUnit::Own | FigureUnit::Share => number(truth * times, figure.half() * times),
     }
 }
 

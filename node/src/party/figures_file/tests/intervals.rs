@@ -227,3 +227,48 @@ fn a_clamped_number_is_within_its_interval() {
     }
     assert!(clamped.iter().all(|&count| count > 20), "{clamped:?}");
 }
+
+/// The table of 1,000 rows with this one cell.
+fn table_of(described: &Description, cell: RowCell<'_>) -> String {
+    let mut encoder = RowEncoder::of(described);
+    let row = encoder.vector(&[cell]);
+    let sums: Vec<f64> = row.iter().map(|value| 1000.0 * value).collect();
+    let found = figures(described, &sums, (10.0, 1000.0));
+    text(described, &found, &ShownAs::default())
+}
+
+/// Bounds and errors of tiny numbers have digits other than 0. A category that begins as a bound
+/// does is none.
+#[test]
+fn small_bounds_are_not_shown_as_0_and_only_bounds_are_explained() {
+    const EXPLAINED: &str = "ask for quantiles";
+    for high in [1.0, 1e-4, 1e-12] {
+        let column = format!("[[column]]\nname = \"x\"\nlow = 0\nhigh = {high:e}\n");
+        let shown = table_of(&described(&column), RowCell::Number(high / 2.0));
+        let (_, bound) = shown.split_once("at most ").expect("a bound");
+        let bound: f64 = bound
+            .lines()
+            .next()
+            .and_then(|line| line.parse().ok())
+            .expect("a number");
+        assert!(bound > 0.01 * high && bound < high, "{shown}");
+        assert!(
+            shown.contains(EXPLAINED) && !shown.contains("± 0\n") && !shown.contains("± 0.0\n"),
+            "{shown}"
+        );
+    }
+    let drinks = "[[column]]\nname = \"drinks\"\ncategories = [\"at most 5\", \"more\"]\n";
+    let shown = table_of(&described(drinks), RowCell::Text("more"));
+    assert!(
+        shown.contains("at most 5") && !shown.contains(EXPLAINED),
+        "{shown}"
+    );
+}
+
+/// Edges that bounds are divided into are named with few digits.
+#[test]
+fn bins_and_times_have_no_digits_of_binary_fractions() {
+    let column = "[[column]]\nname = \"x\"\nlow = 0\nhigh = 0.3\nbins = 3\nwant = [\"histogram\"]\n";
+    let shown = table_of(&described(column), RowCell::Number(0.15));
+    assert!(shown.contains("0.1 to 0.2"), "{shown}");
+}

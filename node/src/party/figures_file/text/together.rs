@@ -4,7 +4,7 @@ use undertone_protocol::describe::columns::Description;
 use undertone_protocol::describe::figures::groups::AllFigures;
 use undertone_protocol::describe::figures::table::TableFigures;
 
-use super::digits::{decimals_of, with_thousands};
+use super::digits::{number, p_value, with_error};
 use crate::reporting::screen::columns_of;
 
 /// Combinations that are listed, of three columns and more. Our choice: a screen.
@@ -32,23 +32,15 @@ pub(super) fn of_table(described: &Description, table: &TableFigures, z: f64) ->
     };
     match &table.independence {
         Some(test) => {
+            let [_, p] = p_value(test.p);
             text + &format!(
-                "  independent of each other? χ² = {:.2}, {} degrees of freedom, p = {:.3} (noise and sampling; \
+                "  independent of each other? χ² = {:.2}, {} degrees of freedom, {p} (noise and sampling; \
                      not corrected for how many tables you look at)\n",
-                test.chi_square, test.degrees, test.p
+                test.chi_square, test.degrees
             )
         }
         None => text,
     }
-}
-
-fn with_error(value: f64, half: f64) -> String {
-    let decimals = decimals_of(half);
-    format!(
-        "{} ± {}",
-        with_thousands(value, decimals),
-        with_thousands(half, decimals)
-    )
 }
 
 /// The cells of two columns, one down and one across, aligned on the right.
@@ -97,7 +89,9 @@ pub(super) fn of_covariances(figures: &AllFigures, z: f64) -> String {
             for (j, correlation) in row.iter().enumerate().skip(i + 1) {
                 let shown = match (correlation, covariance.correlation_interval((i, j), z)) {
                     (Some(correlation), Some([low, high])) => {
-                        format!("{correlation:.2} [{low:.2}, {high:.2}]")
+                        let [value, low, high] =
+                            [*correlation, low, high].map(|end| number(end, (high - low) / 2.0));
+                        format!("{value} [{low}, {high}]")
                     }
                     _ => "too few to tell".to_owned(),
                 };
