@@ -1,5 +1,6 @@
 //! Plans that only bound how many records each party contributes.
 
+use undertone_protocol::describe::columns::RowCount;
 use undertone_protocol::plan::checked::{Plan, RecordsAtStart};
 use undertone_protocol::plan::computation::rounds::ReleaseKind;
 use undertone_protocol::plan::draft::Member;
@@ -7,16 +8,21 @@ use undertone_protocol::plan::run_file::records::Records;
 
 use crate::reporting::table::number;
 
-/// The number of all records, or "at most" that where START has not fixed it.
-pub(super) fn total(plan: &Plan) -> String {
+/// Whether fewer records may come than the plan has room for: START has not fixed their numbers,
+/// or nobody says them.
+fn is_open(plan: &Plan) -> bool {
     let is_open = |(party, member): (usize, &Member)| {
         let bounded = matches!(member.records, Some(Records::AtMost(_)));
         bounded && !plan.records_at_start().contains_key(&party)
     };
-    let at_most = match plan.draft().members.iter().enumerate().any(is_open) {
-        true => "at most ",
-        false => "",
-    };
+    let described = plan.draft().computation.described();
+    let is_private = described.is_some_and(|settings| settings.describe.count == RowCount::Private);
+    is_private || plan.draft().members.iter().enumerate().any(is_open)
+}
+
+/// The number of all records, or "at most" that where fewer may come.
+pub(super) fn total(plan: &Plan) -> String {
+    let at_most = if is_open(plan) { "at most " } else { "" };
     format!("{at_most}{}", plan.total_weight())
 }
 
@@ -35,6 +41,14 @@ fn with_half(plan: &Plan) -> Option<Plan> {
 /// How large errors are with half as many records as the plan allows, as a sentence; empty where
 /// the plan has the numbers.
 pub(super) fn at_half(plan: &Plan) -> String {
+    if plan.draft().computation.described().is_some() && is_open(plan) {
+        // The noise of the sum stays, and figures are divided by the rows that there are.
+        return format!(
+            "These errors are for as many rows as the plan has room for. With half of them, {}, means, shares \
+             and ranks are off by twice as much.\n",
+            (plan.total_weight() / 2.0).ceil()
+        );
+    }
     let Some(fewer) = with_half(plan) else {
         return String::new();
     };

@@ -7,7 +7,7 @@ use undertone_protocol::plan::claim::{Claim, Established, Faults};
 use undertone_protocol::plan::run_file::settings::Unit;
 
 use crate::planning::alternatives::Alternative;
-use crate::planning::described::DescribedNoise;
+use crate::planning::described::{self, DescribedNoise};
 use crate::planning::gain::Gain;
 use crate::planning::utility::Utility;
 use crate::planning::{as_in_paper, bounded, deadlines, gossip, mechanism, policy, quote, relays, spreading};
@@ -64,9 +64,9 @@ fn what(plan: &Plan) -> String {
 fn quality(plan: &Plan) -> String {
     let utility = Utility::of(plan);
     let table = utility.brief_table();
-    let described = DescribedNoise::of(plan, plan.calibration().predicted.standard_error);
-    let headline = described.map_or(String::new(), |described| {
-        format!("{}.\n{}.\n\n", described.headline(plan), described.sentence())
+    let noise = DescribedNoise::of(plan, plan.calibration().predicted.standard_error);
+    let headline = noise.map_or(String::new(), |noise| {
+        format!("{}.\n{}.\n\n", noise.headline(plan), noise.sentence())
     });
     let mut text = match (utility.warning(), table.is_empty()) {
         (Some(warning), _) => format!("{warning}\n{table}"),
@@ -97,6 +97,9 @@ fn facts(plan: &Plan, ways: &[Alternative]) -> Table {
     let relied_on = headline.max_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
     if let Some(claim) = relied_on {
         row("promised", promised(plan, claim));
+    }
+    if let Some(said) = described::of_two_rows(plan) {
+        row("", said);
     }
     let beyond = claims
         .iter()
@@ -222,6 +225,9 @@ fn proposals(plan: &Plan, ways: &[Alternative]) -> Vec<String> {
         && plan.draft().computation.parameters().is_none()
     {
         proposals.push("unit = \"record\" protects single rows at a fraction of the error".into());
+    }
+    if let Some(described) = DescribedNoise::of(plan, predicted.standard_error) {
+        proposals.extend(described.of_fewer().map(|said| lower_first(&said)));
     }
     proposals.truncate(MOST_PROPOSALS);
     proposals

@@ -2,6 +2,7 @@
 //! all rows.
 
 use serde_json::{Value, json};
+use undertone_accountant::losses::gaussian;
 use undertone_protocol::describe::columns::Want;
 use undertone_protocol::describe::layout::{Block, BlockKind, RowLayout};
 use undertone_protocol::describe::released::{Amount, Cumulative};
@@ -9,7 +10,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::computation::describe::DescribeSettings;
 
 use crate::planning::bounded;
-use crate::reporting::table::{Table, number};
+use crate::reporting::table::{Table, at_most, number};
 
 /// Rows of a table of statistics that are printed. Our choice: a screen.
 const MOST_LISTED: usize = 40;
@@ -220,6 +221,22 @@ impl<'a> DescribedNoise<'a> {
     }
 }
 
+/// How much less a person is protected who has two rows: by twice the loss of one. `None` of a plan
+/// without statistics, or without a claim to rely on.
+pub fn of_two_rows(plan: &Plan) -> Option<String> {
+    plan.draft().computation.described()?;
+    let claims = plan.calibration().claims.iter();
+    let relied_on = claims.filter(|claim| claim.holds_as_headline);
+    let epsilons = relied_on.filter_map(|claim| gaussian::epsilon(claim.delta, 2.0 * claim.mu).ok());
+    let epsilon = epsilons.fold(None, |most: Option<f64>, epsilon| {
+        Some(most.map_or(epsilon, |most| most.max(epsilon)))
+    })?;
+    Some(format!(
+        "a person with two rows has ε = {} at the same δ: bring one row a person, or aggregate first",
+        at_most(epsilon)
+    ))
+}
+
 /// Everything that a plan makes public of the columns, in words: who accepts a plan reads it, since
 /// a category may be a name.
 pub fn public(settings: &DescribeSettings) -> String {
@@ -233,4 +250,74 @@ pub fn public(settings: &DescribeSettings) -> String {
     };
     let columns: Vec<String> = settings.describe.column.iter().map(column).collect();
     format!("public: {}", columns.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::{bounded, brief, make};
+    use crate::testing::plan_of;
+
+    fn planned(data: &str, describe: &str) -> Plan {
+        let text = format!(
+            "task = \"describe\"\nname = \"t\"\n[data]\n{data}\n[describe]\n{describe}\n\
+             [[describe.column]]\nname = \"age\"\nlow = 0\nhigh = 100\n\
+             [[describe.column]]\nname = \"sex\"\ncategories = [\"f\", \"m\"]\n"
+        );
+        let run = RunFile::parse(&text, 4).unwrap_or_else(|e| panic!("{e}"));
+        make::make(run, &Peers::simulated(4).expect("peers"), 1).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// A capacity is no number of rows: the quote says "at most", and what fewer rows do.
+    #[test]
+    fn a_quote_of_a_capacity_says_what_fewer_rows_do() {
+        for (data, describe) in [
+            ("records = 1000", "count = \"private\""),
+            ("records = { at_most = 1000 }", ""),
+        ] {
+            let plan = planned(data, describe);
+            let text = brief::text(&plan, &[])
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            assert!(text.contains("over at most 4000 rows"), "{text}");
+            assert!(text.contains("each single one of at most 4000 rows"), "{text}");
+            assert!(
+                bounded::at_half(&plan).contains("With half of them, 2000"),
+                "{text}"
+            );
+            assert!(text.contains("off by twice as much"), "{text}");
+        }
+        let text = brief::text(&planned("records = 1000", ""), &[]);
+        assert!(
+            text.contains("over 4000 rows") && !text.contains("twice as much"),
+            "{text}"
+        );
+    }
+
+    /// The loss of two rows is twice that of one, and ε somewhat more; fewer statistics have less
+    /// noise.
+    #[test]
+    fn a_quote_says_what_two_rows_of_a_person_and_fewer_statistics_are() {
+        let plan = planned("records = 1000", "");
+        let said = of_two_rows(&plan).expect("statistics");
+        let (_, rest) = said.split_once("ε = ").expect("a number");
+        let epsilon: f64 = rest
+            .split(' ')
+            .next()
+            .and_then(|text| text.parse().ok())
+            .expect("a number");
+        assert!((2.0..2.5).contains(&epsilon), "{said}");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = words(&brief::text(&plan, &[]));
+        assert!(
+            text.contains("with two rows") && text.contains("with half of them 71 %"),
+            "{text}"
+        );
+        let of_mean = plan_of("name = \"m\"\n[data]\nshape = [2]\n", 4, None);
+        assert_eq!(of_two_rows(&of_mean), None);
+    }
 }
