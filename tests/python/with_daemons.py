@@ -197,7 +197,7 @@ def statistics():
             curve = found.curve("age", arm)
             assert curve.is_monotonic_increasing and curve.iloc[-1] == 1.0
         own = frames[name]["age"].isna().sum()
-        assert own == 0 or f"{own} missing" in "".join(found.told), found.told
+        assert own == 0 or f"{own} missing" in "".join(found.notes), found.notes
         assert "raw" in found.frame.columns
         inside = found.frame.dropna(subset=["value", "low", "high"])
         assert ((inside["low"] <= inside["value"]) & (inside["value"] <= inside["high"])).all(), inside
@@ -211,6 +211,28 @@ def statistics():
     refused(InputRefused, lambda: alice.describe(frame, propose=run_file, data_set="rows"), "'born'")
     lacking = frames["alice"].drop(columns="weight")
     refused(InputRefused, lambda: alice.describe(lacking, propose=run_file, data_set="rows"), "weight")
+
+
+def open_intervals():
+    """A median time whose interval has no upper end, as a daemon answers it: an empty cell."""
+    table = (
+        "group,column,statistic,value,raw,noise,low,high,sampling\n"
+        ",months,median time,34,,,29,,\n"
+        ",months,S(12),0.8,0.8,0.01,0.78,0.82,0.02\n"
+        ",months,S(60),,,,,,\n"
+    )
+    found = Statistics(b'{"rows": null}', table.encode(), None, {}, ["months: of 300 cells 1 missing"])
+    median = found.frame.loc[("", "months", "median time")]
+    assert (median["value"], median["low"], median["high"]) == (34, 29, math.inf), median
+    assert found.frame.loc[("", "months", "S(12)"), "high"] == 0.82
+    assert math.isnan(found.frame.loc[("", "months", "S(60)"), "high"]), "not shown is not open"
+    html = found._repr_html_()
+    assert "not reached" in html and "inf" not in html, html
+    assert "0.82" in html and "nan" not in html.lower(), html
+    assert repr(found) == "Statistics(3 figures of a private number of rows)", repr(found)
+    assert found.notes == ["months: of 300 cells 1 missing"]
+    years = Statistics(b'{"rows": 9}', table.replace("months", "2019").encode(), None, {})
+    assert years.frame.loc[("", "2019", "S(12)"), "value"] == 0.8 and years.notes == []
 
 
 def rounds():
@@ -457,6 +479,6 @@ def keys():
 
 
 if __name__ == "__main__":
-    for step in arrays, models, tables, statistics, rounds, sessions, sums, refusals, missing, settings, keys:
+    for step in arrays, models, tables, statistics, open_intervals, rounds, sessions, sums, refusals, missing, settings, keys:
         step()
         print("done:", step.__name__, flush=True)

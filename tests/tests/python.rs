@@ -88,7 +88,7 @@ fn four_owners_average_from_python_by_the_built_wheel() {
     let ended = Running::start(command, None).wait();
     println!("{}", ended.stdout);
     assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
-    assert_eq!(ended.stdout.matches("done: ").count(), 11, "{}", ended.stdout);
+    assert_eq!(ended.stdout.matches("done: ").count(), 12, "{}", ended.stdout);
     for daemon in &daemons {
         let token = daemon.http.token.clone().expect("each has one");
         assert!(

@@ -132,7 +132,7 @@ class Daemon:
             encoded, plan=plan, offer=offer, propose=propose, data_set=data_set, records=None
         )
         run: Run[Any] = Run(self._api, taken["digest"], encoded, answers)
-        told = self._api.ask("GET", f"/v1/runs/{run.digest}/table").json()["sentences"]
+        notes = self._api.ask("GET", f"/v1/runs/{run.digest}/table").json()["sentences"]
         status = run.wait(timeout)
         if status["outcome"] is None:
             raise NoMean(status)
@@ -143,7 +143,7 @@ class Daemon:
             ]
         except NotThere:
             raise NoMean(status) from None
-        return Statistics(results[0], results[1], run.receipt(), status, told)
+        return Statistics(results[0], results[1], run.receipt(), status, notes)
 
     def run(self, digest: str, *, like: Value | None = None) -> Run[Value]:
         """Comes back to a run that this daemon has, after a restart of the caller, say: to wait for

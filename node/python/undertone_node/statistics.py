@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from typing import Any, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from .errors import unusable
-from .values import Encoded, is_frame
+from .values import Encoded, is_frame, read_exactly
 
 #: Of a normal distribution 95 % lie within so many standard deviations.
 _WITHIN = 1.959963984540054
@@ -38,16 +37,18 @@ class Statistics:
         table: bytes,
         receipt: Any,
         run: Mapping[str, Any],
-        told: Sequence[str] = (),
+        notes: Sequence[str] = (),
     ) -> None:
-        import pandas
+        from pandas import to_numeric
 
         #: The file that ``undertone figures`` reads, as it was answered.
         self.json = figures
         self._file: dict[str, Any] = json.loads(figures)
-        frame = pandas.read_csv(io.BytesIO(table), float_precision="round_trip", keep_default_na=False)
+        # Names stay texts, also of columns that are called 2019.
+        texts = dict.fromkeys(["group", "column", "statistic"], str)
+        frame = read_exactly(table, keep_default_na=False, dtype=texts)
         numbers = ["value", "raw", "noise", "low", "high", "sampling"]
-        frame[numbers] = frame[numbers].apply(pandas.to_numeric, errors="coerce")
+        frame[numbers] = frame[numbers].apply(to_numeric, errors="coerce")
         # An upper end that is not reached is an empty cell: the interval is open.
         frame.loc[frame["low"].notna() & frame["high"].isna(), "high"] = math.inf
         #: A row for each figure: by group, column and statistic its value as shown and as computed
@@ -59,13 +60,15 @@ class Statistics:
         self.run = run
         #: A sentence on each column of this party's own DataFrame with missing cells, or with others
         #: than the plan describes. Only this party learns of them.
-        self.told = list(told)
+        self.notes = list(notes)
 
     def __repr__(self) -> str:
-        return f"Statistics({len(self.frame)} figures of {self.rows or 'so many'} rows)"
+        return f"Statistics({len(self.frame)} figures of {self.rows or 'a private number of'} rows)"
 
     def _repr_html_(self) -> str:
-        html: str = self.frame.to_html(float_format=lambda value: f"{value:.6g}", na_rep="")
+        shown = self.frame.copy()
+        shown["high"] = shown["high"].map(lambda high: "not reached" if high == math.inf else high)
+        html: str = shown.to_html(float_format=lambda value: f"{value:.6g}", na_rep="")
         return html + "<p>Intervals are of 95 %, and of the noise: one in twenty misses.</p>"
 
     @property
