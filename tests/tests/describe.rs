@@ -104,6 +104,84 @@ fn table_1_of_the_example_is_what_its_rows_say() {
     run("figures demo/aarhus/figures.json --quantile months=0.9 --json").refused(2, "has no quantiles");
 }
 
+/// Table 1 without groups: nine numbers, with quartiles or without, and three flags.
+fn ungrouped(wants: &str) -> String {
+    let numbers = [
+        ("age (years)", 18.0, 100.0),
+        ("systolic pressure (mmHg)", 80.0, 220.0),
+        ("diastolic pressure (mmHg)", 40.0, 130.0),
+        ("heart rate (1/min)", 40.0, 160.0),
+        ("body mass index (kg/m2)", 14.0, 54.0),
+        ("cholesterol (mg/dl)", 80.0, 360.0),
+        ("platelets (1e9/l)", 40.0, 500.0),
+        ("haemoglobin (g/dl)", 6.0, 20.0),
+        ("creatinine (mg/dl)", 0.2, 5.2),
+    ];
+    let number = |(name, low, high): &(&str, f64, f64)| {
+        format!("[[describe.column]]\nname = \"{name}\"\nlow = {low}\nhigh = {high}\nwant = [{wants}]\n")
+    };
+    let flag = |name: &str| format!("[[describe.column]]\nname = \"{name}\"\ncategories = [0, 1]\n");
+    format!(
+        "version = 1\ntask = \"describe\"\nname = \"t\"\n[data]\nrecords = 1000\n{}{}\
+         [privacy]\nepsilon = 1.0\ndelta = 1e-6\ncolluding = 1\ndropouts = 1\n",
+        numbers.iter().map(number).collect::<String>(),
+        ["diabetic", "smoker", "readmitted"].map(flag).concat(),
+    )
+}
+
+/// Errors of the example's 4,000 patients at ε = 1, of noise of four parties: the design's table.
+#[test]
+fn errors_of_the_examples_statistics_are_those_of_the_design() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert_eq!(run_in(folder.path(), ["example", "hospitals"]).code, 0);
+    let simulated = |wants: &str, runs: &str| {
+        fs::write(folder.path().join("run.toml"), ungrouped(wants)).expect("written");
+        let line = [
+            "simulate",
+            "run.toml",
+            "--inputs",
+            "hospitals/trial",
+            "--runs",
+            runs,
+            "--json",
+        ];
+        let object = {
+            let _alone = alone();
+            run_in(folder.path(), line).json_of(0)
+        };
+        move |column: &str, statistic: &str, key: &str| {
+            let all = object["statistics"].as_array().expect("a list");
+            let found = all
+                .iter()
+                .find(|of| of["column"] == column && of["statistic"] == statistic);
+            found.unwrap_or_else(|| panic!("{column} {statistic}"))[key]
+                .as_f64()
+                .expect("a number")
+        }
+    };
+    let near = |found: f64, expected: f64, part: f64| {
+        assert!((found / expected - 1.0).abs() <= part, "{found}, not {expected}");
+    };
+    const AGE: &str = "age (years)";
+    let table_1 = simulated("\"mean\"", "10");
+    near(table_1(AGE, "mean", "noise"), 0.42, 0.05);
+    near(table_1(AGE, "sd", "noise"), 0.48, 0.05);
+    near(table_1(AGE, "missing", "noise"), 36.0, 0.05);
+    near(table_1("diabetic", "share 1", "noise"), 0.006, 0.08);
+    // Of quantiles there is no one number for an error: the root of the mean square of 100.
+    let with_quartiles = simulated("\"mean\", \"quantiles\"", "100");
+    near(with_quartiles(AGE, "mean", "noise"), 0.55, 0.06);
+    near(with_quartiles(AGE, "median", "error"), 0.67, 0.25);
+    for quartile in ["25 %", "75 %"] {
+        near(with_quartiles(AGE, quartile, "error"), 0.9, 0.25);
+        near(
+            with_quartiles("creatinine (mg/dl)", quartile, "error"),
+            0.012,
+            0.3,
+        );
+    }
+}
+
 /// A word, an infinite number, a category that nobody declared: never an error, and the same bytes
 /// on the wire.
 #[test]

@@ -201,6 +201,7 @@ fn the_page_shows_statistics_with_intervals_and_its_buttons_copy_and_save() {
     browser.until("document.body.dataset.shown");
     browser.value(RECORD);
     shows_statistics(&mut browser, &daemons[0], &digest);
+    shows_open_intervals(&mut browser);
     copies_and_saves(&mut browser, &daemons[0], (&digest, &offered));
     assert_eq!(browser.value("faults"), json!([]));
     for daemon in daemons {
@@ -261,6 +262,30 @@ fn shows_statistics(browser: &mut Browser, daemon: &Daemon, digest: &str) {
             .is_some_and(|text| text.contains("one in twenty misses")),
         "{text}"
     );
+}
+
+/// An answer with a median time whose interval has no upper end, and with a figure that is not
+/// shown.
+const OPEN: &str = "const real = window.fetch; window.fetch = (place, options) => \
+                    (options?.headers?.Accept || '') !== 'text/csv' ? real(place, options) : Promise.resolve(new Response( \
+                    'group,column,statistic,value,raw,noise,low,high,sampling\\n,months,median time,34,,,29,,\\n,months,S(60),,,,,,\\n', \
+                    { headers: { 'Content-Type': 'text/csv' } })); window.restored = () => { window.fetch = real; }; 0";
+
+/// An interval that is not reached has no number for its upper end. What is opened again is asked
+/// for again.
+fn shows_open_intervals(browser: &mut Browser) {
+    browser.value(OPEN);
+    click(browser, "Mean");
+    browser.until("!document.querySelector('#results table')");
+    click(browser, "Mean");
+    browser.until("document.querySelectorAll('#results table tr').length === 1");
+    let cells = browser
+        .value("[...document.querySelector('#results table tr').cells].map((cell) => cell.textContent)");
+    assert_eq!(
+        cells,
+        json!(["", "months", "median time", "34", "[29, not reached]"])
+    );
+    browser.value("restored(); 0");
 }
 
 fn copies_and_saves(browser: &mut Browser, daemon: &Daemon, (digest, offered): (&str, &str)) {
