@@ -1,3 +1,5 @@
+mod speed;
+
 use undertone_protocol::plan::computation::describe::RawDescription;
 
 use super::*;
