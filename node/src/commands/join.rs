@@ -124,7 +124,7 @@ pub struct JoinArgs {
     anyway: bool,
     /// Show statistics of the private input
     ///
-    /// Such as whether it was clipped.
+    /// Whether it was clipped, and a model's standard errors, which are computed from it.
     #[arg(long)]
     show_private: bool,
     /// The plan of this digest has been calibrated a moment ago by the process that started this

@@ -440,10 +440,24 @@ impl Marks {
     }
 
     /// Whether the plan is marked as spent with this, by what was read.
-    pub fn keeps(&self, digest: &str, charge: &Noted) -> bool {
-        let spent = self.marked(digest).filter(|marked| marked.spent);
+    fn keeps(&self, digest: &str, charge: &Noted) -> bool {
+        self.is_kept(self.marked(digest), charge)
+    }
+
+    fn is_kept(&self, marked: Option<Marked>, charge: &Noted) -> bool {
+        let spent = marked.filter(|marked| marked.spent);
         let noted = spent.and_then(|marked| self.read.noted(marked));
         noted == Some((&charge.of, charge.charge))
+    }
+
+    /// Whether plans, which come in the order of their digests, are marked as spent each with its
+    /// charge: in one pass.
+    pub fn keep_in_order(&self) -> impl FnMut(&PlanDigest, &Noted) -> bool {
+        let (peer, mut plans) = (self.read.peer(&self.peer), self.read.plans.in_order());
+        move |digest, charge| {
+            let marked = peer.and_then(|peer| plans(&(*digest, peer as u32)));
+            self.is_kept(marked, charge)
+        }
     }
 
     /// Ledgers' words on plans, whoever this key belonged to: digest, whether it is spent, whose

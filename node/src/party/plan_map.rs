@@ -128,13 +128,12 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// The records from one place up to another.
-    fn piece<K: Fixed, V: Fixed>(&self, from: u64, to: u64) -> io::Result<Vec<(K, V)>> {
-        let each = <(K, V)>::BYTES;
+    /// The bytes of the records from one place up to another, of so many bytes each.
+    fn piece(&self, from: u64, to: u64, each: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; (to - from) as usize * each];
         self.file
             .read_exact_at(&mut bytes, self.begin + from * each as u64)?;
-        Ok(bytes.chunks_exact(each).map(Fixed::get).collect())
+        Ok(bytes)
     }
 
     fn find<K: Key, V: Fixed>(&self, key: K) -> io::Result<Option<V>> {
@@ -143,11 +142,13 @@ impl Sorted {
         while low < high {
             let from = at.saturating_sub(PIECE / 2).max(low);
             let to = (from + PIECE).min(high);
-            let piece: Vec<(K, V)> = self.piece(from, to)?;
-            match piece.binary_search_by_key(&key, |(known, _)| *known) {
-                Ok(at) => return Ok(Some(piece[at].1)),
+            let each = <(K, V)>::BYTES;
+            let piece = self.piece(from, to, each)?;
+            let records: Vec<&[u8]> = piece.chunks_exact(each).collect();
+            match records.binary_search_by_key(&key, |record| K::get(&record[..K::BYTES])) {
+                Ok(at) => return Ok(Some(V::get(&records[at][K::BYTES..]))),
                 Err(0) => high = from,
-                Err(at) if at == piece.len() => low = to,
+                Err(at) if at == records.len() => low = to,
                 Err(_) => return Ok(None),
             }
             at = low + (high - low) / 2;
@@ -157,25 +158,25 @@ impl Sorted {
 
     /// All records, some of them in memory at a time.
     fn iter<K: Fixed, V: Fixed>(&self) -> impl Iterator<Item = io::Result<(K, V)>> {
-        let mut at = 0;
-        let mut piece = vec![].into_iter();
+        let each = <(K, V)>::BYTES;
+        let (mut at, mut piece, mut read) = (0, vec![], 0);
         std::iter::from_fn(move || {
-            if let Some(next) = piece.next() {
-                return Some(Ok(next));
-            }
-            if at == self.count {
-                return None;
-            }
-            let from = at;
-            at = (from + PIECE).min(self.count);
-            match self.piece(from, at) {
-                Ok(read) => piece = read.into_iter(),
-                Err(error) => {
-                    at = self.count;
-                    return Some(Err(error));
+            if read == piece.len() {
+                if at == self.count {
+                    return None;
                 }
+                let from = at;
+                at = (from + PIECE).min(self.count);
+                (piece, read) = match self.piece(from, at, each) {
+                    Ok(piece) => (piece, 0),
+                    Err(error) => {
+                        (at, read) = (self.count, piece.len());
+                        return Some(Err(error));
+                    }
+                };
             }
-            piece.next().map(Ok)
+            read += each;
+            Some(Ok(Fixed::get(&piece[read - each..read])))
         })
     }
 }
@@ -288,6 +289,18 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
         match self.is_sound() {
             true => Ok(count),
             false => Err(unreadable()),
+        }
+    }
+
+    /// Looks up keys that come in their order, in one pass over all plans.
+    pub fn in_order(&self) -> impl FnMut(&K) -> Option<V> {
+        let mut plans = self.iter().peekable();
+        move |wanted| {
+            while plans.next_if(|(key, _)| key < wanted).is_some() {}
+            plans
+                .peek()
+                .filter(|(key, _)| key == wanted)
+                .map(|(_, value)| *value)
         }
     }
 

@@ -429,14 +429,25 @@ fn meaning(claim: &Claim) -> String {
     }
 }
 
+/// A standard error as people compare it, and what it is in. Where columns have different units it
+/// is the same share of each one's range.
+fn comparable(plan: &Plan) -> (impl Fn(f64) -> String, &'static str) {
+    let (of_ranges, unit) = match (&plan.draft().data.clip, plan.scales().differ()) {
+        (Clip::Box { .. }, true) => (true, "% of half of a range"),
+        (_, true) => (false, "root mean square over columns"),
+        (_, false) => (false, "per coordinate"),
+    };
+    let shown = move |error: f64| match of_ranges {
+        true => number(100.0 * Utility::with_error(plan, error).ratio()),
+        false => number(error),
+    };
+    (shown, unit)
+}
+
 fn errors(plan: &Plan) -> String {
     let predicted = &plan.calibration().predicted;
     let floor = predicted.error_floor;
-    let scale = if plan.scales().differ() {
-        "root mean square over columns"
-    } else {
-        "per coordinate"
-    };
+    let (shown, scale) = comparable(plan);
     let what = match &plan.draft().computation.model() {
         Some(model) if model.is_statistics() => "noise of the mean second moments".to_owned(),
         Some(_) => "noise of the mean gradient, one iteration".to_owned(),
@@ -451,7 +462,7 @@ fn errors(plan: &Plan) -> String {
     };
     let mut table = Table::with_headings([what.as_str(), scale, "× floor"]);
     let mut row = |what: &str, value: f64| {
-        table.row([what.into(), number(value), format!("{:.2}", value / floor)]);
+        table.row([what.into(), shown(value), format!("{:.2}", value / floor)]);
     };
     row("this plan, nobody departs", predicted.standard_error);
     if let Some(value) = predicted.standard_error_one_dropout {
@@ -481,8 +492,10 @@ fn errors(plan: &Plan) -> String {
 
 /// Errors with parties gone and at other ε, and what would help.
 fn others(plan: &Plan) -> String {
-    let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
-    let mut departures = Table::with_headings(["gone for good", "parties", "standard error", ""]);
+    let (comparable, unit) = comparable(plan);
+    let shown = |error: Option<f64>| error.map_or("–".to_owned(), &comparable);
+    let error = format!("standard error, {unit}");
+    let mut departures = Table::with_headings(["gone for good", "parties", &error, ""]);
     let mut rows = forecast::departures(plan);
     // Few parties: several shares of them are as many parties.
     rows.dedup_by_key(|row| row.parties);
@@ -505,13 +518,13 @@ fn others(plan: &Plan) -> String {
     for at in forecast::curve(plan).unwrap_or_default() {
         curve.row([
             number(at.epsilon),
-            number(at.standard_error),
-            number(at.central),
-            number(at.local),
+            comparable(at.standard_error),
+            comparable(at.central),
+            comparable(at.local),
         ]);
     }
     let mut text = format!(
-        "\n{}\nStandard error at other ε:\n{}",
+        "\n{}\nStandard error at other ε, {unit}:\n{}",
         departures.render(),
         curve.render()
     );

@@ -211,8 +211,13 @@ impl Books {
 
     /// Whether what is known of the plan, which is spent or only drawn, costs at least as much.
     pub(super) fn covers(&self, key: &PlanDigest, spent: bool, charge: Charge) -> bool {
-        let known = self.plans.get(key).filter(|plan| plan.charged || !spent);
-        known.is_some_and(|known| known.charge.at_least(charge) == known.charge)
+        covered(self.plans.get(key), spent, charge)
+    }
+
+    /// Answers as [`Self::covers`] for plans that come in the order of their digests, in one pass.
+    pub(super) fn covers_in_order(&self) -> impl FnMut(&PlanDigest, bool, Charge) -> bool {
+        let mut plans = self.plans.in_order();
+        move |key, spent, charge| covered(plans(key), spent, charge)
     }
 
     /// The runs that are charged, each with what for.
@@ -255,6 +260,11 @@ impl Books {
         let subjects = self.subjects.iter().zip(sums);
         subjects.map(|(of, sum)| of.in_account(account, sum)).sum()
     }
+}
+
+fn covered(known: Option<PlanBook>, spent: bool, charge: Charge) -> bool {
+    let known = known.filter(|plan| plan.charged || !spent);
+    known.is_some_and(|known| known.charge.at_least(charge) == known.charge)
 }
 
 /// The part of a charge that stays, whatever becomes of its run.

@@ -181,8 +181,8 @@ impl Ledger {
     /// Returns the charges that the marks have and the ledger lacks, or has lower.
     fn lacking(&self) -> Result<Vec<Adopted>, Failure> {
         let charges = self.marks.charges();
-        let lacking =
-            charges.filter(|(digest, spent, _, charge)| !self.books.covers(digest, *spent, *charge));
+        let mut covers = self.books.covers_in_order();
+        let lacking = charges.filter(|(digest, spent, _, charge)| !covers(digest, *spent, *charge));
         lacking
             .map(|(digest, spent, of, charge)| {
                 let of: Protected = serde_json::from_value(of.clone()).map_err(|e| {
@@ -205,8 +205,8 @@ impl Ledger {
     fn unmarked(&self) -> Result<BTreeSet<String>, Failure> {
         let mut unmarked = BTreeSet::new();
         let mut noted: Option<(&Protected, Noted)> = None;
+        let mut keeps = self.marks.keep_in_order();
         for (digest, of, charge) in self.books.all_charged() {
-            let digest = digest.to_string();
             // Most are about the same.
             let mut said = match noted.take_if(|(before, _)| *before == of) {
                 Some((_, said)) => said,
@@ -218,8 +218,8 @@ impl Ledger {
                 .map_err(|e| Failure::new(Exit::Internal, e.to_string()))?,
             };
             said.charge = charge;
-            if !self.marks.keeps(&digest, &said) {
-                unmarked.insert(digest);
+            if !keeps(&digest, &said) {
+                unmarked.insert(digest.to_string());
             }
             noted = Some((of, said));
         }

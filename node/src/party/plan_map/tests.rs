@@ -29,6 +29,14 @@ fn is_a_tree(folder: Option<&Path>, plan: impl Fn(u64) -> PlanDigest) -> PlanMap
     let same = || map.iter().eq(tree.iter().map(|(plan, value)| (*plan, *value)));
     assert!(same() && tree.iter().all(|(plan, value)| map.get(plan) == Some(*value)));
     assert_eq!(map.get(&plan(3001)), None);
+    // Every other one, and between them keys that there are none of.
+    let mut in_order = map.in_order();
+    let mut wanted: Vec<PlanDigest> = (0..6000).map(&plan).collect();
+    wanted.sort();
+    for plan in wanted.iter().step_by(2) {
+        assert_eq!(in_order(plan), tree.get(plan).copied());
+    }
+    drop(in_order);
     map.shrink();
     assert!(map.iter().eq(tree.iter().map(|(plan, value)| (*plan, *value))));
     map
