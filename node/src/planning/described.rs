@@ -258,7 +258,7 @@ mod tests {
     use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::planning::{bounded, brief, make};
+    use crate::planning::{bounded, brief, make, quote};
     use crate::testing::plan_of;
 
     fn planned(data: &str, describe: &str) -> Plan {
@@ -317,6 +317,7 @@ mod tests {
             text.contains("with two rows") && text.contains("with half of them 71 %"),
             "{text}"
         );
+        assert!(words(&quote::text(&plan)).contains("with two rows"));
         let of_mean = plan_of("name = \"m\"\n[data]\nshape = [2]\n", 4, None);
         assert_eq!(of_two_rows(&of_mean), None);
     }

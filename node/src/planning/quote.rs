@@ -298,6 +298,9 @@ fn text_of_kind(plan: &Plan) -> String {
         protected(plan)
     );
     text += &claims(&calibration.claims);
+    if let Some(said) = described::of_two_rows(plan) {
+        text += &format!("Of one row; {said}.\n\n");
+    }
     text += &noise(plan);
     text += &errors(plan);
     text += &trained::by_method(plan).unwrap_or_default();
