@@ -60,6 +60,13 @@ fn progress(run: &RunStatus) -> String {
     }
 }
 
+/// Adds a row for each list that names somebody.
+fn list<const LISTS: usize>(table: &mut Table, lists: [(&str, &Vec<String>); LISTS]) {
+    for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+        table.row([what.into(), names.join(", ")]);
+    }
+}
+
 /// One run as a table.
 pub(super) fn run(run: &RunStatus) -> String {
     let mut table = Table::new();
@@ -68,15 +75,12 @@ pub(super) fn run(run: &RunStatus) -> String {
         .row(["digest".into(), run.digest.clone()])
         .row(["state".into(), progress(run)]);
     if run.state == RunState::Accepted {
-        for (what, names) in [
+        // Just after it was accepted, nobody was asked yet.
+        let parties = [
             ("accepted by", &run.accepted_by),
             ("waiting for", &run.waiting_for),
-        ] {
-            // Just after it was accepted, nobody was asked yet.
-            if !names.is_empty() {
-                table.row([what.into(), names.join(", ")]);
-            }
-        }
+        ];
+        list(&mut table, parties);
     }
     if let Some(reserved) = run.reserved {
         let of = run
@@ -109,18 +113,13 @@ pub(super) fn run(run: &RunStatus) -> String {
             table.row([name.into(), value.clone()]);
         }
     }
-    if !run.included.is_empty() {
-        table.row(["included".into(), run.included.join(", ")]);
-    }
-    if !run.without.is_empty() {
-        table.row(["started without".into(), run.without.join(", ")]);
-    }
-    if !run.unreachable.is_empty() {
-        table.row(["unreachable".into(), run.unreachable.join(", ")]);
-    }
-    if !run.opened_for.is_empty() {
-        table.row(["opened for".into(), run.opened_for.join(", ")]);
-    }
+    let parties = [
+        ("included", &run.included),
+        ("started without", &run.without),
+        ("unreachable", &run.unreachable),
+        ("opened for", &run.opened_for),
+    ];
+    list(&mut table, parties);
     // Of columns of different units one number says nothing: the utility names each one's error.
     if let (Some(error), None) = (run.standard_error, &run.utility) {
         table.row(["standard error".into(), number(error)]);
