@@ -363,4 +363,8 @@ fn who_joins_sees_a_bar_of_its_rounds_and_the_time_that_is_left() {
         })
         .collect();
     assert!(!done.is_empty() && done.is_sorted(), "{done:?}\n{shown}");
+    // The line says whom the run waits for, by sentences; the log does not say it as well.
+    for twice in ["waiting for  ", "phase=", "gathering ready="] {
+        assert!(!shown.contains(twice), "{twice:?}: {shown}");
+    }
 }

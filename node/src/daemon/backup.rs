@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use crate::daemon::receipts::{self, KeptReceipt, Receipts};
 use crate::daemon::restored::Restored;
 use crate::daemon::state::{State, checksum, write_whole};
 use crate::daemon::tape::{self, Taped};
-use crate::party::journal::disk;
+use crate::party::journal::{Journal, disk};
 use crate::party::marks::{self, Marks};
 use crate::party::spent::{KeyLock, User, marks_of, registry};
 use crate::reporting::failure::Failure;
@@ -79,6 +79,46 @@ fn whole_lines(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// The hint where a journal has lost lines.
+const LOST: &str = "keep the earlier backups: this file has lost lines. The daemon itself goes on by its checkpoint, \
+                    the file beside it that ends in .sorted";
+
+/// A journal's path and version.
+type JournalFile = (PathBuf, u32);
+
+/// The marks and the ledger, in the order in which they are copied.
+fn journals(config: &Config) -> Result<[JournalFile; 2], Failure> {
+    let marks = marks::in_folder(&registry(&config.identity_file)?);
+    let ledger = config.state.join("ledger");
+    Ok([(marks, marks::VERSION), (ledger, ledger::opening::VERSION)])
+}
+
+/// The whole lines of a journal, each of them what was written: a daemon that goes on from a
+/// checkpoint does not need those before it, and whoever restores them does.
+fn sound_lines((path, version): &JournalFile) -> Result<Vec<u8>, Failure> {
+    let lines = whole_lines(path)?;
+    let checked = Journal::check(&lines, *version);
+    checked.map_err(|fault| fault.failure(path, LOST))?;
+    Ok(lines)
+}
+
+/// Whether marks and ledger are what was written, from their first lines on, also where a daemon
+/// has gone on from a checkpoint; each that is not.
+///
+/// # Errors
+/// One cannot be read.
+pub(super) fn damaged_journals(config: &Config) -> Result<Vec<(PathBuf, Failure)>, Failure> {
+    let mut damaged = vec![];
+    for (path, version) in journals(config)? {
+        let checked = Journal::check(&whole_lines(&path)?, version);
+        damaged.extend(checked.err().map(|fault| {
+            let failure = fault.failure(&path, LOST);
+            (path.clone(), failure)
+        }));
+    }
+    Ok(damaged)
+}
+
 /// The receipts of runs whose folders are still there, a line of JSON each: these first, since they
 /// move into the file `receipts`.
 fn receipts_of_runs(state: &Path) -> Result<Vec<u8>, Failure> {
@@ -117,11 +157,9 @@ pub fn make(config: &Config, with_key: bool, out: &Path) -> Result<Manifest, Fai
         });
     };
     // In this order: see above.
-    add(
-        "marks",
-        whole_lines(&marks::in_folder(&registry(&config.identity_file)?))?,
-    );
-    add("ledger", whole_lines(&state.join("ledger"))?);
+    let [marks, ledger] = journals(config)?;
+    add("marks", sound_lines(&marks)?);
+    add("ledger", sound_lines(&ledger)?);
     let keys = state.join("keys");
     if keys.is_dir() {
         let lines = Keys::open(keys.clone())?.to_lines();

@@ -29,8 +29,10 @@ impl Service {
             problems.push(format!("{waiting} runs wait for a place"));
         }
         if !self.shared.ledger().is_sound() {
-            problems
-                .push("the ledger cannot be written: make room on its disk and restart the daemon".into());
+            problems.push(
+                "the ledger cannot be read or written: look at its disk, make room, and restart the daemon"
+                    .into(),
+            );
         }
         if !self.shared.state.can_be_written() {
             problems.push("the state folder cannot be written: make room on its disk".into());

@@ -102,6 +102,7 @@ impl Ledger {
     /// Refuses a plan that is spent. Looked for before anything is sent.
     pub fn check(&mut self, digest: &str) -> Result<(), Refusal> {
         let draws = self.books.reveals(digest);
+        self.refuse_unsound()?;
         let checked = self
             .marks
             .refuse_draws(draws)
@@ -110,6 +111,15 @@ impl Ledger {
             Exit::PrivacyRefused => Refusal::from(failure.field("digest")),
             _ => self.unwritten(&failure.message),
         })
+    }
+
+    /// Refuses to answer for what could not be read: of a plan that nothing is known of, nothing may
+    /// follow.
+    fn refuse_unsound(&self) -> Result<(), Refusal> {
+        match self.books.is_sound() {
+            true => Ok(()),
+            false => Err(self.unwritten(&unreadable().to_string())),
+        }
     }
 
     /// Refuses an occurrence of a schedule of which this node has spent a plan.
@@ -161,6 +171,7 @@ impl Ledger {
             let taken = self.books.spent_besides(account, digest) + self.reserved(account);
             within((account, *total), taken, &booked)?;
         }
+        self.refuse_unsound()?;
         let reservation = Reservation { booked, totals };
         self.reserved.insert(digest.to_owned(), reservation);
         Ok(())
@@ -235,9 +246,9 @@ impl Ledger {
             };
             self.append(&entry).map_err(refused)?;
             self.books.count(entry);
-            self.books.keep(&self.journal);
         }
         let marked = self.marks.reveal(digest, Some(noted))?;
+        self.books.keep(&self.journal);
         Ok(marked.max(self.books.reveals(digest)))
     }
 
@@ -337,7 +348,7 @@ impl Ledger {
         if self.books.charged(digest).is_some() {
             self.raise(digest, charge)
         } else {
-            Ok(())
+            self.refuse_unsound()
         }
     }
 
@@ -397,16 +408,16 @@ impl Ledger {
             let before = before.map_or(0.0, Charge::mu);
             tracing::info!(digest, account, mu, before, draw, distance, "the run's charge");
         }
+        let marked = self.mark();
+        // Last, where it takes no room that the mark needs, and keeps nothing waiting for it.
         self.books.keep(&self.journal);
-        self.mark()
+        marked
     }
 
     /// Writes an entry, unless there are any that cannot be read: the budget may be used up.
     fn append(&mut self, entry: &Entry) -> Result<(), Refusal> {
-        let written = match self.books.is_sound() {
-            true => self.journal.append(entry),
-            false => Err(unreadable()),
-        };
+        self.refuse_unsound()?;
+        let written = self.journal.append(entry);
         written.map_err(|e| self.unwritten(&e.to_string()))
     }
 
@@ -494,11 +505,13 @@ impl Ledger {
             epsilon: set.epsilon,
             delta: set.delta,
         };
+        // Sums of what could not be read are too small.
+        let known = self.books.is_sound();
         BudgetStatus {
             epsilon: set.epsilon,
             delta: set.delta,
-            epsilon_spent: Some(spent.epsilon(set.delta)).filter(|epsilon| epsilon.is_finite()),
-            mu_squared: Some(spent.mu_squared).filter(|spent| spent.is_finite()),
+            epsilon_spent: Some(spent.epsilon(set.delta)).filter(|epsilon| known && epsilon.is_finite()),
+            mu_squared: Some(spent.mu_squared).filter(|spent| known && spent.is_finite()),
             draw: spent.draw,
             distance: spent.distance,
             reserved_mu_squared: self.reserved(&account).mu_squared,

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::daemon::backup::damaged_journals;
 use crate::daemon::ledger::now_ms;
 use crate::daemon::service::Service;
 use crate::reporting::failure::{Exit, Failure};
@@ -35,6 +36,9 @@ impl Service {
     async fn look_through(&self) {
         let shared = self.shared.clone();
         let looked = tokio::task::spawn_blocking(move || {
+            for (path, failure) in damaged_journals(&shared.config())? {
+                shared.runs.damaged.note(&path, &failure);
+            }
             shared.receipts.look_through()?;
             shared.runs.look_through().map_err(unreadable)
         });

@@ -7,8 +7,9 @@
 //! that was restored, or is another one, it is ignored. It is made of the journal alone, and may be
 //! lost: then the journal is read from its beginning.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::party::journal::{Journal, JournalPlace};
-use crate::party::plan_map::{Fixed, Key, PlanMap, Sorted};
+use crate::party::plan_map::{Fixed, Key, PIECE, PlanMap, Records, Sorted};
 
 /// The format of the file.
 const VERSION: u32 = 1;
@@ -79,8 +80,30 @@ fn written<K: Key, V: Fixed, S: Serialize>(
     place: JournalPlace,
     state: S,
 ) -> io::Result<Sorted> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    // One name, so that a process that is killed here leaves one file, which the next one replaces.
+    let new = path.with_extension("sorted.new");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    let written = written_to(file, map, place, state);
+    let moved = written.and_then(|sorted| std::fs::rename(&new, path).map(|()| sorted));
+    if moved.is_err() {
+        // It takes room that others need.
+        let _ = std::fs::remove_file(&new);
+    }
+    moved
+}
+
+fn written_to<K: Key, V: Fixed, S: Serialize>(
+    file: File,
+    map: &PlanMap<K, V>,
+    place: JournalPlace,
+    state: S,
+) -> io::Result<Sorted> {
     let mut writer = Hashed {
         inner: BufWriter::new(file),
         hasher: Sha256::new(),
@@ -95,16 +118,15 @@ fn written<K: Key, V: Fixed, S: Serialize>(
     let mut line = serde_json::to_string(&head)?;
     line.push('\n');
     writer.write_all(line.as_bytes())?;
-    let count = map.write(&mut writer)?;
+    let records = map.write(&mut writer)?;
     let Hashed { mut inner, hasher } = writer;
     inner.write_all(&hasher.finalize())?;
-    let file = inner.into_inner().map_err(io::IntoInnerError::into_error)?;
     // Not synced: one that a power cut has torn is seen to be torn.
-    let file = file.persist(path)?;
+    let file = inner.into_inner().map_err(io::IntoInnerError::into_error)?;
     Ok(Sorted {
         file,
         begin: line.len() as u64,
-        count,
+        records,
     })
 }
 
@@ -145,21 +167,31 @@ fn read<S: DeserializeOwned>(path: &Path, each: usize) -> io::Result<(Sorted, Jo
     };
     hashing.write_all(&line)?;
     let begin = line.len() as u64;
-    io::copy(&mut reader.by_ref().take(length - begin), &mut hashing)?;
+    let mut records = Records::default();
+    let mut piece = vec![];
+    while reader
+        .by_ref()
+        .take((length - begin - records.count * each as u64).min(PIECE * each as u64))
+        .read_to_end(&mut piece)?
+        > 0
+    {
+        hashing.write_all(&piece)?;
+        records.add(&piece, each);
+        piece.clear();
+    }
     let mut sum = vec![];
     reader.read_to_end(&mut sum)?;
     if sum[..] != hashing.hasher.finalize()[..] {
         return Err(torn());
     }
     let head: Head<S> = serde_json::from_slice(&line)?;
-    let records = head.count.checked_mul(each as u64);
-    if head.version != VERSION || head.each != each || records != Some(length - begin) {
+    let whole = head.count == records.count && head.count.checked_mul(each as u64) == Some(length - begin);
+    if head.version != VERSION || head.each != each || !whole {
         return Err(torn());
     }
-    let Head {
-        count, place, state, ..
-    } = head;
-    Ok((Sorted { file, begin, count }, place, state))
+    let Head { place, state, .. } = head;
+    let sorted = Sorted { file, begin, records };
+    Ok((sorted, place, state))
 }
 
 #[cfg(test)]

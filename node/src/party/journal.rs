@@ -215,7 +215,7 @@ impl Journal {
             .filter(|(json, sum)| self.checksum_of(json) == *sum);
         let (json, sum) = fits.ok_or(Fault::Corrupt(self.lines + 1))?;
         match self.lines {
-            0 => self.check_format(json)?,
+            0 => check_format(json, self.version)?,
             line if take(json) => debug_assert!(line > 0),
             line => return Err(Fault::Corrupt(line + 1)),
         }
@@ -225,20 +225,26 @@ impl Journal {
         Ok(())
     }
 
-    fn check_format(&self, json: &str) -> Result<(), Fault> {
-        // A newer version may say more in its first line.
-        #[derive(Deserialize)]
-        struct Said {
-            version: u32,
+    /// Checks the whole lines of a journal: each has its checksum. Whoever opens one with a
+    /// checkpoint has not read what is before it.
+    ///
+    /// # Errors
+    /// The first line that is not what was written, or another version.
+    pub fn check(lines: &[u8], version: u32) -> Result<(), Fault> {
+        let mut last = String::new();
+        for (number, line) in (1..).zip(lines.split_inclusive(|&byte| byte == b'\n')) {
+            let text = std::str::from_utf8(line).ok();
+            let (json, sum) = text
+                .map(|text| text.strip_suffix('\n').unwrap_or(text))
+                .and_then(|text| text.rsplit_once(' '))
+                .filter(|(json, sum)| checksum(&last, json) == *sum)
+                .ok_or(Fault::Corrupt(number))?;
+            if number == 1 {
+                check_format(json, version)?;
+            }
+            last = sum.to_owned();
         }
-        let Ok(Said { version }) = serde_json::from_str(json) else {
-            return Err(Fault::Corrupt(1));
-        };
-        match version.cmp(&self.version) {
-            std::cmp::Ordering::Equal => Ok(()),
-            std::cmp::Ordering::Greater => Err(Fault::Newer(version, self.version)),
-            std::cmp::Ordering::Less => Err(Fault::Earlier(version, self.version)),
-        }
+        Ok(())
     }
 
     /// Takes away what is beyond the last whole line that was read.
@@ -288,14 +294,35 @@ impl Journal {
     }
 
     fn checksum_of(&self, json: &str) -> String {
-        let mut hasher = Sha256::new();
-        [self.last.as_bytes(), b"\n", json.as_bytes()]
-            .into_iter()
-            .for_each(|part| hasher.update(part));
-        let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-        let sum = hasher.finalize();
-        let digits = sum.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-        digits.collect()
+        checksum(&self.last, json)
+    }
+}
+
+/// The checksum of a line's JSON after a line with this checksum, in hex.
+fn checksum(last: &str, json: &str) -> String {
+    let mut hasher = Sha256::new();
+    [last.as_bytes(), b"\n", json.as_bytes()]
+        .into_iter()
+        .for_each(|part| hasher.update(part));
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    let sum = hasher.finalize();
+    let digits = sum.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    digits.collect()
+}
+
+fn check_format(json: &str, ours: u32) -> Result<(), Fault> {
+    // A newer version may say more in its first line.
+    #[derive(Deserialize)]
+    struct Said {
+        version: u32,
+    }
+    let Ok(Said { version }) = serde_json::from_str(json) else {
+        return Err(Fault::Corrupt(1));
+    };
+    match version.cmp(&ours) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(Fault::Newer(version, ours)),
+        std::cmp::Ordering::Less => Err(Fault::Earlier(version, ours)),
     }
 }
 

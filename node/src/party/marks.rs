@@ -22,7 +22,7 @@ use crate::party::plan_map::{Fixed, PlanMap, unreadable};
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
-const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// A line of the file. The digest comes first: it is what a torn line is known by.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -229,6 +229,11 @@ impl Marks {
         locked.map_err(|e| refused(&path, &e.into()))?;
         let read = self.read().map_err(|fault| refused(&path, &fault));
         let worked = read.and_then(|()| work(self));
+        // What was looked up may be missing for that.
+        let worked = match self.read.plans.is_sound() {
+            true => worked,
+            false => Err(refused(&path, &unreadable().into())),
+        };
         let checkpoint = self.checkpoint();
         let Read {
             peers,
@@ -247,7 +252,11 @@ impl Marks {
         let rest = journal.read(&mut |json| {
             let mark = serde_json::from_str(json).ok();
             mark.is_some_and(|mark| read.count(mark))
-        })?;
+        });
+        if !read.plans.is_sound() {
+            return Err(unreadable().into());
+        }
+        let rest = rest?;
         if rest.is_empty() {
             return Ok(());
         }
@@ -430,6 +439,9 @@ impl Marks {
                     written.map_err(|fault| refused(marks.journal.path(), &fault))?;
                     added += 1;
                 }
+            }
+            if !other.read.plans.is_sound() {
+                return Err(refused(other.path(), &unreadable().into()));
             }
             for torn in other.read.torn.difference(&marks.read.torn.clone()) {
                 marks.add(torn, Happened::Torn, None)?;

@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sha2::{Digest, Sha256};
 use undertone_accountant::losses::charge::Charge;
 
 /// Plans that may be in memory, where there are some thousands in all. Our choice: some ten
@@ -28,7 +29,7 @@ const SHARE_READING: u64 = 8;
 
 /// Records that are read from the file at a time. Our choice: some kilobytes. The digests of many
 /// plans are spread evenly, so that one piece at the place where a digest ought to be has it.
-const PIECE: u64 = 128;
+pub(super) const PIECE: u64 = 128;
 
 /// A key or a value, of a fixed number of bytes.
 pub trait Fixed: Copy {
@@ -115,6 +116,8 @@ pub struct PlanMap<K, V> {
     pub(super) sorted: Option<Sorted>,
     /// Those that came since. They count where both have one.
     recent: BTreeMap<K, V>,
+    /// Plans in memory when a file could not be made the last time; 0 if it could.
+    tried: usize,
     unreadable: AtomicBool,
 }
 
@@ -124,34 +127,74 @@ pub(super) struct Sorted {
     pub(super) file: File,
     /// The place of the first record: 0 in a file without a name.
     pub(super) begin: u64,
+    pub(super) records: Records,
+}
+
+/// The facts about records in a file.
+#[derive(Debug, Default)]
+pub(super) struct Records {
     pub(super) count: u64,
+    /// A checksum of each piece, so that what a disk has changed since is not believed.
+    sums: Vec<u64>,
+}
+
+impl Records {
+    /// Counts the records of the next piece, each of so many bytes; all pieces but the last have
+    /// [`PIECE`] of them.
+    pub(super) fn add(&mut self, piece: &[u8], each: usize) {
+        self.count += (piece.len() / each) as u64;
+        self.sums.push(sum_of(piece));
+    }
+}
+
+/// The first eight bytes of a piece's SHA-256.
+fn sum_of(piece: &[u8]) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(Sha256::digest(piece));
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
 impl Sorted {
-    /// The bytes of the records from one place up to another, of so many bytes each.
-    fn piece(&self, from: u64, to: u64, each: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; (to - from) as usize * each];
+    /// The records of a piece, of so many bytes each.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not what was written.
+    fn piece(&self, number: usize, each: usize) -> io::Result<Vec<u8>> {
+        let from = number as u64 * PIECE;
+        let count = PIECE.min(self.records.count.saturating_sub(from));
+        let mut bytes = vec![0; count as usize * each];
         self.file
             .read_exact_at(&mut bytes, self.begin + from * each as u64)?;
-        Ok(bytes)
+        match self.records.sums.get(number) == Some(&sum_of(&bytes)) {
+            true => Ok(bytes),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a piece is not what was written",
+            )),
+        }
     }
 
     fn find<K: Key, V: Fixed>(&self, key: K) -> io::Result<Option<V>> {
-        let (mut low, mut high) = (0, self.count);
-        let mut at = ((u128::from(key.leading()) * u128::from(self.count)) >> 64) as u64;
+        let each = <(K, V)>::BYTES;
+        let (mut low, mut high, mut near) = (0, self.records.sums.len(), 2u32);
+        let mut at = ((u128::from(key.leading()) * high as u128) >> 64) as usize;
         while low < high {
-            let from = at.saturating_sub(PIECE / 2).max(low);
-            let to = (from + PIECE).min(high);
-            let each = <(K, V)>::BYTES;
-            let piece = self.piece(from, to, each)?;
+            let piece = self.piece(at, each)?;
             let records: Vec<&[u8]> = piece.chunks_exact(each).collect();
-            match records.binary_search_by_key(&key, |record| K::get(&record[..K::BYTES])) {
+            let next = match records.binary_search_by_key(&key, |record| K::get(&record[..K::BYTES])) {
                 Ok(at) => return Ok(Some(V::get(&records[at][K::BYTES..]))),
-                Err(0) => high = from,
-                Err(at) if at == records.len() => low = to,
+                Err(0) => {
+                    high = at;
+                    at.saturating_sub(1)
+                }
+                Err(place) if place == records.len() => {
+                    low = at + 1;
+                    low
+                }
                 Err(_) => return Ok(None),
-            }
-            at = low + (high - low) / 2;
+            };
+            // It lies beside the place where it ought to be, if not in it.
+            at = if near > 0 { next } else { low + (high - low) / 2 };
+            near = near.saturating_sub(1);
         }
         Ok(None)
     }
@@ -159,24 +202,17 @@ impl Sorted {
     /// All records, some of them in memory at a time.
     fn iter<K: Fixed, V: Fixed>(&self) -> impl Iterator<Item = io::Result<(K, V)>> {
         let each = <(K, V)>::BYTES;
-        let (mut at, mut piece, mut read) = (0, vec![], 0);
-        std::iter::from_fn(move || {
-            if read == piece.len() {
-                if at == self.count {
-                    return None;
-                }
-                let from = at;
-                at = (from + PIECE).min(self.count);
-                (piece, read) = match self.piece(from, at, each) {
-                    Ok(piece) => (piece, 0),
-                    Err(error) => {
-                        (at, read) = (self.count, piece.len());
-                        return Some(Err(error));
-                    }
-                };
-            }
-            read += each;
-            Some(Ok(Fixed::get(&piece[read - each..read])))
+        let pieces = 0..self.records.sums.len();
+        pieces.flat_map(move |number| {
+            let (piece, error) = match self.piece(number, each) {
+                Ok(piece) => (piece, None),
+                Err(error) => (vec![], Some(Err(error))),
+            };
+            let records: Vec<_> = piece
+                .chunks_exact(each)
+                .map(|record| Ok(Fixed::get(record)))
+                .collect();
+            records.into_iter().chain(error)
         })
     }
 }
@@ -193,6 +229,7 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
             folder: folder.map(Path::to_owned),
             sorted: None,
             recent: BTreeMap::new(),
+            tried: 0,
             unreadable: AtomicBool::new(false),
         }
     }
@@ -228,8 +265,13 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
     }
 
     fn most(&self, share: u64) -> usize {
-        let share = self.sorted.as_ref().map_or(0, |sorted| sorted.count / share);
-        RECENT.max(usize::try_from(share).unwrap_or(usize::MAX))
+        let share = self
+            .sorted
+            .as_ref()
+            .map_or(0, |sorted| sorted.records.count / share);
+        // Where the disk has no room, each attempt copies all for nothing.
+        let most = RECENT.max(usize::try_from(share).unwrap_or(usize::MAX));
+        most.max(2 * self.tried)
     }
 
     /// Whether more plans are in memory than may stay there.
@@ -251,12 +293,12 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
         };
         let sorted = tempfile::tempfile_in(folder).and_then(|file| {
             let mut writer = BufWriter::new(file);
-            let count = self.write(&mut writer)?;
+            let records = self.write(&mut writer)?;
             let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
             Ok(Sorted {
                 file,
                 begin: 0,
-                count,
+                records,
             })
         });
         self.take_up(sorted);
@@ -268,26 +310,34 @@ impl<K: Key, V: Fixed> PlanMap<K, V> {
             Ok(sorted) => {
                 self.sorted = Some(sorted);
                 self.recent.clear();
+                self.tried = 0;
             }
-            // Memory has room where the disk has none; the next one tries again.
-            Err(error) => tracing::debug!(%error, "what is known of plans stays in memory"),
+            // Memory has room where the disk has none.
+            Err(error) => {
+                tracing::debug!(%error, "what is known of plans stays in memory");
+                self.tried = self.recent.len();
+            }
         }
     }
 
-    /// Writes the records of all plans, and returns how many they are.
+    /// Writes the records of all plans.
     ///
     /// # Errors
     /// The file cannot be written, or a plan of the file before cannot be read.
-    pub(super) fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
-        let (mut bytes, mut count) = (vec![], 0);
-        for record in self.iter() {
-            bytes.clear();
-            record.put(&mut bytes);
-            writer.write_all(&bytes)?;
-            count += 1;
+    pub(super) fn write(&self, writer: &mut impl Write) -> io::Result<Records> {
+        let each = <(K, V)>::BYTES;
+        let (mut piece, mut records) = (vec![], Records::default());
+        let mut plans = self.iter().peekable();
+        while let Some(record) = plans.next() {
+            record.put(&mut piece);
+            if piece.len() == PIECE as usize * each || plans.peek().is_none() {
+                records.add(&piece, each);
+                writer.write_all(&piece)?;
+                piece.clear();
+            }
         }
         match self.is_sound() {
-            true => Ok(count),
+            true => Ok(records),
             false => Err(unreadable()),
         }
     }

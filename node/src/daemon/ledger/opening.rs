@@ -17,7 +17,7 @@ use crate::party::plan_map::unreadable;
 use crate::reporting::failure::{Exit, Failure};
 
 /// The format of the file.
-const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;
 
 /// A run that the marks beside the key knew to cost more than the ledger said.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +82,7 @@ impl Ledger {
                 charged.extend(ledger.charge_lacking(vec![run])?);
             }
         }
+        ledger.refuse_unreadable()?;
         Ok(charged)
     }
 
@@ -155,7 +156,11 @@ impl Ledger {
             let entry = serde_json::from_str::<Entry>(json).ok();
             let fitting = entry.filter(|entry| books.fits(entry));
             fitting.map(|entry| books.count(entry)).is_some()
-        })?;
+        });
+        if !books.is_sound() {
+            return Err(unreadable().into());
+        }
+        let torn = torn?;
         if torn.is_empty() {
             return Ok(());
         }

@@ -91,6 +91,48 @@ const UNBOUNDED: Charge = Charge {
     distance: 1.0,
 };
 
+/// A file of earlier plans that cannot be read: nothing is known to be unspent, and no sum is right.
+#[test]
+fn a_ledger_whose_earlier_plans_cannot_be_read_takes_no_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    for run in 0..300 {
+        ledger.reserve_loss(&digest(run), account(), 1e-6, TOTAL).unwrap();
+        ledger.charge_all(&digest(run)).unwrap();
+        ledger.release(&digest(run));
+    }
+    let sorted = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::OpenOptions::new().write(true).open(path).unwrap()
+    };
+    sorted("ledger.sorted").set_len(0).unwrap();
+    assert!(ledger.is_sound(), "nobody has looked yet");
+    let storage = |refused: Refusal| assert_eq!(refused.kind, Kind::Storage);
+    storage(ledger.check(&digest(1)).unwrap_err());
+    storage(
+        ledger
+            .reserve_loss(&digest(1), account(), 1e-6, TOTAL)
+            .unwrap_err(),
+    );
+    storage(ledger.raise_charged(&digest(1), loss(1.0)).unwrap_err());
+    assert!(!ledger.is_sound());
+    // The marks are of their own.
+    drop(ledger);
+    let mut marks = marks(folder.path());
+    sorted("marks.sorted").set_len(0).unwrap();
+    let refused = marks.check(&digest(1)).unwrap_err();
+    assert!(
+        refused.message.contains("earlier plans cannot be read"),
+        "{refused}"
+    );
+    assert!(!marks.is_sound());
+    // A restart reads the journals.
+    let mut ledger = open(&folder);
+    assert_eq!(ledger.books.runs(&account()), 300);
+    let refused = ledger.check(&digest(1)).unwrap_err();
+    assert_eq!(refused.kind, Kind::Spent, "{refused:?}");
+}
+
 /// Sums, counts and the latest run are the same with the checkpoint and without it.
 #[test]
 fn a_ledger_of_years_is_opened_by_its_checkpoint() {

@@ -87,6 +87,17 @@ fn a_journal_goes_on_behind_its_checkpoint() {
     assert_eq!(names, ["numbers", "numbers.sorted"]);
 }
 
+/// A process that was killed while it made a checkpoint leaves a file, which the next one replaces.
+#[test]
+fn what_a_kill_has_left_of_a_checkpoint_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("numbers.sorted.new");
+    std::fs::write(&left, "half of a checkpoint").unwrap();
+    filled(folder.path());
+    assert!(!left.exists());
+    assert_eq!(Numbers::open(folder.path()).read, PLANS - 514);
+}
+
 /// Any byte of it, or its end: the journal is read from its beginning, and has the same to say.
 #[test]
 fn a_checkpoint_that_is_damaged_or_gone_is_ignored() {

@@ -192,3 +192,27 @@ fn a_flipped_bit_a_lost_and_a_doubled_line_are_corrupt_and_a_torn_one_comes_back
     assert!(matches!(read_on(&mut journal), Err(Fault::Corrupt(_))));
     assert_eq!(count, 3);
 }
+
+/// Who goes on from a checkpoint has not read these lines; a backup is of all.
+#[test]
+fn lines_are_checked_from_the_first_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("j");
+    let mut journal = Journal::open(&path, 7, disk()).unwrap();
+    for number in 0..20 {
+        journal.append(&number).unwrap();
+    }
+    let lines = std::fs::read(&path).unwrap();
+    Journal::check(&lines, 7).unwrap();
+    Journal::check(b"", 7).unwrap();
+    assert!(matches!(Journal::check(&lines, 6), Err(Fault::Newer(7, 6))));
+    for at in 0..lines.len() {
+        let mut flipped = lines.clone();
+        flipped[at] ^= 1;
+        let line = lines[..at].iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+        match Journal::check(&flipped, 7) {
+            Err(Fault::Corrupt(found)) => assert!(found == line || found == line + 1, "byte {at}: {found}"),
+            other => panic!("byte {at}: {other:?}"),
+        }
+    }
+}

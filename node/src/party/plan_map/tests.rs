@@ -83,6 +83,40 @@ fn a_file_that_cannot_be_read_makes_a_map_unsound() {
     }
 }
 
+/// A bit of a record that a disk has changed is neither believed nor written into the next file.
+#[test]
+fn a_file_that_was_changed_makes_a_map_unsound() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut map = is_a_tree(Some(folder.path()), plan);
+    let file = &map.sorted.as_ref().unwrap().file;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 40 * 1500 + 35).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], 40 * 1500 + 35).unwrap();
+    // Some others are looked for in that piece first.
+    let found = (0..3001).filter(|number| map.get(&plan(*number)).is_some());
+    let found = found.count() as u64;
+    assert!((2500..=3001 - PIECE).contains(&found), "{found}");
+    assert!(!map.is_sound());
+    let before = map.sorted.as_ref().unwrap().records.count;
+    (4000..6000).for_each(|number| map.insert(plan(number), number));
+    assert_eq!(map.sorted.as_ref().unwrap().records.count, before);
+}
+
+/// Where there is no room for a file, all plans are written once for each time that they double.
+#[test]
+fn a_disk_without_room_is_tried_rarely() {
+    let mut map = PlanMap::new(Some(Path::new("/proc/nowhere")));
+    let (mut attempts, mut tried) = (0, 0);
+    for number in 0..20_000u64 {
+        map.insert(plan(number), number);
+        map.shrink();
+        if map.tried != tried {
+            (attempts, tried) = (attempts + 1, map.tried);
+        }
+    }
+    assert!((5..=8).contains(&attempts), "{attempts} attempts");
+}
+
 /// One that could not be read is not sorted into a file without its values.
 #[test]
 fn an_unsound_map_makes_no_new_file() {
@@ -96,7 +130,7 @@ fn an_unsound_map_makes_no_new_file() {
     assert!(!map.is_sound());
     let sorted = map.sorted.as_ref().unwrap();
     sorted.file.write_all_at(&kept, 0).unwrap();
-    assert_eq!(sorted.count, 3001);
+    assert_eq!(sorted.records.count, 3001);
     assert_eq!(map.iter().count(), 5001);
 }
 
