@@ -133,6 +133,12 @@ pub(super) async fn silent_relays(hub: &Hub, plan: &Plan) -> Vec<SilentRelay> {
 }
 
 /// Times a few checks; returns the digest of another plan that the peer runs instead.
+/// How far a clock is ahead of ours, in ms: it said `time_ms` in the middle of a round trip of
+/// `rtt_ms` that began at `asked` by ours. Within half the round trip.
+fn ahead(time_ms: u64, asked: f64, rtt_ms: f64) -> f64 {
+    time_ms as f64 - (asked + rtt_ms / 2.0)
+}
+
 async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u8; 32]>), AskFault> {
     let mut best: Option<(Answers, Option<[u8; 32]>)> = None;
     for _ in 0..PROBES {
@@ -158,7 +164,7 @@ async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u
         else {
             return Err(Closed::OtherReply.into());
         };
-        let clock_ms = time_ms as f64 - (asked + rtt_ms / 2.0);
+        let clock_ms = ahead(time_ms, asked, rtt_ms);
         if best.as_ref().is_none_or(|(best, _)| rtt_ms < best.rtt_ms) {
             best = Some((
                 Answers {
@@ -359,5 +365,18 @@ impl Subject {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_says_a_later_time_than_ours_is_ahead() {
+        // Asked at 1,000 ms, answered at 1,040 ms: by our clock it was 1,020 ms there.
+        assert_eq!(ahead(1_020, 1_000.0, 40.0), 0.0);
+        assert_eq!(ahead(6_020, 1_000.0, 40.0), 5_000.0);
+        assert_eq!(ahead(520, 1_000.0, 40.0), -500.0);
     }
 }

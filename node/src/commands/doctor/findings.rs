@@ -119,14 +119,8 @@ impl<'a> Findings<'a> {
                 apart.insert(&visit.subject.name, answers.clock_ms);
             }
         }
-        let text = |(name, ms): (&str, f64)| {
-            let way = if ms > 0.0 { "ahead of" } else { "behind" };
-            format!(
-                "the clock of {name} is {:.0} s {way} this one: let both be set by NTP",
-                ms.abs() / 1e3
-            )
-        };
-        self.notes.extend(apart.into_iter().map(text));
+        self.notes
+            .extend(apart.into_iter().map(|(name, ms)| off(name, ms)));
     }
 
     /// Where others see us, if that is not where we are listed.
@@ -391,9 +385,24 @@ impl Visit {
     }
 }
 
+/// Whose clock is off, by how much and which way: `ms` is that clock minus ours.
+fn off(name: &str, ms: f64) -> String {
+    let way = if ms > 0.0 { "ahead of" } else { "behind" };
+    format!(
+        "the clock of {name} is {:.0} s {way} this one: let both be set by NTP",
+        ms.abs() / 1e3
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_off_is_named_with_how_much_and_which_way() {
+        assert!(off("bob", 65_400.0).starts_with("the clock of bob is 65 s ahead of this one"));
+        assert!(off("bob", -3_000.0).starts_with("the clock of bob is 3 s behind this one"));
+    }
 
     #[test]
     fn a_proposed_round_has_room_and_is_round() {

@@ -229,10 +229,20 @@ async fn a_year_of_scheduled_runs_leaves_memory_and_restarts_as_they_were() {
             );
         }
     }
-    let half = stands.len() / 2;
-    let (Some(middle), Some(last)) = (stands.get(half), stands.last()) else {
+    // What is there after the first 500 stays: within a megabyte for each of the three, and restarts
+    // as fast, but for what the machine does beside them.
+    let (early, late) = stands.split_at(5.min(stands.len()));
+    let Some((memory, _)) = early.last().filter(|_| late.len() >= 5) else {
         return;
     };
-    assert!(last.0 <= 1.1 * middle.0 + 2e6, "{stands:?}");
-    assert!(last.1 <= 3.0 * middle.1 + 0.5, "{stands:?}");
+    let median = |stands: &[(f64, f64)]| {
+        let mut restarts: Vec<f64> = stands.iter().map(|(_, restart)| *restart).collect();
+        restarts.sort_by(f64::total_cmp);
+        restarts[restarts.len() / 2]
+    };
+    assert!(late.iter().all(|(found, _)| *found <= memory + 3e6), "{stands:?}");
+    assert!(
+        median(&late[late.len() - 5..]) <= 2.0 * median(early) + 0.05,
+        "{stands:?}"
+    );
 }
