@@ -335,6 +335,7 @@ def sums():
                 await rounds.hand_over(own)
         status = await rounds.wait(60)
         assert status["outcome"] == "done" and await rounds.gone() == ()
+        assert (await rounds.status())["digest"] == rounds.digest
         assert (await rounds.receipt()).facts["epsilon"] == await rounds.epsilon()
         return means
 

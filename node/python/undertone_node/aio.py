@@ -78,8 +78,12 @@ class Rounds(Generic[Value]):
         """Whether the daemon waits for this party's part of the next round."""
         return await asyncio.to_thread(lambda: self.blocking.awaited)
 
+    async def status(self) -> dict[str, Any]:
+        """What the daemon says of the rounds now."""
+        return await asyncio.to_thread(self.blocking.status)
+
     async def gone(self) -> tuple[str, ...]:
-        """Names of parties that are out of reach."""
+        """Names of parties that are out of reach, or without which the rounds started."""
         return await asyncio.to_thread(lambda: self.blocking.gone)
 
     async def epsilon(self) -> float | None:

@@ -170,7 +170,7 @@ impl Circuits {
             return write(&mut stream, &taken).await;
         };
         let status = |status| [&[0x08, 2, 0x28][..], &varint(status)].concat();
-        if !matches!(self.harm, Harm::Until(_)) && self.count.load(Ordering::SeqCst) < SPARED.len() {
+        if matches!(self.harm, Harm::LeadsTo(_) | Harm::Names(_) | Harm::Denies) {
             self.harm();
         }
         let to = match self.harm {
@@ -189,6 +189,10 @@ impl Circuits {
         read(&mut onward).await?;
         write(&mut stream, &status(OK)).await?;
         let spared = SPARED.get(self.count.fetch_add(1, Ordering::SeqCst)).copied();
+        // Counted here: two may ask at once, and each circuit is harmed once.
+        if spared.is_some() {
+            self.harm();
+        }
         let ((a, b), (c, d)) = (stream.split(), onward.split());
         let there = carry(self.harm, a, d, spared);
         let back = carry(self.harm, c, b, None);
