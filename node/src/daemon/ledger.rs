@@ -113,8 +113,8 @@ impl Ledger {
         })
     }
 
-    /// Refuses to answer for what could not be read: of a plan that nothing is known of, nothing may
-    /// follow.
+    /// Refuses to answer for what could not be read: nothing may follow from that nothing is known
+    /// of a plan.
     fn refuse_unsound(&self) -> Result<(), Refusal> {
         match self.books.is_sound() {
             true => Ok(()),

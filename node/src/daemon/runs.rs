@@ -28,6 +28,7 @@ use crate::daemon::status::{RunState, RunStatus};
 use crate::party::events::Events;
 use crate::party::spent::make_folders;
 use crate::reporting::failure::{Exit, Failure};
+use crate::reporting::sentences::listed;
 
 /// Ended runs whose events are kept in memory; of older ones only the last event is.
 const MOST_FOLLOWED: usize = 8;
@@ -195,14 +196,12 @@ impl Run {
                     self.signed.fetch_and(!gathers, Ordering::AcqRel);
                     status.phase = event["phase"].as_str().map(String::from);
                     (status.round, status.waiting_for) = (None, vec![]);
-                    if let Some(names) = event["without"].as_array() {
-                        status.without = names.iter().filter_map(Value::as_str).map(String::from).collect();
+                    if event["without"].is_string() {
+                        status.without = listed(&event["without"]);
                     }
                 }
                 Some("ready" | "waiting") => {
-                    let names = event["waiting_for"].as_str().unwrap_or_default();
-                    let names = names.split(", ").filter(|name| !name.is_empty());
-                    status.waiting_for = names.map(String::from).collect();
+                    status.waiting_for = listed(&event["waiting_for"]);
                 }
                 Some("peer") => {
                     let of = |key: &str| event[key].as_str().unwrap_or_default();

@@ -436,7 +436,7 @@ fn meaning(claim: &Claim) -> String {
 /// is the same share of each one's range.
 fn comparable(plan: &Plan) -> (impl Fn(f64) -> String, &'static str) {
     let (of_ranges, unit) = match (&plan.draft().data.clip, plan.scales().differ()) {
-        (Clip::Box { .. }, true) => (true, "% of half of a range"),
+        (Clip::Box { .. }, true) => (true, "% of half"),
         (_, true) => (false, "root mean square over columns"),
         (_, false) => (false, "per coordinate"),
     };

@@ -14,9 +14,9 @@ pub fn sentence(event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or_default();
     let count = |key: &str| event[key].as_u64().unwrap_or(0);
     match event["event"].as_str().unwrap_or("event") {
-        "phase" => match (phase(word("phase")), names(&event["without"])) {
+        "phase" => match (phase(word("phase")), word("without")) {
             (None, _) => others(event),
-            (Some(phase), without) if without.is_empty() => phase.to_owned(),
+            (Some(phase), "") => phase.to_owned(),
             (Some(phase), without) => format!("{phase} It started without {without}."),
         },
         "spawned" => format!("The node of {} runs as process {}.", word("party"), count("pid")),
@@ -91,6 +91,12 @@ fn phase(name: &str) -> Option<&'static str> {
         "done" => "The result is there.",
         _ => return None,
     })
+}
+
+/// The parties that a field of an event names.
+pub fn listed(field: &Value) -> Vec<String> {
+    let names = field.as_str().unwrap_or_default().split(", ");
+    names.filter(|name| !name.is_empty()).map(String::from).collect()
 }
 
 fn names(list: &Value) -> String {

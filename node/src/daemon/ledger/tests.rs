@@ -91,7 +91,8 @@ const UNBOUNDED: Charge = Charge {
     distance: 1.0,
 };
 
-/// A file of earlier plans that cannot be read: nothing is known to be unspent, and no sum is right.
+/// With a file of earlier plans that cannot be read, no plan is known to be unspent, and no sum is
+/// right.
 #[test]
 fn a_ledger_whose_earlier_plans_cannot_be_read_takes_no_run() {
     let folder = tempfile::tempdir().unwrap();

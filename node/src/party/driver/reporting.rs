@@ -58,7 +58,7 @@ impl Driver {
                 if phase == Phase::Mixing {
                     // All of START said so, perhaps through others.
                     self.network.everybody_is_up();
-                    fields["without"] = self.names(&self.left_out()).into();
+                    fields["without"] = self.names(&self.left_out()).join(", ").into();
                 }
                 self.emit("phase", fields);
             }
