@@ -432,8 +432,7 @@ fn meaning(claim: &Claim) -> String {
     }
 }
 
-/// A standard error as people compare it, and what it is in. Where columns have different units it
-/// is the same share of each one's range.
+/// A standard error in what all columns share, and what that is: a share of each one's range, say.
 fn comparable(plan: &Plan) -> (impl Fn(f64) -> String, &'static str) {
     let (of_ranges, unit) = match (&plan.draft().data.clip, plan.scales().differ()) {
         (Clip::Box { .. }, true) => (true, "% of half"),
@@ -497,8 +496,12 @@ fn errors(plan: &Plan) -> String {
 fn others(plan: &Plan) -> String {
     let (comparable, unit) = comparable(plan);
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), &comparable);
-    let error = format!("standard error, {unit}");
-    let mut departures = Table::with_headings(["gone for good", "parties", &error, ""]);
+    let error = if unit.starts_with('%') {
+        unit
+    } else {
+        "standard error"
+    };
+    let mut departures = Table::with_headings(["gone for good", "parties", error, ""]);
     let mut rows = forecast::departures(plan);
     // Few parties: several shares of them are as many parties.
     rows.dedup_by_key(|row| row.parties);

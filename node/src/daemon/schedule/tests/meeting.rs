@@ -229,8 +229,8 @@ async fn a_year_of_scheduled_runs_leaves_memory_and_restarts_as_they_were() {
             );
         }
     }
-    // What is there after the first 500 stays: within a megabyte for each of the three, and restarts
-    // as fast, but for what the machine does beside them.
+    // What is there after the first 500 stays: within a megabyte for each of the three. Restarts
+    // are as fast, but for what the machine does beside them.
     let (early, late) = stands.split_at(5.min(stands.len()));
     let Some((memory, _)) = early.last().filter(|_| late.len() >= 5) else {
         return;
