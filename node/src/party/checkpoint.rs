@@ -35,7 +35,7 @@ struct Head<S> {
     count: u64,
     /// The place in the journal up to which the records are complete.
     place: JournalPlace,
-    /// What else the journal's reader knows by then.
+    /// The reader's other state at that place.
     state: S,
 }
 

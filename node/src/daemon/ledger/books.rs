@@ -46,7 +46,7 @@ impl Fixed for PlanBook {
     }
 }
 
-/// What is known by a place of the journal, besides of plans.
+/// The state of a ledger at a place of its journal, apart from its plans.
 #[derive(Deserialize, Serialize)]
 struct Known {
     subjects: Vec<Protected>,

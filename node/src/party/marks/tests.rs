@@ -242,8 +242,8 @@ fn of_several_processes_one_spends_a_plan_also_where_they_are_killed() {
     assert!(spent.len() > 50, "{} were spent", spent.len());
 }
 
-/// What was marked before a checkpoint and after it, by two identities; torn lines, too. The part
-/// of the file that a checkpoint stands for is not read again: a bit of it is flipped.
+/// Marks of two identities from before a checkpoint and after it, and a torn line. The part of the
+/// file that a checkpoint stands for is not read again: a bit of it is flipped.
 #[test]
 fn marks_of_years_are_opened_by_their_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
